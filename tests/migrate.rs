@@ -57,6 +57,43 @@ fn mechanical_changes_keep_every_bit() {
 }
 
 #[test]
+fn reductions() {
+    same(
+        "migrate/reductions.py",
+        0,
+        &[
+            ("masked", &["x=float32[200,50]"]),
+            ("masked", &["x=float32[64,64]"]),
+            ("of_three_axes", &["x=float32[64,40]"]),
+            ("of_two_axes", &["x=float32[64,40]"]),
+        ],
+    );
+}
+
+#[test]
+fn statements_of_a_match() {
+    let x = "x=float32[64,32]";
+    let kernels: &[(&str, &[&str])] = &[
+        ("matched", &[x, "mode='exp'"]),
+        ("matched", &[x, "mode='sum'"]),
+        ("matched", &[x, "mode=2"]),
+        ("matched", &[x, "mode='none'"]),
+    ];
+    same("migrate/flow.py", 0, kernels);
+}
+
+#[test]
+fn definitions_that_go_from_one_line_leave_one_statement() {
+    let s = Session::new();
+    let old = "import neuronxcc.nki.language as nl\ndef f(n):\n    \
+               i = nl.arange(n)[:, None]; j = nl.arange(n)[None, :]\n    return n\n\
+               if True: i = nl.arange(4)[:, None]; j = nl.arange(4)[None, :]\n";
+    s.write("old.py", old);
+    let ran = s.run(&["migrate", "old.py"]).exits(0);
+    assert!(ran.stdout.contains("def f(n):\n    return n\nif True: pass\n"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_name_that_is_bound_again_keeps_its_operand() {
     let args: &[&str] = &["x=float32[64,64]", "y=float32[64,64]"];
     same("migrate/rebound.py", 0, &[("elementwise", &["t=float32[64,64]", "u=float32[64,64]"]), ("shapes", args)]);
@@ -165,6 +202,8 @@ fn what_means_something_else_is_left_to_do() {
         ("    t = nl.load_transpose2d(x, mask=m)", "mask="),
         ("    nisa.dma_copy(dst=x, src=x, dst_rmw_op=np.add)", "nisa.dma_compute"),
         ("    p = nl.nc(2)", "kernel[lnc]"),
+        ("    p = nisa.nc_matmul(rows, rows, mask=nl.arange(64)[:, None] < 9)", "the contraction"),
+        ("    t = nl.load(x.reshape((64, 4, 4)))\n    t = nl.sum(t, axis=1)", "t.permute((0, 2, 1))"),
         ("    t = nl.load(x[7].reshape((1, 8)).broadcast_to((64, 8)))", "broadcast_to of a tensor in HBM"),
         ("    t = nl.exp(rows) if m else nl.load(x)", "an `if` statement, with the instruction in its body"),
         ("    a, (b, n) = rows, (m, 2)\n    t = a if n else b\n    t = t + 1.0", "an operator on what may be a tile"),

@@ -12,24 +12,36 @@ use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Sy
 impl Pass<'_> {
     /// Removes the definitions of index tiles that nothing uses any more.
     pub(super) fn definitions_gone(&mut self) {
+        let mut gone: Vec<Span> = Vec::new();
         for definition in std::mem::take(&mut self.definitions) {
             if definition.names.iter().any(|n| self.used.contains(n)) {
                 let instead = "slices in place of the index tile, where it is still used";
                 self.report(by_hand(definition.stmt, self.kinds.source(definition.stmt), instead));
                 continue;
             }
-            let range = self.without_line(definition.stmt);
             let old = self.kinds.source(definition.stmt).to_owned();
             let span = definition.stmt.start as usize..definition.stmt.end as usize;
             self.changes.push(Change { span, old, new: "slices where it was used".to_owned(), rewritten: true });
-            let only = self.is_only_statement(definition.stmt);
-            let edit = if only {
-                Edit { span: definition.stmt.start as usize..definition.stmt.end as usize, text: "pass".to_owned() }
+            match gone.last_mut() {
+                Some(last) if self.are_neighbours(*last, definition.stmt) => last.end = definition.stmt.end,
+                _ => gone.push(definition.stmt),
+            }
+        }
+        for span in gone {
+            let edit = if self.is_only_statement(span) {
+                Edit { span: span.start as usize..span.end as usize, text: "pass".to_owned() }
             } else {
-                Edit { span: range, text: String::new() }
+                Edit { span: self.without_line(span), text: String::new() }
             };
             self.edits.push(edit);
         }
+    }
+
+    /// Whether a statement follows another on its line, and stays there.
+    fn are_neighbours(&self, first: Span, second: Span) -> bool {
+        let gap = first.end as usize..second.start as usize;
+        let is_on_line = self.text.get(gap.clone()).is_some_and(|text| text.trim() == ";" && !text.contains('\n'));
+        is_on_line && !self.edits.iter().any(|e| e.span.start < gap.end && gap.start < e.span.end)
     }
 
     /// The line of a statement if it is alone on it, else the statement.

@@ -102,14 +102,28 @@ impl Pass<'_> {
         self.expr(expr)
     }
 
-    /// The bounds that concern an operand: those of a matmul have an axis each of the result.
+    /// The bounds that concern an operand: of a matmul those of the columns, which are the moving operand's.
     fn of_operand(operand: &str, bounds: &Bounds) -> Vec<(usize, Poly)> {
-        let axis = match operand {
-            "stationary" => 0,
-            "moving" => 1,
-            _ => return bounds.to_vec(),
-        };
-        bounds.iter().filter(|b| b.0 == axis).map(|b| (1, b.1.clone())).collect()
+        if operand == "stationary" { Vec::new() } else { bounds.to_vec() }
+    }
+
+    /// The bounds that concern the result: of a reduction those of the axes that are left.
+    fn of_result(
+        call: &Expr,
+        name: &str,
+        places: &[(String, Place)],
+        parts: &Parts<'_>,
+        bounds: &Bounds,
+    ) -> Outcome<Vec<(usize, Poly)>> {
+        if name != "tensor_reduce" {
+            return Ok(bounds.to_vec());
+        }
+        let Some(axes) = Self::reduced_axes(parts, 2) else { return Ok(bounds.to_vec()) };
+        let data = places.iter().find(|p| p.0 == "data").and_then(|p| p.1.shape.as_ref());
+        let named = axes.iter().max().filter(|_| axes.iter().all(|&a| a > 0)).map(|&last| last as usize + 1);
+        let Some(rank) = data.map(Vec::len).or(named) else { return Ok(bounds.to_vec()) };
+        Self::check_axes(call, rank, &axes)?;
+        Ok(bounds.iter().filter(|(axis, _)| *axis + axes.len() < rank).cloned().collect())
     }
 
     /// `nisa.name(...)` of which the result goes to the target: the new statements.
@@ -190,6 +204,7 @@ impl Pass<'_> {
         }
         let callee = self.expr(callee)?;
         let mut lines = Vec::new();
+        let bounds = Self::of_result(call, name, &places, &parts, &bounds)?;
         let dst = match target {
             Target::New(tile) => {
                 let made = self.result(call, name, &places, &parts, dtype)?;

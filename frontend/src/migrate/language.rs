@@ -32,6 +32,10 @@ pub(super) const COMPARISONS: &[&str] = &[
 /// Functions of several elements that choose the type of their result.
 pub(super) const REDUCTIONS: &[&str] = &["sum", "max", "min", "mean", "prod", "var", "softmax", "rms_norm"];
 
+fn is_reduction(name: &str) -> bool {
+    REDUCTIONS.contains(&name) && !matches!(name, "softmax" | "rms_norm") || name == "all"
+}
+
 pub(super) fn binary(name: &str) -> bool {
     OPS.iter().any(|o| o.name == name && matches!(o.kind, OpKind::Binary(_)))
 }
@@ -351,7 +355,37 @@ impl Pass<'_> {
             written.push(Written::new("dtype", &dtype));
         }
         let callee = self.expr(callee)?;
-        Ok(parts.call(&callee, written))
+        let text = parts.call(&callee, written);
+        Ok(text + &self.without_kept(call, &name, &parts)?)
+    }
+
+    /// What follows a reduction of a tile with three dimensions or more: `nl.var` keeps those that it reduces, and did not.
+    fn without_kept(&mut self, call: &Expr, name: &str, parts: &Parts<'_>) -> Outcome<String> {
+        let Some(x) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "x")) else {
+            return Ok(String::new());
+        };
+        if !is_reduction(name) || self.tile(x.value).is_none() {
+            return Ok(String::new());
+        }
+        let Some(axes) = Self::reduced_axes(parts, 1) else { return Ok(String::new()) };
+        let x = self.place(x.value, &[])?;
+        // Only the last dimensions can be reduced, so the highest one says how many there are.
+        let named = axes.iter().max().filter(|_| axes.iter().all(|&a| a > 0)).map(|&last| last as usize + 1);
+        let Some(rank) = x.shape.as_ref().map(Vec::len).or(named) else { return Ok(String::new()) };
+        Self::check_axes(call, rank, &axes)?;
+        let keeps = parts
+            .given
+            .iter()
+            .any(|g| g.keyword.as_deref() == Some("keepdims") && matches!(g.value.kind, ExprKind::Bool(true)));
+        let left = rank.saturating_sub(axes.len());
+        if name != "var" || keeps || left < 2 {
+            return Ok(String::new());
+        }
+        let shape = match &x.shape {
+            Some(shape) => tuple(&shape[..left]),
+            None => format!("{}.shape[:{left}]", x.text),
+        };
+        Ok(format!(".reshape({shape})"))
     }
 
     /// Of two operands the one that is one partition, which Beta 1 repeats, and the shape of the other one.

@@ -9,7 +9,7 @@ use crate::syntax::{Interner, Stmt, StmtKind, parse};
 
 /// Keywords of the heads of statements with a body.
 const HEADS: &[&str] =
-    &["async", "class", "def", "elif", "else", "except", "finally", "for", "if", "try", "while", "with"];
+    &["async", "case", "class", "def", "elif", "else", "except", "finally", "for", "if", "try", "while", "with"];
 
 /// A line with several statements, or with the body of a compound statement.
 pub(super) struct Line {

@@ -24,6 +24,7 @@ use nki_diag::{Diagnostic, FileId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::kinds::{Kind, Kinds, Tile, children, walk};
+use crate::syntax::resolve::pattern_targets;
 use crate::syntax::{self, BinOp, CmpOp, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol, UnaryOp};
 
 /// A construct of Beta 1 in a file.
@@ -272,6 +273,21 @@ impl Pass<'_> {
                 }
                 self.block(&t.orelse);
                 self.block(&t.finally);
+            }
+            StmtKind::Match(m) => {
+                self.header(&m.subject);
+                let mut ends = vec![self.kinds.state()];
+                for case in &m.cases {
+                    pattern_targets(&case.pattern, &mut |e| {
+                        if let ExprKind::Name(name, _) = &e.kind {
+                            self.kinds.forget(*name);
+                        }
+                    });
+                    case.guard.iter().for_each(|guard| self.header(guard));
+                    self.block(&case.body);
+                    ends.push(self.kinds.state());
+                }
+                ends.iter().for_each(|state| self.kinds.join(state));
             }
             StmtKind::Import(_) | StmtKind::ImportFrom(_) => {}
             _ => self.simple(stmt),
@@ -547,6 +563,7 @@ fn expressions(stmt: &Stmt) -> Vec<&Expr> {
         StmtKind::For(f) => vec![&f.iter],
         StmtKind::While(test, ..) => vec![test],
         StmtKind::With(items, _) => items.iter().map(|i| &i.0).collect(),
+        StmtKind::Match(m) => [&m.subject].into_iter().chain(m.cases.iter().filter_map(|c| c.guard.as_ref())).collect(),
         _ => Vec::new(),
     }
 }
@@ -555,18 +572,7 @@ fn expressions(stmt: &Stmt) -> Vec<&Expr> {
 fn statements<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
     for stmt in body {
         found(stmt);
-        let blocks: Vec<&[Stmt]> = match &stmt.kind {
-            StmtKind::If(arms, orelse) => arms.iter().map(|a| &a.1[..]).chain([&orelse[..]]).collect(),
-            StmtKind::For(f) => vec![&f.body, &f.orelse],
-            StmtKind::While(_, body, orelse) => vec![body, orelse],
-            StmtKind::With(_, body) => vec![body],
-            StmtKind::Try(t) => {
-                let handlers = t.handlers.iter().map(|h| &h.body[..]);
-                [&t.body[..], &t.orelse, &t.finally].into_iter().chain(handlers).collect()
-            }
-            _ => Vec::new(),
-        };
-        blocks.into_iter().for_each(|b| statements(b, found));
+        stmt.blocks().into_iter().for_each(|b| statements(b, found));
     }
 }
 
@@ -577,6 +583,11 @@ fn assigned(body: &[Stmt], found: &mut dyn FnMut(Symbol, &Stmt)) {
             StmtKind::Assign(targets, _) => targets.iter().collect(),
             StmtKind::AugAssign(target, ..) | StmtKind::AnnAssign(target, ..) => vec![target],
             StmtKind::For(f) => vec![&f.target],
+            StmtKind::Match(m) => {
+                let mut names = Vec::new();
+                m.cases.iter().for_each(|case| pattern_targets(&case.pattern, &mut |e| names.push(e)));
+                names
+            }
             _ => Vec::new(),
         };
         for target in targets.into_iter().flat_map(parts) {

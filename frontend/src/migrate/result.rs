@@ -135,16 +135,10 @@ impl Pass<'_> {
         Ok(Made { shape, dtype, tile })
     }
 
-    /// The shape of a reduction.
-    fn reduced(&self, call: &Expr, data: &Place, parts: &Parts<'_>) -> Outcome<Vec<Poly>> {
-        let refuse =
-            || by_hand(call.span, "the shape of a reduction", "make the tile with nl.ndarray and pass it as dst=");
-        let axis = parts
-            .given
-            .iter()
-            .find(|g| g.keyword.as_deref() == Some("axis"))
-            .or(parts.given.get(2))
-            .ok_or_else(refuse)?;
+    /// The axes that a reduction names as numbers; `position` is that of the argument.
+    pub(super) fn reduced_axes(parts: &Parts<'_>, position: usize) -> Option<Vec<i64>> {
+        let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some("axis"));
+        let axis = named.or(parts.given.get(position).filter(|g| g.keyword.is_none()))?;
         let number = |e: &Expr| match &e.kind {
             ExprKind::Int(n) => Some(*n),
             ExprKind::Unary(UnaryOp::Neg, of) => match of.kind {
@@ -153,11 +147,28 @@ impl Pass<'_> {
             },
             _ => None,
         };
-        let axes: Vec<i64> = match &axis.value.kind {
-            ExprKind::List(all) | ExprKind::Tuple(all) => all.iter().map(number).collect::<Option<_>>(),
+        match &axis.value.kind {
+            ExprKind::List(all) | ExprKind::Tuple(all) => all.iter().map(number).collect(),
             _ => number(axis.value).map(|n| vec![n]),
         }
-        .ok_or_else(refuse)?;
+    }
+
+    /// Refuses a reduction of a tile of `rank` dimensions over others than the last ones, which the current language does not have.
+    pub(super) fn check_axes(call: &Expr, rank: usize, axes: &[i64]) -> Outcome<()> {
+        let rank = rank as i64;
+        let is_last = |at: i64| axes.iter().any(|&a| a == at || a + rank == at);
+        if (1..rank).skip_while(|&at| !is_last(at)).all(is_last) {
+            return Ok(());
+        }
+        let instead = "move the dimensions to the end before: t.permute((0, 2, 1))";
+        Err(by_hand(call.span, "a reduction of dimensions that are not the last", instead))
+    }
+
+    /// The shape of a reduction.
+    fn reduced(&self, call: &Expr, data: &Place, parts: &Parts<'_>) -> Outcome<Vec<Poly>> {
+        let refuse =
+            || by_hand(call.span, "the shape of a reduction", "make the tile with nl.ndarray and pass it as dst=");
+        let axes = Self::reduced_axes(parts, 2).ok_or_else(refuse)?;
         let kept = parts
             .given
             .iter()

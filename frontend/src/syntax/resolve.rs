@@ -80,7 +80,7 @@ pub(crate) fn bound_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
 }
 
 /// Calls `each` with the names that a pattern binds.
-fn pattern_targets<'p>(pattern: &'p Pattern, each: &mut dyn FnMut(&'p Expr)) {
+pub(crate) fn pattern_targets<'p>(pattern: &'p Pattern, each: &mut dyn FnMut(&'p Expr)) {
     match &pattern.kind {
         PatternKind::Value(_) | PatternKind::Singleton(_) => {}
         PatternKind::Star(name) => name.iter().for_each(each),
