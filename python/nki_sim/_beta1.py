@@ -429,11 +429,6 @@ def finfo(dtype):
     return ml_dtypes.finfo(dtype)
 
 
-def static_cast(array, dtype):
-    """A host array with another dtype of `nki.language` or NumPy."""
-    return np.asarray(array).astype(np.dtype(dtype))
-
-
 def skip_middle_end_transformations(kernel):
     """The kernel, left as it is written by the passes that the older compiler runs before it schedules."""
     made = kernel if isinstance(kernel, Beta1Kernel) else Beta1Kernel(kernel)
@@ -516,6 +511,15 @@ class Arange(_objects.ApiFunction):
         if _native.is_tracing():
             return super().__call__(*args, **kwargs)
         return HostIndex(lambda: self(*args, **kwargs))
+
+
+class StaticCast(_objects.ApiFunction):
+    """`nl.static_cast`: of a tile in a kernel, of arrays and numbers everywhere."""
+
+    def __call__(self, input_data, dtype):
+        if _native.is_tracing() and not isinstance(input_data, (np.ndarray, np.generic, int, float)):
+            return super().__call__(input_data, dtype)
+        return np.asarray(input_data).astype(np.dtype(dtype))
 
 
 class HostGrid(HostIndex):

@@ -67,6 +67,41 @@ def test_numbers_of_a_body_that_is_read_once(both_frontends):
 
 
 @nki.jit
+def loops_of_a_match(x, mode):
+    """Loops in a `match` statement are read once, too."""
+    out = nl.ndarray((3, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    offset = 0
+    match mode:
+        case "affine":
+            for i in nl.affine_range(3):
+                offset += 10
+                nl.store(out[i], nl.load(x) + offset)
+        case _:
+            for i in nl.static_range(3):
+                offset += 10
+                nl.store(out[i], nl.load(x) + offset)
+    return out
+
+
+@pytest.mark.parametrize("mode, added", [("affine", [10, 10, 10]), ("static", [10, 20, 30])])
+def test_loops_of_a_match(both_frontends, mode, added):
+    np.testing.assert_array_equal(np.asarray(loops_of_a_match(X, mode)), np.stack([X + n for n in added]))
+    assert both_frontends
+
+
+@nki.jit
+def cast_tile(x):
+    out = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.shared_hbm)
+    nl.store(out, nl.static_cast(nl.load(x), nl.int32))
+    return out
+
+
+def test_a_tile_that_is_cast(both_frontends):
+    np.testing.assert_array_equal(np.asarray(cast_tile(X)), X.astype(np.int32))
+    assert both_frontends
+
+
+@nki.jit
 def rebound_tile(x):
     """Each iteration begins with the tile from before the loop."""
     out = nl.ndarray((5, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)

@@ -121,29 +121,19 @@ fn holds(outer: Span, inner: Span) -> bool {
 /// The `for` statements around a place, or at it, within its function, outermost first.
 fn descend<'a>(body: &'a [Stmt], place: Span, found: &mut Vec<(&'a Stmt, &'a For)>) {
     let Some(stmt) = body.iter().find(|stmt| holds(stmt.span, place)) else { return };
-    let blocks: Vec<&[Stmt]> = match &stmt.kind {
-        StmtKind::If(arms, orelse) => {
-            arms.iter().map(|(_, body)| &body[..]).chain(std::iter::once(&orelse[..])).collect()
-        }
-        StmtKind::For(f) => {
-            found.push((stmt, f));
-            vec![&f.body, &f.orelse]
-        }
-        StmtKind::While(_, body, orelse) => vec![body, orelse],
-        StmtKind::With(_, body) => vec![body],
-        StmtKind::Try(t) => {
-            let handlers = t.handlers.iter().map(|h| &h.body[..]);
-            [&t.body[..], &t.orelse, &t.finally].into_iter().chain(handlers).collect()
-        }
+    let blocks = match &stmt.kind {
         StmtKind::Def(def, _) => {
             found.clear();
-            vec![&def.body]
+            vec![&def.body[..]]
         }
         StmtKind::Class(def, _) => {
             found.clear();
-            vec![&def.body]
+            vec![&def.body[..]]
         }
-        _ => return,
+        _ => stmt.blocks(),
     };
+    if let StmtKind::For(f) = &stmt.kind {
+        found.push((stmt, f));
+    }
     blocks.into_iter().for_each(|block| descend(block, place, found));
 }

@@ -5,7 +5,8 @@ import sys as _sys
 from nki_sim import _beta1, _native, _objects
 
 globals().update(_objects.MODULES["neuronxcc.nki.language"])
-nc, spmd_dim, static_cast, finfo = _beta1.nc, _beta1.spmd_dim, _beta1.static_cast, _beta1.finfo
+nc, spmd_dim, finfo = _beta1.nc, _beta1.spmd_dim, _beta1.finfo
+static_cast = _beta1.StaticCast("neuronxcc.nki.language", "static_cast", static_cast.__doc__)
 arange = _beta1.Arange("neuronxcc.nki.language", "arange", arange.__doc__)
 mgrid = _beta1.Mgrid("neuronxcc.nki.language", "mgrid")
 __all__ = sorted({*_objects.MODULES["neuronxcc.nki.language"], "nc", "spmd_dim", "static_cast"})

@@ -1,3 +1,3 @@
 """Conversion of host arrays."""
 
-from nki_sim._beta1 import static_cast  # noqa: F401
+from neuronxcc.nki.language import static_cast  # noqa: F401
