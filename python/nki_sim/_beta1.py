@@ -15,7 +15,7 @@ import numpy as np
 from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects
 from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError
 from ._inspect import show
-from ._kernel import Kernel
+from ._kernel import Kernel, findings_of
 from ._profile import Report, flat, recorded
 
 #: Percentiles that a benchmark gives.
@@ -157,17 +157,16 @@ class Beta1Kernel(Kernel):
             if known is not None:
                 done = known.copied()
                 show([*compiled.prints(), *done.prints])
-                if done.findings:
-                    warnings.warn(done.findings, KernelWarning, stacklevel=level - 1)
+                self._warn(done.findings, level)
                 if measure is not None:
                     recorded.append((self.__name__, done.latency_us))
                 return done
         result, outcome = kernel._run_bound(arguments, measure is not None)
-        self._warn(outcome, level)
         done = Done(result)
+        done.findings = findings_of(outcome)
+        self._warn(done.findings, level)
         if outcome is not None:
             done.prints = list(outcome.prints)
-            done.findings = outcome.findings()[0].rstrip() if outcome.has_findings() else None
         if measure is not None:
             report = Report(outcome)
             done.latency_us = report.latency_us

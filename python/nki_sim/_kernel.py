@@ -19,6 +19,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def findings_of(outcome):
+    """The findings of a run as text; None without findings, or without a run."""
+    return outcome.findings()[0].rstrip() if outcome is not None and outcome.has_findings() else None
+
+
 class Kernel(Generic[P, R]):
     """A function that is compiled for the device and simulated; the result of `nki.jit`.
 
@@ -271,12 +276,12 @@ class Kernel(Generic[P, R]):
             return self.func(*self._fixed[0], *args, **{**self._fixed[1], **kwargs})
         graphs = sys.modules.get("nki_sim._torch")
         result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
-        self._warn(outcome, 3)
+        self._warn(findings_of(outcome), 3)
         return result
 
-    def _warn(self, outcome, level):
-        if outcome is not None and outcome.has_findings():
-            warnings.warn(outcome.findings()[0].rstrip(), KernelWarning, stacklevel=level)
+    def _warn(self, findings, level):
+        if findings is not None:
+            warnings.warn(findings, KernelWarning, stacklevel=level)
 
     def _stage(self, compiled, timed):
         """Adds the kernel to the graph that jax is tracing."""

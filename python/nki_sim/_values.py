@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _arrays, _native
 from ._errors import ArgumentError, ArgumentTypeError, KernelWarning
-from ._kernel import Kernel, simulate
+from ._kernel import Kernel, findings_of, simulate
 
 if TYPE_CHECKING:
     from . import _ranks
@@ -187,7 +187,7 @@ class WithValues:
         result, outcome = self.kernel._run(args, kwargs, False)
         if outcome is None:
             raise ArgumentTypeError(f"{self.kernel.__name__}: a kernel that jax traces does not run, so it has no values; call it outside of jax.jit")
-        self.kernel._warn(outcome, 3)
+        self.kernel._warn(findings_of(outcome), 3)
         return result, _values(outcome, self.kernel.bind(*args, **kwargs))
 
     def __repr__(self):
