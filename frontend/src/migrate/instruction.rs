@@ -126,6 +126,17 @@ impl Pass<'_> {
         Ok(bounds.iter().filter(|(axis, _)| *axis + axes.len() < rank).cloned().collect())
     }
 
+    /// What the mask of an instruction leaves of each axis.
+    fn bounds_of_call(&self, call: &Expr, name: &str, parts: &mut Parts<'_>) -> Outcome<Vec<(usize, Poly)>> {
+        let mask = self.take(parts, "mask");
+        let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        if name == "nc_matmul" && bounds.iter().any(|(axis, _)| *axis == 0) {
+            let instead = "bound the rows of both operands, which are the contraction, or the columns of the stationary one and the rows of dst";
+            return Err(by_hand(call.span, "mask= along the first axis of a matmul", instead));
+        }
+        Ok(bounds)
+    }
+
     /// `nisa.name(...)` of which the result goes to the target: the new statements.
     pub(super) fn instruction(&mut self, call: &Expr, name: &str, target: Target<'_>) -> Outcome<Vec<String>> {
         let hoisted = self.before.len();
@@ -149,12 +160,7 @@ impl Pass<'_> {
                 given.keyword = Some(operand.to_owned());
             }
         }
-        let mask = self.take(&mut parts, "mask");
-        let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
-        if name == "nc_matmul" && bounds.iter().any(|(axis, _)| *axis == 0) {
-            let instead = "bound the rows of both operands, which are the contraction, or the columns of the stationary one and the rows of dst";
-            return Err(by_hand(call.span, "mask= along the first axis of a matmul", instead));
-        }
+        let bounds = self.bounds_of_call(call, name, &mut parts)?;
         let dtype = if schema.position("dtype").is_some() { None } else { self.take(&mut parts, "dtype") };
         let dtype = dtype.map(|d| self.expr(d.value)).transpose()?;
         let mut places: Vec<(String, Place)> = Vec::new();
