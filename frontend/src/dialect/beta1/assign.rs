@@ -6,7 +6,7 @@ use nki_isa::view::Dims;
 use nki_isa::{Arg, DType, Dim, Imm, Space, Violation};
 
 use super::access::Place;
-use super::access::{narrowed, parts_of_view};
+use super::clips::{narrowed, parts_of_view};
 use super::language::operand;
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};

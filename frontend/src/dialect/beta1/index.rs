@@ -4,9 +4,10 @@ use nki_diag::Span;
 use nki_isa::Violation;
 use smallvec::SmallVec;
 
-use super::access::{Access, MaskedOperand, access, gathered};
+use super::access::{Access, access, gathered};
 use super::affine::{Axis, IndexTile, MgridTiles, Moved};
 use super::blocks::Blocks;
+use super::matmul::MaskedOperand;
 use crate::build::tensor::{Key, Tensor};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::Ds;

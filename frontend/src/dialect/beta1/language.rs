@@ -6,10 +6,11 @@ use nki_diag::Span;
 use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
-use super::access::{MaskedOperand, MatmulClips, Place, narrowed, of_rank, of_reduction};
+use super::access::Place;
 use super::affine::{arange, clip_of};
 use super::assign::LoopReduce;
-use super::{make, memory, ops, programs, selection};
+use super::clips::{narrowed, of_rank, of_reduction};
+use super::{make, matmul, memory, ops, programs, selection};
 use crate::build;
 use crate::build::lower::{Lower, Operand, is_column};
 use crate::build::ops::{Op, OpKind};
@@ -54,7 +55,7 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("rms_norm", rms_norm),
     ("where", selection::select),
     ("transpose", transpose),
-    ("matmul", matmul),
+    ("matmul", matmul::matmul),
     ("broadcast_to", broadcast_to),
     ("expand_dims", expand_dims),
     ("gather_flattened", gather_flattened),
@@ -434,41 +435,6 @@ fn transpose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let turned = l.transpose(&source, None)?;
         l.copy(&turned, Some(dtype.unwrap_or(x.view.dtype)))
     })
-}
-
-fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = "nl.matmul";
-    let [x, y, turned, mask, _] = args.bind(interp, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
-    let turned = option(turned, "nl.matmul: transpose_x", false, span)?;
-    let (x, y) = (MaskedOperand::parts(&need(x), what, span)?, MaskedOperand::parts(&need(y), what, span)?);
-    let clip = clip_of(mask.as_ref(), span)?;
-    let run = |l: &mut Lower<'_>, o: &[Operand]| {
-        let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
-        l.matmul(&x, &y, turned)
-    };
-    if clip.is_none() && x.1.is_none() && y.1.is_none() {
-        let operands = [Operand::Tile(x.0.tensor(None, span)?), Operand::Tile(y.0.tensor(None, span)?)];
-        return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
-    }
-    let all = [Operand::Tile(x.0.outline(span)?), Operand::Tile(y.0.outline(span)?)];
-    let whole = lower(interp, what, span, &[], |l| l.rehearse(&all, &run))?;
-    let clips = MatmulClips::new(&x, &y, usize::from(turned), &whole, clip.as_ref(), span)?;
-    clips.report(interp, span);
-    let product = clips.product;
-    if !product.is_empty() {
-        let parts = [
-            Operand::Tile(x.0.tensor(Some(&clips.first), span)?),
-            Operand::Tile(y.0.tensor(Some(&clips.second), span)?),
-        ];
-        let to = narrowed(&whole, &product, span)?;
-        lower(interp, what, span, &[&whole.storage], |l| {
-            let made = run(l, &parts)?;
-            if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
-        })?;
-    }
-    state(interp).note_mask(whole.storage.id, product);
-    Ok(Value::object(whole))
 }
 
 fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

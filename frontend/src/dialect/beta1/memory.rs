@@ -3,8 +3,9 @@
 use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, Space};
 
-use super::access::{Place, narrowed};
+use super::access::Place;
 use super::affine::clip_of;
+use super::clips::narrowed;
 use super::language::{lower, need, operand, opt_dtype};
 use super::{assign, ops};
 use crate::build::builder::Request;

@@ -3,8 +3,9 @@
 use nki_diag::Span;
 use nki_isa::{Arg, DType, Imm, Space};
 
-use super::access::{Place, narrowed, restrictions};
+use super::access::Place;
 use super::affine::{IndexTile, Mask, Relation, clip_of};
+use super::clips::{narrowed, restrictions};
 use super::language::{compute, lower, need, operand, opt_dtype, tile_of};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};

@@ -1,0 +1,238 @@
+//! `nl.matmul`, and the masks of matmuls and of their operands.
+
+use nki_diag::{Diagnostic, Span};
+
+use super::access::Place;
+use super::affine::{Mask, clip_of};
+use super::clips::{counts, narrowed, restrictions};
+use super::language::{lower, need, tile_of};
+use crate::build::lower::{Lower, Operand};
+use crate::build::tensor::Tensor;
+use crate::dialect::common::clip::Clip;
+use crate::dialect::common::state::state;
+use crate::dialect::common::tensor::option;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// `x[mask]`: an operand of a matmul, of which a mask leaves a part. The product has all rows and columns; those that are left are computed.
+#[derive(Debug, Clone)]
+pub(super) struct MaskedOperand {
+    pub(super) place: Place,
+    pub(super) clip: Clip,
+}
+
+impl MaskedOperand {
+    /// `base[mask]`; `None` if the index is no mask.
+    pub(super) fn of(base: &Value, index: &Value, span: Span) -> EvalResult<Option<Value>> {
+        if index.downcast::<Mask>().is_none() {
+            return Ok(None);
+        }
+        let (Some(place), Some(clip)) = (Place::of(base, "an index", span)?, clip_of(Some(index), span)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Value::object(MaskedOperand { place, clip })))
+    }
+
+    /// An operand of a matmul, and the mask that it has.
+    pub(super) fn parts(value: &Value, what: &str, span: Span) -> EvalResult<(Place, Option<Clip>)> {
+        match value.downcast::<MaskedOperand>() {
+            Some(masked) => Ok((masked.place.clone(), Some(masked.clip.clone()))),
+            None => Ok((Place::need(value, what, span)?, None)),
+        }
+    }
+}
+
+impl Object for MaskedOperand {
+    fn type_name(&self) -> &'static str {
+        "masked operand"
+    }
+
+    fn is_device_data(&self) -> bool {
+        true
+    }
+}
+
+/// What masks leave of a matmul: of its first operand, its second and its product.
+pub(super) struct MatmulClips {
+    pub(super) first: Clip,
+    pub(super) second: Clip,
+    pub(super) product: Clip,
+    /// What to say where `mask=` has more than one meaning.
+    pub(super) ambiguous: Option<String>,
+}
+
+/// The extents of a matmul and what is left of each: of the rows of the product, its columns, and the contraction.
+struct MatmulParts {
+    rows: (u32, u32),
+    columns: (u32, u32),
+    contracted: (u32, u32),
+}
+
+impl MatmulClips {
+    /// The parts of operands with masks of their own, and of `mask=`; `rows` is the axis of the first that the rows of the product `whole`
+    /// are. What one operand leaves out of the contraction the other leaves out, too.
+    pub(super) fn new(
+        first: &(Place, Option<Clip>),
+        second: &(Place, Option<Clip>),
+        rows: usize,
+        whole: &Tensor,
+        mask: Option<&Clip>,
+        span: Span,
+    ) -> EvalResult<Self> {
+        let (of_rows, of_columns) = (whole.view.partitions(), whole.view.free_elements() as u32);
+        let inner = second.0.outline(span)?.view.partitions();
+        let mut first_frame = [inner; 2];
+        first_frame[rows] = of_rows;
+        let second_frame = [inner, of_columns];
+        let outer = own_parts(first, first_frame, span)?;
+        let own = own_parts(second, second_frame, span)?;
+        let mut parts = MatmulParts { rows: outer[rows], columns: own[1], contracted: common(outer[1 - rows], own[0]) };
+        let mut ambiguous = None;
+        if let Some(mask) = mask {
+            ambiguous = parts.restrict(mask, [first_frame, second_frame], rows, span)?;
+        }
+        if [parts.rows, parts.columns, parts.contracted].iter().any(|(from, to)| from >= to) {
+            (parts.rows, parts.columns) = ((0, 0), (0, 0));
+        }
+        let mut kept = [parts.contracted; 2];
+        kept[rows] = parts.rows;
+        let clip = |frame: [u32; 2], kept: [(u32, u32); 2]| Clip {
+            frame: frame.into_iter().collect(),
+            kept: kept.into_iter().collect(),
+        };
+        Ok(MatmulClips {
+            first: clip(first_frame, kept),
+            second: clip(second_frame, [parts.contracted, parts.columns]),
+            product: clip([of_rows, of_columns], [parts.rows, parts.columns]),
+            ambiguous,
+        })
+    }
+
+    /// Reports that `mask=` may mean something else.
+    pub(super) fn report(&self, interp: &mut Interp<'_>, span: Span) {
+        if let Some(message) = &self.ambiguous {
+            let finding = Diagnostic::warning("matmul-mask", message.clone())
+                .at(span, "in this call")
+                .help("write x[i_p < n] for the operand that is meant: its rows are the contraction, its columns are in the product");
+            interp.report_once(finding, span);
+        }
+    }
+}
+
+impl MatmulParts {
+    /// Applies `mask=`, whose axes are those of the operands: the first is their partitions, the second the free axis that has its length.
+    /// Returns what the first may mean besides, if it may.
+    fn restrict(
+        &mut self,
+        mask: &Clip,
+        [first, second]: [[u32; 2]; 2],
+        rows: usize,
+        span: Span,
+    ) -> EvalResult<Option<String>> {
+        let refuse = |n: u32| {
+            let message = format!(
+                "mask= restricts an axis of length {n}, the operands of the matmul have shapes ({}, {}) and ({}, {})",
+                first[0], first[1], second[0], second[1]
+            );
+            Err(Raise::at("bad-mask", message, span, "here")
+                .help("give the operands masks of their own: x[i_p < n], or slice them"))
+        };
+        if mask.is_empty() {
+            self.contracted = (0, 0);
+            return Ok(None);
+        }
+        let mut ambiguous = None;
+        let last = mask.frame.len().saturating_sub(1);
+        for (axis, (&n, &part)) in mask.frame.iter().zip(&mask.kept).enumerate() {
+            if part == (0, n) {
+                continue;
+            }
+            // The free axis of the first operand is the other one than its partitions.
+            let (of_first, is_rows) = if axis == 0 { (first[0], rows == 0) } else { (first[1], rows == 1) };
+            if axis == 0 && of_first == n && is_rows {
+                self.rows = common(self.rows, part);
+            } else if axis == 0 && second[0] == n {
+                self.contracted = common(self.contracted, part);
+                if first[rows] == n {
+                    let message = format!(
+                        "mask= restricts the first axis of a matmul, of length {n}: the contraction, which is the partitions of both operands, not the rows of the product"
+                    );
+                    ambiguous = Some(message);
+                }
+            } else if axis == 0 && first[rows] == n {
+                self.rows = common(self.rows, part);
+            } else if axis == last && axis > 0 && second[1] == n {
+                self.columns = common(self.columns, part);
+            } else if axis == last && axis > 0 && of_first == n {
+                let own = if is_rows { &mut self.rows } else { &mut self.contracted };
+                *own = common(*own, part);
+            } else {
+                return refuse(n);
+            }
+        }
+        Ok(ambiguous)
+    }
+}
+
+fn common(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
+    (a.0.max(b.0), a.1.min(b.1))
+}
+
+/// The parts of both axes of a matmul's operand that a mask of its own leaves.
+fn own_parts((place, clip): &(Place, Option<Clip>), frame: [u32; 2], span: Span) -> EvalResult<[(u32, u32); 2]> {
+    let mut kept = frame.map(|n| (0, n));
+    if let Some(clip) = clip {
+        let outline = place.outline(span)?;
+        if outline.ndim() != 2 {
+            let message = format!(
+                "a mask as an index of `{}` of shape {}, which has not two dimensions",
+                outline.storage.name,
+                outline.shape_text()
+            );
+            return Err(Raise::at("bad-mask", message, span, "here").help("slice the operand instead"));
+        }
+        for (axis, &part) in restrictions(clip, &counts(&outline), &outline, span)? {
+            kept[axis] = part;
+        }
+    }
+    Ok(kept)
+}
+
+/// `nl.matmul(x, y, transpose_x=False, mask=None)`
+pub(super) fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.matmul";
+    let [x, y, turned, mask, _] = args.bind(interp, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
+    let turned = option(turned, "nl.matmul: transpose_x", false, span)?;
+    let (x, y) = (MaskedOperand::parts(&need(x), what, span)?, MaskedOperand::parts(&need(y), what, span)?);
+    let clip = clip_of(mask.as_ref(), span)?;
+    let run = |l: &mut Lower<'_>, o: &[Operand]| {
+        let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
+        l.matmul(&x, &y, turned)
+    };
+    if clip.is_none() && x.1.is_none() && y.1.is_none() {
+        let operands = [Operand::Tile(x.0.tensor(None, span)?), Operand::Tile(y.0.tensor(None, span)?)];
+        return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
+    }
+    let all = [Operand::Tile(x.0.outline(span)?), Operand::Tile(y.0.outline(span)?)];
+    let whole = lower(interp, what, span, &[], |l| l.rehearse(&all, &run))?;
+    let clips = MatmulClips::new(&x, &y, usize::from(turned), &whole, clip.as_ref(), span)?;
+    clips.report(interp, span);
+    let product = clips.product;
+    if !product.is_empty() {
+        let parts = [
+            Operand::Tile(x.0.tensor(Some(&clips.first), span)?),
+            Operand::Tile(y.0.tensor(Some(&clips.second), span)?),
+        ];
+        let to = narrowed(&whole, &product, span)?;
+        lower(interp, what, span, &[&whole.storage], |l| {
+            let made = run(l, &parts)?;
+            if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
+        })?;
+    }
+    state(interp).note_mask(whole.storage.id, product);
+    Ok(Value::object(whole))
+}

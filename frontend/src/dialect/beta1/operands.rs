@@ -1,0 +1,285 @@
+//! The operands of `nisa.<instruction>(...)`: as tensors that the instruction takes, in the types, memories and dimensions that it reads.
+
+use nki_diag::Span;
+use nki_isa::names::AluOp;
+use nki_isa::schema::{Role, Schema};
+use nki_isa::{DType, Dim, Space};
+
+use super::access::Place;
+use super::clips::{of_partitions, of_rank};
+use super::instruction::{DOUBLE_ROW, POLICY, position};
+use super::language::{lower, vector_is_read};
+use super::ops;
+use crate::build;
+use crate::build::lower::extents;
+use crate::build::lower::results::reduced_last;
+use crate::build::ops::OpKind;
+use crate::build::tensor::Tensor;
+use crate::dialect::common::bind::given;
+use crate::dialect::common::clip::Clip;
+use crate::dialect::common::enums::ApiEnum;
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::state::arch;
+use crate::eval::Interp;
+use crate::eval::convert::ints;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// Operands with 8 elements in each partition, which share only the partitions with the others.
+const PARTITIONS_ONLY: &[(&str, &str)] =
+    &[("nc_find_index8", "vals"), ("nc_match_replace8", "vals"), ("nc_match_replace8", "dst_idx")];
+
+/// The arguments with each access and table as a tensor, clipped.
+pub(super) fn tensors(
+    interp: &Interp<'_>,
+    schema: &Schema,
+    args: &CallArgs,
+    clip: Option<&Clip>,
+    span: Span,
+) -> EvalResult<CallArgs> {
+    let mut out = args.clone();
+    let what = format!("nisa.{}", schema.name);
+    let mut widest = 0;
+    for value in out.positional.iter().chain(out.keyword.iter().map(|k| &k.1)) {
+        widest = widest.max(Place::of(value, &what, span)?.map_or(0, |place| place.rank()));
+    }
+    let convert = |value: &mut Value, operand: Option<&str>| -> EvalResult<()> {
+        if let Some(place) = Place::of(value, &what, span)? {
+            // What an operand's own axes do not have of the mask stays.
+            let mut clip = clip.cloned();
+            if let (Some(c), Place::Tile(tile)) = (&clip, &place)
+                && operand.is_some_and(|o| PARTITIONS_ONLY.contains(&(schema.name, o)))
+            {
+                clip = Some(of_partitions(tile, c));
+            }
+            let clip = clip.map(|c| of_rank(&c, place.rank(), widest));
+            *value = Value::object(place.tensor(clip.as_ref(), span)?);
+        }
+        Ok(())
+    };
+    for (at, value) in out.positional.iter_mut().enumerate() {
+        let operand = position(schema, at).map(|i| schema.operands[i].name);
+        convert(value, operand)?;
+    }
+    for (symbol, value) in &mut out.keyword {
+        convert(value, Some(&interp.name(*symbol)))?;
+    }
+    Ok(out)
+}
+
+/// The arguments with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
+/// compiler made them.
+pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs) -> EvalResult<CallArgs> {
+    let what = format!("nisa.{}", schema.name);
+    let span = args.span;
+    let mut args = arranged(interp, schema, args)?;
+    let is_dma = schema.name.starts_with("dma_");
+    let copied = |interp: &mut Interp<'_>, value: &mut Value, operand: Option<usize>| -> EvalResult<()> {
+        let operand = operand.map(|at| &schema.operands[at]).filter(|o| o.role == Role::In);
+        let (Some(operand), Some(tile)) = (operand, value.downcast::<Tensor>().cloned()) else { return Ok(()) };
+        let in_psum = tile.view.space == Space::Psum;
+        let to_sbuf = in_psum && operand.spaces.contains(&Space::Sbuf) && !operand.spaces.contains(&Space::Psum);
+        if !to_sbuf && (is_dma || tile.ndim() <= arch(interp).free_dims_max as usize + 1) {
+            return Ok(());
+        }
+        let made = lower(interp, &what, span, &[&tile.storage], |l| {
+            let tile = if is_dma { tile.clone() } else { l.accessible(&tile)? };
+            if to_sbuf { l.in_sbuf(&tile) } else { Ok(tile) }
+        })?;
+        if made.view != tile.view {
+            *value = Value::object(made);
+        }
+        Ok(())
+    };
+    for (at, value) in args.positional.iter_mut().enumerate() {
+        copied(interp, value, position(schema, at))?;
+    }
+    for (symbol, value) in &mut args.keyword {
+        let name = interp.name(*symbol);
+        copied(interp, value, schema.position(&name))?;
+    }
+    Ok(args)
+}
+
+/// The arguments with the dimensions that the instruction takes.
+pub(super) fn arranged(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
+    match schema.name {
+        "tensor_tensor" => repeat_operands(interp, schema, &mut args),
+        "tensor_reduce" => move_reduced(interp, schema, &mut args)?,
+        _ => {}
+    }
+    Ok(args)
+}
+
+/// Moves the dimensions that are reduced to the end.
+fn move_reduced(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+    let (what, span) = ("nisa.tensor_reduce", args.span);
+    let tile = given(interp, &POLICY, schema, args, "data").and_then(|v| v.downcast::<Tensor>()).cloned();
+    let (Some(tile), Some(axis)) = (tile, given(interp, &POLICY, schema, args, "axis").cloned()) else { return Ok(()) };
+    let axes = ints(&axis, "nisa.tensor_reduce: axis", span)?;
+    let (moved, last) = reduced_last(&tile, &axes).map_err(|v| raise(what, &v, span, &[&tile.storage]))?;
+    if moved.view != tile.view {
+        set(interp, schema, args, "data", Value::object(moved));
+    }
+    set(interp, schema, args, "axis", Value::tuple(last.into_iter().map(Value::Int).collect::<Vec<_>>()));
+    Ok(())
+}
+
+/// Repeats each of two operands along the free dimensions in which it has one element, or none, and the other more. Partitions are not
+/// repeated.
+fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
+    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let (Some(one), Some(other)) = (tile("data1"), tile("data2")) else { return };
+    let (of_one, of_other) = (extents(&one), extents(&other));
+    let fits = one.view.free_elements() == other.view.free_elements();
+    if fits || of_one.first() != of_other.first() {
+        return;
+    }
+    let dims = of_one.len().max(of_other.len());
+    let aligned = |mut tile: Tensor| -> build::Result<Tensor> {
+        while tile.ndim() < dims {
+            tile = tile.expand_dim(1)?;
+        }
+        Ok(tile)
+    };
+    let (Ok(one), Ok(other)) = (aligned(one), aligned(other)) else { return };
+    let shape: Vec<i64> = extents(&one).iter().zip(extents(&other)).map(|(a, b)| *a.max(&b)).collect();
+    let (Ok(one), Ok(other)) = (one.broadcast_to(&shape), other.broadcast_to(&shape)) else { return };
+    set(interp, schema, args, "data1", Value::object(one));
+    set(interp, schema, args, "data2", Value::object(other));
+}
+
+/// The arguments with each access as if it were within its tensor: for the shape of the result.
+pub(super) fn outlined(schema: &Schema, args: &CallArgs, span: Span) -> EvalResult<CallArgs> {
+    let mut out = args.clone();
+    let what = format!("nisa.{}", schema.name);
+    for value in out.positional.iter_mut().chain(out.keyword.iter_mut().map(|k| &mut k.1)) {
+        if let Some(place) = Place::of(value, &what, span)? {
+            *value = Value::object(place.outline(span)?);
+        }
+    }
+    Ok(out)
+}
+
+/// Replaces an argument, or adds it.
+pub(super) fn set(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, operand: &str, value: Value) {
+    let symbol = interp.sym(operand);
+    let at = (0..args.positional.len()).find(|&at| position(schema, at) == schema.position(operand));
+    match (at, args.keyword.iter_mut().find(|(s, _)| *s == symbol)) {
+        (Some(at), _) => args.positional[at] = value,
+        (None, Some(keyword)) => keyword.1 = value,
+        (None, None) => args.keyword.push((symbol, value)),
+    }
+}
+
+/// Operands with one element in each partition.
+const VECTORS: &[(&str, &[&str])] = &[
+    ("activation", &["bias", "scale", "reduce_res"]),
+    ("activation_reduce", &["bias", "scale", "reduce_res"]),
+    ("scalar_tensor_tensor", &["operand0"]),
+    ("tensor_scalar", &["operand0", "operand1"]),
+    ("tensor_scalar_reduce", &["operand0", "reduce_res"]),
+    ("tensor_tensor_scan", &["initial"]),
+];
+
+/// Replaces vectors that repeat along free axes, as `v[i, 0]` does by index tiles of two axes, by columns; and those of types that the
+/// engines do not read by copies in float32, in which they compute.
+fn prepare_vectors(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    args: &mut CallArgs,
+    dtype: Option<DType>,
+) -> EvalResult<()> {
+    let what = format!("nisa.{}", schema.name);
+    let span = args.span;
+    let operator = |name| match given(interp, &POLICY, schema, args, name).and_then(ops::named)?.op().kind {
+        OpKind::Binary(alu) => Some(alu),
+        _ => None,
+    };
+    let operators: Vec<AluOp> = ["op0", "op1"].into_iter().filter_map(operator).collect();
+    let data = match given(interp, &POLICY, schema, args, "data") {
+        Some(data) => Place::of(data, &what, span)?.map(|p| p.outline(span)).transpose()?.map(|t| t.view.dtype),
+        None => None,
+    };
+    let data = data.unwrap_or(DType::F32);
+    let of = VECTORS.iter().find(|(name, _)| *name == schema.name);
+    for operand in of.into_iter().flat_map(|(_, operands)| *operands) {
+        let tile = given(interp, &POLICY, schema, args, operand).and_then(|v| v.downcast::<Tensor>()).cloned();
+        let Some(given) = tile.filter(Tensor::on_chip) else { continue };
+        let mut vector = column(&given).unwrap_or_else(|| given.clone());
+        let is_converted = !matches!(*operand, "bias" | "scale" | "reduce_res");
+        if is_converted && !vector_is_read(&operators, vector.view.dtype, data, dtype.unwrap_or(data)) {
+            vector = lower(interp, &what, span, &[&vector.storage], |l| l.copy(&vector, Some(DType::F32)))?;
+        }
+        if vector.view != given.view {
+            set(interp, schema, args, operand, Value::object(vector));
+        }
+    }
+    Ok(())
+}
+
+/// One element of each partition of a tile that repeats it along free axes; `None` for other tiles.
+fn column(tile: &Tensor) -> Option<Tensor> {
+    let (rows, free) = tile.view.dims.split_first()?;
+    let repeats = free.iter().all(|dim| dim.count == 1 || dim.stride == 0);
+    if !repeats || tile.view.free_elements() == 1 {
+        return None;
+    }
+    let mut view = tile.view.clone();
+    view.dims = [*rows, Dim { stride: 1, count: 1 }].into_iter().collect();
+    Some(tile.with_view(view))
+}
+
+/// Refuses the bias of an activation that the manual excludes: the current language takes any type.
+fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResult<()> {
+    let bias = given(interp, &POLICY, schema, args, "bias").and_then(|v| v.downcast::<Tensor>());
+    let Some(bias) = bias.filter(|b| !matches!(b.view.dtype, DType::F32 | DType::F16 | DType::BF16)) else {
+        return Ok(());
+    };
+    let message =
+        format!("nisa.{}: `bias` is {}, it must be float32, float16 or bfloat16", schema.name, bias.view.dtype);
+    Err(Raise::at("operand-dtype", message, args.span, "in this call")
+        .help("copy it to a tile of float32 with nisa.tensor_copy, which converts"))
+}
+
+/// What Beta 1 leaves to the instruction, or has another default for.
+pub(super) fn prepare(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    args: &mut CallArgs,
+    dtype: Option<DType>,
+) -> EvalResult<()> {
+    let span = args.span;
+    prepare_vectors(interp, schema, args, dtype)?;
+    match schema.name {
+        "activation" | "activation_reduce" => check_bias(interp, schema, args)?,
+        "nc_matmul" => {
+            // The mode had a name for each generation.
+            let mode = given(interp, &POLICY, schema, args, "perf_mode").cloned();
+            if let Some(Value::Str(mode)) = &mode
+                && mode.starts_with(DOUBLE_ROW)
+            {
+                set(interp, schema, args, "perf_mode", Value::str(DOUBLE_ROW));
+            }
+        }
+        "range_select" if given(interp, &POLICY, schema, args, "reduce_cmd").is_none() => {
+            set(interp, schema, args, "reduce_cmd", Value::str("idle"));
+        }
+        "nc_transpose" => {
+            let open = given(interp, &POLICY, schema, args, "engine")
+                .is_none_or(|v| v.is_none() || v.downcast::<ApiEnum>().is_some_and(|e| e.name() == "unknown"));
+            let data = given(interp, &POLICY, schema, args, "data").cloned();
+            if let (true, Some(data)) = (open, data)
+                && let Some(place) = Place::of(&data, "nisa.nc_transpose", span)?
+            {
+                // Up to 32x32 the vector engine, as documented.
+                let t = place.outline(span)?;
+                let small = t.view.partitions() <= 32 && t.view.free_elements() <= 32;
+                set(interp, schema, args, "engine", Value::str(if small { "vector" } else { "tensor" }));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
