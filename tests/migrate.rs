@@ -52,6 +52,7 @@ fn mechanical_changes_keep_every_bit() {
             ("generated", &["x=float32[3,2,128,64]"]),
             ("parts", &["x=float32[128,64]"]),
             ("product", &["lhs_t=float32[256,96]", "rhs=float32[256,200]"]),
+            ("sums_of_products", &["a=float32[64,64]", "b=float32[64,64]"]),
         ],
     );
 }

@@ -117,3 +117,19 @@ def product(lhs_t, rhs):
     nl.store(out[1], value=acc)
     nl.store(out[2], value=partly)
     return out
+
+
+@nki.jit
+def sums_of_products(a, b):
+    """A product that `nl.matmul` writes, and to which another one is added, in PSUM and by way of SBUF."""
+    out = nl.ndarray((2, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    x, y = nl.load(a), nl.load(b)
+    total = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+    total[...] = nl.matmul(x, y, transpose_x=True)
+    total += nisa.nc_matmul(y, x)
+    nl.store(out[0], total)
+    other = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+    other[...] = nl.matmul(x, y)
+    other += nl.matmul(x, y, transpose_x=True)
+    nl.store(out[1], other)
+    return out

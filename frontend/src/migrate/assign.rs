@@ -56,8 +56,17 @@ impl Pass<'_> {
             Some("matmul") if self.is_transposed_matmul(value) && is_name => {
                 self.made_or_written(target, value, |pass, to| pass.matmul(value, to)).map(Some)
             }
+            Some("matmul") if !is_name && self.takes_products(target) => {
+                self.matmul(value, Target::Into(target)).map(Some)
+            }
             _ => self.plain_assign(stmt, target, value).map(Some),
         }
+    }
+
+    /// Whether a matmul writes where its result is assigned: to a tile of float32 in PSUM.
+    fn takes_products(&self, target: &Expr) -> bool {
+        let is_float32 = |tile: &Tile| tile.dtype.as_deref().is_some_and(|d| bare(d) == "float32");
+        self.tile(target).is_some_and(|tile| tile.memory == Some(Memory::Psum) && is_float32(&tile))
     }
 
     /// A result that goes to a new tile if the target is a name, else to a part of a tensor.

@@ -125,7 +125,9 @@ impl Pass<'_> {
                 Some((_, true)) if !matches!(stmt.kind, StmtKind::AugAssign(..)) => {}
                 Some((name, _)) => {
                     others.insert(name);
-                    if !is_matmul {
+                    // `t[...] = nl.matmul(...)` may become a copy of the product.
+                    let is_copied = !adds && self.callee(value).as_deref() == Some("nki.language.matmul");
+                    if !is_matmul || is_copied {
                         overwritten.insert(name);
                     }
                 }
