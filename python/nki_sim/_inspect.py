@@ -65,7 +65,7 @@ def _function(function, config, has_grid=False):
     while isinstance(function, staticmethod):
         function = function.__func__
     if not isinstance(function, types.FunctionType):
-        return {"kind": "opaque", "path": repr(function), "reason": "it is no Python function"}
+        return {"kind": "opaque", "path": repr(function), "reason": "it is not a Python function"}
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     positional = code.co_varnames[: code.co_argcount]

@@ -337,7 +337,7 @@ def _traces():
     try:
         return _FRONTENDS[name or "tracer"]
     except KeyError:
-        raise ValueError(f"NKI_COMPILER_FRONTEND={name!r} is no frontend; {', '.join(_FRONTENDS)} are") from None
+        raise ValueError(f"NKI_COMPILER_FRONTEND={name!r} is not a frontend; {', '.join(_FRONTENDS)} are") from None
 
 
 #: Values of NKI_COMPILER_FRONTEND. The old frontend is called `custom` or `parser`.

@@ -172,9 +172,10 @@ class Report:
         elif ending in TRACES:
             write_trace(path, self._outcome)
         else:
+            what = f"{ending} is not a format" if ending else "this path has none"
             raise ValueError(
-                f"report.save({os.fspath(path)!r}): the extension selects the format, and {ending or 'none'} is none; give .html, .htm, .csv, "
-                f".json, or for a trace {TRACE_NAMES}"
+                f"report.save({os.fspath(path)!r}): the extension selects the format, and {what}; give .html, .htm, .csv, .json, or for a "
+                f"trace {TRACE_NAMES}"
             )
 
     def parquet(self, directory):
@@ -258,12 +259,13 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     level.
 
     :param reference: a function of the same arguments, or the expected results; a dict, if the kernel returns one, with the same keys.
-    :param args: positional arguments; keyword arguments follow.
+    :param args: positional arguments, as a tuple; keyword arguments follow.
     :param rtol: relative tolerance; by default that of the output's dtype.
     :param atol: absolute tolerance; by default that of the output's dtype.
     :return: the results of the kernel.
     :raises AssertionError: with the number of wrong elements, the first one and the largest error.
     :raises KernelError: if the kernel has an error or a denied finding.
+    :raises TypeError: if `args` is no tuple or list.
     :raises ValueError: if there is nothing to compare, and for a tolerance that is negative or not finite.
     """
     from . import _ranks
@@ -273,6 +275,8 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not 0 <= float(value) < float("inf"):
             raise ValueError(f"assert_close({name}={value!r}): a tolerance is a finite number, 0 or more; without it the dtype decides")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"assert_close(args=...): the arguments of the kernel are a tuple, got {type(args).__name__}; for one argument write (x,)")
     if isinstance(kernel, Profiled):
         kernel = Profiled(kernel.kernel._with(_close=True))
     else:

@@ -36,9 +36,9 @@ class Search:
         if trials is None and seconds is None:
             raise ValueError("a search needs a budget: trials, seconds or both")
         if trials is not None and (not isinstance(trials, numbers.Integral) or isinstance(trials, bool) or trials < 1):
-            raise ValueError(f"trials={trials!r} is no budget of a search: give an integer, 1 or more")
+            raise ValueError(f"trials={trials!r} is not a budget of a search: give an integer, 1 or more")
         if seconds is not None and (not isinstance(seconds, numbers.Real) or isinstance(seconds, bool) or not seconds > 0):
-            raise ValueError(f"seconds={seconds!r} is no budget of a search: give a number above 0")
+            raise ValueError(f"seconds={seconds!r} is not a budget of a search: give a number above 0")
         self.trials, self.seconds, self.sampler, self.seed = trials, seconds, sampler, seed
         self.prune, self.storage, self.study = prune, storage, study
 

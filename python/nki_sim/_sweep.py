@@ -276,7 +276,7 @@ def _check_number(name, value, least, advice):
     """
     number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < 0 or least == "above 0" and value == 0:
-        raise ValueError(f"{name}={value!r} is no finite number {least}; {advice}")
+        raise ValueError(f"{name}={value!r} is not a finite number {least}; {advice}")
 
 
 def _written(name, value, folder):

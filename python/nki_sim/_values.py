@@ -267,5 +267,5 @@ def _line(line):
     except (TypeError, ValueError):
         number = 0
     if number < 1:
-        raise ArgumentError(f"trace_values(lines=...): {line!r} is no line; pass 12 or 'kernel.py:12'")
+        raise ArgumentError(f"trace_values(lines=...): {line!r} is not a line; pass 12 or 'kernel.py:12'")
     return file or None, number

@@ -102,12 +102,12 @@ def _tests_of(text):
     for test, rows in held["tests"].items():
         where = f'"tests", {_shown(test)}'
         if not isinstance(rows, list):
-            raise ValueError(f"{where}: {_shown(rows)} is no list of kernels, each [name, microseconds]")
+            raise ValueError(f"{where}: {_shown(rows)} is not a list of kernels, each [name, microseconds]")
         for row in rows:
             if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
-                raise ValueError(f"{where}: {_shown(row)} is no kernel, which is [name, microseconds]")
+                raise ValueError(f"{where}: {_shown(row)} is not a kernel, which is [name, microseconds]")
             if not _is_time(row[1]):
-                raise ValueError(f"{where}, kernel {_shown(row[0])}: the time {_shown(row[1])} is no finite number of microseconds above 0")
+                raise ValueError(f"{where}, kernel {_shown(row[0])}: the time {_shown(row[1])} is not a finite number of microseconds above 0")
         tests[test] = [(name, float(us)) for name, us in rows]
     return tests
 
@@ -182,7 +182,7 @@ def pytest_runtest_call(item):
         outcome.force_exception(pytest.UsageError("the marker nki_latency needs max_us"))
     elif not _is_time(budget):
         outcome.force_exception(
-            pytest.UsageError(f"the marker nki_latency: max_us={budget!r} is no finite number of microseconds above 0, such as max_us=20")
+            pytest.UsageError(f"the marker nki_latency: max_us={budget!r} is not a finite number of microseconds above 0, such as max_us=20")
         )
     elif not rows:
         outcome.force_exception(AssertionError("the test has a latency budget but profiles no kernel (nki_sim.profile)"))

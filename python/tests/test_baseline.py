@@ -92,12 +92,12 @@ def kernels(rows):
         ('{"form": true, "tests": {}}', '"form" is true'),
         ('{"form": 1, "tests": []}', '"tests" is [[][]], and no object'),
         ('{"form": 1, "tests": {"a": [], "b": [], "a": []}}', 'the key "a" is there twice'),
-        (kernels('"fast"'), '"tests", "a": "fast" is no list of kernels'),
-        (kernels('["k"]'), '"tests", "a": "k" is no kernel, which is [[]name, microseconds]'),
-        (kernels("[[1, 2.0]]"), '"tests", "a": [[]1, 2.0] is no kernel'),
-        (kernels('[["k", 1.0, 2.0]]'), '"tests", "a": *is no kernel'),
+        (kernels('"fast"'), '"tests", "a": "fast" is not a list of kernels'),
+        (kernels('["k"]'), '"tests", "a": "k" is not a kernel, which is [[]name, microseconds]'),
+        (kernels("[[1, 2.0]]"), '"tests", "a": [[]1, 2.0] is not a kernel'),
+        (kernels('[["k", 1.0, 2.0]]'), '"tests", "a": *is not a kernel'),
         *(
-            (kernels(f'[["ok", 1.5], ["k", {time}]]'), f'"tests", "a", kernel "k": the time {shown} is no finite number of microseconds above 0')
+            (kernels(f'[["ok", 1.5], ["k", {time}]]'), f'"tests", "a", kernel "k": the time {shown} is not a finite number of microseconds above 0')
             for time, shown in [
                 ('"fast"', '"fast"'), ('"12"', '"12"'), ("0", "0"), ("-1", "-1"), ("NaN", "NaN"), ("1e999", "Infinity"), ("true", "true"), ("null", "null"),
                 ("[[]]", "[[][[]]]"), ("1" + 400 * "0", "1" + 56 * "0" + "..."),
@@ -155,4 +155,4 @@ def test_a_budget_that_is_no_time_fails(budget, pytester):
     pytester.makepyfile(test_kernels=text)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *plugin)
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*the marker nki_latency: max_us=*is no finite number of microseconds above 0, such as max_us=20*"])
+    result.stdout.fnmatch_lines(["*the marker nki_latency: max_us=*is not a finite number of microseconds above 0, such as max_us=20*"])

@@ -59,6 +59,11 @@ def test_an_extension_that_is_no_format_is_refused(name, report, tmp_path):
     assert not (tmp_path / name).exists()
 
 
+def test_a_path_without_an_extension_is_refused(report, tmp_path):
+    with pytest.raises(ValueError, match="the extension selects the format, and this path has none"):
+        report.save(tmp_path / "x")
+
+
 def test_a_trace_is_compressed_as_by_the_command(report, tmp_path):
     for ending in ("perfetto-trace", "pftrace", "TRACE"):
         report.save(tmp_path / f"t.{ending}")

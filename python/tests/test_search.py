@@ -113,10 +113,10 @@ def test_what_is_refused(kernel_file, monkeypatch):
     with pytest.raises(ValueError, match="needs a budget"):
         Search()
     for trials in (0, -1, 1.5, float("nan"), True, "3"):
-        with pytest.raises(ValueError, match=f"trials={trials!r} is no budget of a search: give an integer, 1 or more"):
+        with pytest.raises(ValueError, match=f"trials={trials!r} is not a budget of a search: give an integer, 1 or more"):
             Search(trials)
     for seconds in (0, float("nan"), True, "3"):
-        with pytest.raises(ValueError, match=f"seconds={seconds!r} is no budget of a search: give a number above 0"):
+        with pytest.raises(ValueError, match=f"seconds={seconds!r} is not a budget of a search: give a number above 0"):
             Search(seconds=seconds)
     with pytest.raises(ValueError, match="`best` is not a sampler; tpe, random"):
         nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(1, sampler="best"))

@@ -96,10 +96,10 @@ def test_what_is_refused(kernel_file):
         with pytest.raises(ValueError, match=rf"the grid gives `width` the one value {words}; give a list of values, \[{words}\]"):
             nki_sim.sweep(kernel_file, ARGS, grid={"width": value})
     for limit in (0, -1, float("nan"), float("inf"), True, "60"):
-        with pytest.raises(ValueError, match=f"max_seconds={limit!r} is no finite number above 0; give a number of seconds"):
+        with pytest.raises(ValueError, match=f"max_seconds={limit!r} is not a finite number above 0; give a number of seconds"):
             nki_sim.sweep(kernel_file, ARGS, grid=GRID, max_seconds=limit)
     for tolerance in (-1e-3, float("nan"), float("inf"), False, "0.1"):
-        with pytest.raises(ValueError, match=f"atol={tolerance!r} is no finite number of at least 0; give a tolerance"):
+        with pytest.raises(ValueError, match=f"atol={tolerance!r} is not a finite number of at least 0; give a tolerance"):
             nki_sim.sweep(kernel_file, ARGS, grid=GRID, atol=tolerance)
     with pytest.raises(ValueError, match="is not in a file"):
         nki_sim.sweep(len, ARGS, grid=GRID)

@@ -116,6 +116,9 @@ def test_assert_close():
     nki_sim.assert_close(kernels.add, wrong, (X[:4], X[:4]), atol=2)
     with pytest.raises(AssertionError, match="shape"):
         nki_sim.assert_close(kernels.add, X, (X[:4], X[:4]))
+    # Each row of the array would be an argument.
+    with pytest.raises(TypeError, match=r"the arguments of the kernel are a tuple, got ndarray; for one argument write \(x,\)"):
+        nki_sim.assert_close(softmax_rows, softmax, X)
 
 
 @nki.jit

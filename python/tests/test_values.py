@@ -98,7 +98,7 @@ def test_only_what_is_named_is_kept():
     with pytest.raises(nki_sim.ArgumentError, match=f"no instruction at line {copy} of other.py"):
         nki_sim.trace_values(rounded, lines=f"other.py:{copy}")(X)
     for wrong in (0, "k.py", "k.py:x", [None]):
-        with pytest.raises(nki_sim.ArgumentError, match="is no line"):
+        with pytest.raises(nki_sim.ArgumentError, match="is not a line"):
             nki_sim.trace_values(rounded, lines=wrong)
     with pytest.raises(nki_sim.ArgumentTypeError, match="names of tensors"):
         nki_sim.trace_values(rounded, [3])

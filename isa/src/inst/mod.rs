@@ -1,10 +1,9 @@
 //! The instructions: one file each, and this registry with one line each.
 //!
-//! An instruction's file gives these answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
-//! checks beyond the schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]), its [`Instruction::work`], how its results follow
-//! from its operands ([`Instruction::values`]), what the placement may do with its tiles ([`Instruction::PLACING`]), and the tile that a call
-//! without `dst` returns ([`Instruction::result`]). The others have a default that
-//! is right for most: nothing known beyond these.
+//! An instruction's file defines its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`] checks beyond the
+//! schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]), its [`Instruction::work`], how its results follow from its
+//! operands ([`Instruction::values`]), what the placement may do with its tiles ([`Instruction::PLACING`]), and the tile that a call without `dst`
+//! returns ([`Instruction::result`]). The other methods have defaults that are right for most instructions.
 
 mod accumulators;
 pub mod check;
