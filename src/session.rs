@@ -333,7 +333,10 @@ impl Session {
             return Err(Faulted::default().into());
         };
         let mut changes = Vec::new();
-        let params = self.params.params(program.target).map_err(Stop::Call)?;
+        let mut params = self.params.params(program.target).map_err(Stop::Call)?;
+        if compiled.older_compiler {
+            params = params.for_neuronxcc();
+        }
         if compiled.older_compiler && !compiled.as_written {
             let laws = laws(&params)?;
             (program, changes) = stage("middle end", || middle_end::rewrite(&program, Passes::ALL, &laws));

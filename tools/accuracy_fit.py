@@ -17,12 +17,15 @@ import tomllib
 from statistics import mean, median
 
 import accuracy_groups
+import accuracy_neuronxcc
 import accuracy_rows
 from accuracy_rows import ROOT, CannotRun
 
 PARAMS = ROOT / "sim" / "src" / "timing" / "params"
 # The parameters of trn2 whose values are chosen so that predictions come near the rows.
 FITTED = [
+    "kernel.head_us=8:14",
+    "kernel.pair_us=1:6",
     "compiler.trigger_estimate",
     "cores.hbm_bytes_per_ns",
     "dma.profile_trigger_ns",
@@ -38,8 +41,12 @@ ROUNDS = [(-12, 12, -6, 6), (-3, 3, -1, 1), (-1, 1)]
 STRIDES = (6, 3, 1)
 # How far a fit at the edge of the responses extends them.
 EXTENSION = 3
-# Parameters that concern only rows with a feature (`features` in the report of a run), by how their names begin.
-CONCERNS = {"collectives.": "collectives"}
+# Parameters that concern only some rows, by how their names begin: whether a row, with the features in the report of its run, is one.
+CONCERNS = {
+    "collectives.": lambda row, features: features["collectives"],
+    "kernel.head_us": lambda row, features: accuracy_rows.measure_of(row) == "profile" and not accuracy_neuronxcc.is_older(row),
+    "kernel.pair_us": lambda row, features: str(row.get("lnc", 1)).startswith("2"),
+}
 # A row whose latency changes by less than this share between the ends of a range does not depend on the parameter.
 SENSITIVE = 1e-4
 
@@ -107,12 +114,17 @@ class Runs:
         if file and file.exists():
             self.known = {tuple(key): value for key, value in map(json.loads, file.read_text().splitlines())}
 
+    def concerns(self, parameter, name):
+        """Whether a row may depend on a parameter."""
+        tests = [test for start, test in CONCERNS.items() if parameter.name.startswith(start)]
+        return all(test(self.sources[name], self.rows[name]["features"]) for test in tests)
+
     def latency(self, name, settings):
         """The latency of a row in us; None if it cannot run."""
         row = self.sources[name]
         launches, kernel = self.words[name]
         target = accuracy_rows.target_of(row)
-        own = [(p.name, value) for p, value in settings if target in p.targets]
+        own = [(p.name, value) for p, value in settings if target in p.targets and self.concerns(p, name)]
         key = (kernel, json.dumps(own))
         if key not in self.known:
             report = self.folder / f"{threading.get_ident()}.json"
@@ -149,8 +161,7 @@ class Responses:
 
     def concerned(self, parameter):
         """The rows that may depend on a parameter."""
-        features = [feature for start, feature in CONCERNS.items() if parameter.name.startswith(start)]
-        return {name for name in self.base if all(self.runs.rows[name]["features"][f] for f in features)}
+        return {name for name in self.base if self.runs.concerns(parameter, name)}
 
     def run(self, point, names):
         latencies = self.runs.latencies(settings(self.chosen, point), names)

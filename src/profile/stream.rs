@@ -143,6 +143,20 @@ impl Mapped {
         &core.instructions[self.ops[op].parts[0].instruction].operands
     }
 
+    /// The first instruction of an engine, unless it waits for another one.
+    pub(crate) fn first(&self, engine: Engine) -> Option<usize> {
+        let first = (0..self.ops.len()).find(|o| self.stream[*o].queue == engine)?;
+        // GpSimd's records of triggers begin late.
+        let late = engine == Engine::GpSimd && self.is_dma(first);
+        (self.stream[first].waits.is_empty() && !late).then_some(first)
+    }
+
+    /// When the program began: the earliest start of a first instruction. `core` is what it was recorded on.
+    pub(crate) fn start(&self, core: &Core) -> Option<Ns> {
+        let first = Engine::QUEUES.into_iter().filter_map(|engine| self.first(engine));
+        first.map(|op| core.instructions[self.ops[op].parts[0].instruction].start).min()
+    }
+
     pub(crate) fn is_dma(&self, op: usize) -> bool {
         matches!(self.ops[op].parts[..], [Part { role: Role::Trigger, .. }])
     }

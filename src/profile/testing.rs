@@ -151,7 +151,7 @@ impl Program {
         let core = &read.cores[0];
         let mapped = Mapped::of(core);
         let laws = Laws::new(params).unwrap();
-        let done = replay(std::slice::from_ref(&mapped.stream), &laws, None).unwrap();
+        let done = replay(std::slice::from_ref(&mapped.stream), &laws, None, None).unwrap();
         let ns = |ps: u64| (ps + 500) / 1000;
         let mut times = vec![(0, 0); self.lines.len()];
         let (mut packets, mut semaphores, mut queues) = (String::new(), String::new(), Vec::new());

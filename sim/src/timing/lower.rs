@@ -10,7 +10,7 @@ use nki_isa::program::{Bound, Control, Node, NodeKind};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 
-use super::cost::{Cost, CostKind, CostModel, Costs, Direction, DmaCost, MachineConstants, Place};
+use super::cost::{Cost, CostKind, CostModel, Costs, DmaCost, MachineConstants, OpenQueue, Place};
 use super::dma::Classes;
 use crate::deps::{self, Deps, Hazard, Reach};
 use crate::place::Placement;
@@ -267,7 +267,7 @@ pub(crate) fn lower<'p>(
     let costs = Costs::joined(nodes.par_chunks(SHARE).enumerate().map(of_part).collect());
     let mut ops = Vec::with_capacity(trace.events.len());
     let mut seen = Vec::with_capacity(trace.events.len());
-    let mut used = [0usize; 3];
+    let mut used = [0usize; OpenQueue::COUNT];
     let mut looped = false;
     // Until the barrier after its first iteration, what runs in a loop waits for the registers that decide whether it is entered.
     let mut control = [None; 2];
@@ -287,7 +287,7 @@ pub(crate) fn lower<'p>(
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
                     (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => {
-                        default_queue(machine, dma.direction, &mut used)
+                        default_queue(machine, dma.open, &mut used)
                     }
                     (_, engine) => engine,
                 };
@@ -353,15 +353,11 @@ fn deciding(node: &Node) -> [Option<RegId>; 2] {
     }
 }
 
-/// The queue of a transfer whose engine the program leaves open: those listed for its direction, round-robin.
-fn default_queue(machine: &MachineConstants, direction: Direction, used: &mut [usize; 3]) -> Engine {
-    let d = match direction {
-        Direction::Load => 0,
-        Direction::Store => 1,
-        Direction::OnChip => 2,
-    };
-    let list = &machine.queues[d];
-    let engine = list[used[d] % list.len()];
-    used[d] += 1;
+/// The queue of a transfer whose engine the program leaves open: those listed for its kind, round-robin.
+fn default_queue(machine: &MachineConstants, open: OpenQueue, used: &mut [usize; OpenQueue::COUNT]) -> Engine {
+    let kind = open as usize;
+    let list = &machine.queues[kind];
+    let engine = list[used[kind] % list.len()];
+    used[kind] += 1;
     engine
 }

@@ -46,6 +46,7 @@ pub use params::{Param, ParamError, Params};
 
 /// How long all cores take: the same run, of which nothing is recorded.
 pub(crate) fn latency(lowered: &[(CoreId, Lowered<'_>)], orders: &[Order], machine: &MachineConstants) -> Ps {
+    let machine = &machine.of(lowered.iter().map(|(id, _)| *id));
     let finished = machine::run(lowered, orders, machine, |_| Unobserved);
     check_ended(&finished, lowered.iter().map(|(id, _)| *id));
     machine::elapsed(&finished, machine)
@@ -69,6 +70,7 @@ pub(crate) fn run(
     orders: Vec<Order>,
     machine: &MachineConstants,
 ) -> Vec<Timeline> {
+    let machine = &machine.of(lowered.iter().map(|(id, _)| *id));
     let finished = machine::run(&lowered, &orders, machine, |i| {
         let (id, low) = &lowered[i];
         Recorder::new(low, id.core, machine.head)

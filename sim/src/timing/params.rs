@@ -57,7 +57,7 @@ macro_rules! sections {
 
 sections! {
     /// Time outside the instructions.
-    pub struct Kernel { measure: Param<String>, head_us: Param, device_head_us: Param, tail_us: Param, }
+    pub struct Kernel { measure: Param<String>, head_us: Param, neuronxcc_head_us: Param, device_head_us: Param, pair_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
     pub struct Compiler { tensor_window: Param, compute_window: Param, trigger_window: Param, dma_window: Param, trigger_estimate: Param, fp32_estimate: Param, }
     /// Semaphores between engines.
@@ -101,7 +101,7 @@ sections! {
         store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param, software_trigger_ns: Param,
         indirect_trigger_ns: Param, static_trigger_ns: Param, profile_trigger_ns: Param, software_dispatch_ns: Param,
         scattered_run_ns: Param, scattered_stride_bytes: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
-        load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, onchip_queues: Param<Vec<String>>,
+        load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, onchip_queues: Param<Vec<String>>, hardware_queues: Param<Vec<String>>,
     }
     /// All numbers of one generation, by section.
     pub struct Values {
@@ -207,6 +207,17 @@ impl Params {
         })?;
         self.changed |= name != "kernel.measure";
         Ok(())
+    }
+
+    /// Those of a program for `neuronxcc.nki`: a profile of it starts after `kernel.neuronxcc_head_us`. A `kernel.head_us` that was changed stays.
+    #[must_use]
+    pub fn for_neuronxcc(mut self) -> Params {
+        if self.kernel.head_us == Params::of(self.target).kernel.head_us {
+            let head = self.table["kernel"]["neuronxcc_head_us"].clone();
+            self.table["kernel"]["head_us"] = head;
+            self.values.kernel.head_us = self.values.kernel.neuronxcc_head_us.clone();
+        }
+        self
     }
 
     /// Changes what a file names and leaves the rest. An entry is a value, which then counts as assumed, or a whole table with
@@ -414,6 +425,18 @@ mod tests {
                 assert!(!p.unit.is_empty() && !p.source.is_empty(), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn neuronxcc_has_a_start_of_its_own() {
+        let head = |p: Params| p.for_neuronxcc().get("kernel.head_us").and_then(|p| p.value.as_float());
+        let mut p = Params::of(Target::Trn2);
+        assert_eq!(head(p.clone()), Some(p.kernel.neuronxcc_head_us.value));
+        assert!(p.kernel.neuronxcc_head_us.value > p.kernel.head_us.value);
+        p.set("kernel.neuronxcc_head_us", 12.0).unwrap();
+        assert_eq!(head(p.clone()), Some(12.0));
+        p.set("kernel.head_us", 20.0).unwrap();
+        assert_eq!(head(p), Some(20.0), "what the user sets");
     }
 
     #[test]

@@ -124,16 +124,22 @@ pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
 }
 
 /// Runs recorded streams, one for each core. `grid` is the time at which some period of the power limiter began, as the recording has it: the
-/// periods run freely, so that their position is no property of the program. Without it the first begins with the profile.
+/// periods run freely, so that their position is no property of the program. Without it the first begins with the profile. `start` is when the
+/// program began, which depends on runtime and profiler; without it the head of the model.
 ///
 /// # Errors
 /// If operations wait for each other.
-pub fn replay(cores: &[Vec<Recorded>], model: &dyn CostModel, grid: Option<Ps>) -> Result<Replay, Stuck> {
+pub fn replay(
+    cores: &[Vec<Recorded>],
+    model: &dyn CostModel,
+    grid: Option<Ps>,
+    start: Option<Ps>,
+) -> Result<Replay, Stuck> {
     let machine = model.machine();
     // The clock starts where a period does, so that everything is late by this.
     let period = machine.limiter.period;
     let shift = grid.map_or(0, |g| (period - g % period) % period);
-    let machine = MachineConstants { head: machine.head + shift, ..machine.clone() };
+    let machine = MachineConstants { head: start.unwrap_or(machine.head) + shift, ..machine.clone() };
     let mut lowered = Vec::with_capacity(cores.len());
     for (core, stream) in cores.iter().enumerate() {
         lowered.push((CoreId { rank: 0, core: core as u32 }, lower(stream, core, model)));

@@ -246,9 +246,7 @@ impl Collector<'_> {
                     RecordedKind::Known { .. } => {}
                 }
             }
-            // GpSimd's records of triggers begin late; see `arrival`.
-            let first = queue.first().copied().filter(|o| self.ready(*o).is_none());
-            if let Some(first) = first.filter(|o| !(engine == Engine::GpSimd && self.mapped.is_dma(*o))) {
+            if let Some(first) = self.mapped.first(engine) {
                 self.note("start".into(), Quantity::Head, self.issue(first));
             }
         }

@@ -87,7 +87,8 @@ pub(crate) fn timed(profile: &HardwareProfile, params: &Params) -> Result<Figure
     let laws = Laws::new(params).map_err(|e| e.to_string())?;
     let streams: Vec<_> = mapped.iter().map(|(_, m)| m.stream.clone()).collect();
     let grid = profile.busy_cores().find_map(|(_, core)| core.limiter.first()).map(|l| l.0.unsigned_abs() * 1000);
-    let done = replay(&streams, &laws, grid).map_err(|stuck| {
+    let start = mapped.iter().filter_map(|(core, m)| m.start(&profile.cores[*core])).min();
+    let done = replay(&streams, &laws, grid, start.map(|ns| ns.unsigned_abs() * 1000)).map_err(|stuck| {
         let (core, m) = &mapped[stuck.core];
         let part = m.ops[stuck.op].parts[0].instruction;
         let i = &profile.cores[*core].instructions[part];

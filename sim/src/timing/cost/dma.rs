@@ -5,7 +5,7 @@ use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 
 use super::laws::Measure;
-use super::{Cost, CostKind, Direction, DmaCost, Laws, Place, Trigger, ns};
+use super::{Cost, CostKind, Direction, DmaCost, Laws, OpenQueue, Place, Trigger, ns};
 use crate::timing::fixed::Millionths;
 use crate::timing::params::Confidence;
 
@@ -42,6 +42,7 @@ impl Laws<'_> {
             engine,
             kind: CostKind::Dma(Box::new(DmaCost {
                 direction,
+                open: OpenQueue::of(direction, d.dge),
                 hardware: Trigger { occupancy: ns(hardware.value), dispatch: ns(dispatch.value) },
                 software: Trigger {
                     occupancy: ns(software.0),

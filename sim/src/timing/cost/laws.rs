@@ -77,6 +77,7 @@ impl<'p> Laws<'p> {
         let (t, d) = (&params.tensor, &params.dma);
         let machine = MachineConstants {
             head: ns(head.value * 1e3),
+            pair: ns(params.kernel.pair_us.value * 1e3),
             tail: ns(params.kernel.tail_us.value * 1e3),
             fixed: head.confidence.max(params.kernel.tail_us.confidence),
             semaphore: Engine::QUEUES.map(|e| ns(params.sync.engine_ns.row(e.name()).value)),
@@ -94,6 +95,7 @@ impl<'p> Laws<'p> {
                 queues("load_queues", &d.load_queues)?,
                 queues("store_queues", &d.store_queues)?,
                 queues("onchip_queues", &d.onchip_queues)?,
+                queues("hardware_queues", &d.hardware_queues)?,
             ],
             dma_engines: d.engines.value.clamp(1.0, MOST_ENGINES) as u32,
             hbm: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,

@@ -8,14 +8,14 @@ mod table;
 mod tensor;
 
 use nki_isa::View;
-use nki_isa::names::Engine;
+use nki_isa::names::{DgeMode, Engine};
 use nki_isa::work::Work;
 use smallvec::SmallVec;
 
 use super::fixed::{Millionths, Thousandths};
 use super::params::Confidence;
 use crate::timeline::Ps;
-use crate::trace::NodeIndex;
+use crate::trace::{CoreId, NodeIndex};
 
 /// Engine queues.
 const QUEUES: usize = Engine::QUEUES.len();
@@ -95,8 +95,10 @@ pub enum CostKind {
 /// The cost of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DmaCost {
-    /// Which of the default queues it takes if its engine is open.
+    /// Between which memories it moves data.
     pub direction: Direction,
+    /// Which queues it can take if its engine is open.
+    pub open: OpenQueue,
     /// If the hardware makes the descriptors for the engine that triggers it.
     pub hardware: Trigger,
     /// If GpSimd makes them.
@@ -152,11 +154,40 @@ pub enum Direction {
     OnChip,
 }
 
+/// Which queues a transfer can take if the program names no engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpenQueue {
+    /// Those of loads.
+    Load,
+    /// Those of stores.
+    Store,
+    /// Those of copies inside SBUF.
+    OnChip,
+    /// Those that can trigger hardware descriptors, which the program asks for.
+    Hardware,
+}
+
+impl OpenQueue {
+    /// How many kinds there are.
+    pub const COUNT: usize = 4;
+
+    fn of(direction: Direction, dge: DgeMode) -> Self {
+        match (dge, direction) {
+            (DgeMode::HwDge, _) => OpenQueue::Hardware,
+            (_, Direction::Load) => OpenQueue::Load,
+            (_, Direction::Store) => OpenQueue::Store,
+            (_, Direction::OnChip) => OpenQueue::OnChip,
+        }
+    }
+}
+
 /// The numbers of the machine that are no instruction's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineConstants {
-    /// Time before the first instruction.
+    /// Time before the first instruction, on one core.
     pub head: Ps,
+    /// How much later the first instruction starts if both cores of a logical core run the kernel.
+    pub pair: Ps,
     /// Time after the last completion.
     pub tail: Ps,
     /// How well head and tail are founded.
@@ -173,12 +204,20 @@ pub struct MachineConstants {
     pub table_load: Ps,
     /// The power limiter.
     pub limiter: Limiter,
-    /// Triggering engines of loads, stores and other transfers whose engine is open; used round-robin.
-    pub queues: [Vec<Engine>; 3],
+    /// Triggering engines of transfers whose engine is open, by [`OpenQueue`]; used round-robin.
+    pub queues: [Vec<Engine>; OpenQueue::COUNT],
     /// DMA engines of a core.
     pub dma_engines: u32,
     /// Bytes per microsecond of the HBM stack that the cores of a logical core share.
     pub hbm: u64,
+}
+
+impl MachineConstants {
+    /// Those of a run on these cores, which start together.
+    pub(crate) fn of(&self, mut cores: impl Iterator<Item = CoreId>) -> MachineConstants {
+        let head = if cores.any(|id| id.core > 0) { self.head + self.pair } else { self.head };
+        MachineConstants { head, ..self.clone() }
+    }
 }
 
 /// The tensor engine's power limiter: it sets the rate for each period by the work of the period before.

@@ -1,6 +1,6 @@
 //! Closed forms: an unloaded instruction takes what its law says, a stream of them runs at the peak.
 
-use nki_isa::names::Engine;
+use nki_isa::names::{DgeMode, Engine};
 use nki_isa::{DType, Program, Space, Target, TensorId};
 
 use super::matmul::nc_matmul;
@@ -162,7 +162,7 @@ fn an_isolated_hardware_transfer_takes_what_profiles_show() {
     let mut program = transfers(128, 128, 1, false);
     for node in &mut program.cores[0] {
         if let nki_isa::program::NodeKind::Inst(nki_isa::Inst::DmaCopy(d)) = &mut node.kind {
-            (d.engine, d.dge_mode) = (Engine::Sync, nki_isa::names::DgeMode::HwDge);
+            (d.engine, d.dge_mode) = (Engine::Sync, DgeMode::HwDge);
         }
     }
     let t = time(&program);
@@ -206,4 +206,40 @@ fn engines_of_the_program_are_honoured() {
     let t = time(&program);
     let rows: Vec<&str> = t.events.iter().map(|e| t.rows[e.origin.row.0 as usize].kind.name()).collect();
     assert_eq!(rows, ["scalar", "gpsimd"]);
+}
+
+#[test]
+fn hardware_descriptors_take_no_time_of_gpsimd() {
+    let mut program = transfers(128, 128, 6, false);
+    for node in &mut program.cores[0] {
+        if let nki_isa::program::NodeKind::Inst(nki_isa::Inst::DmaCopy(d)) = &mut node.kind {
+            d.dge_mode = DgeMode::HwDge;
+        }
+    }
+    let rows = |t: &Timeline| -> Vec<&str> {
+        t.events.iter().map(|e| t.rows[e.origin.row.0 as usize].kind.name()).collect()
+    };
+    let t = time(&program);
+    assert_eq!(rows(&t), ["sync"; 6]);
+    // Sync is busy for one trigger from one transfer to the next.
+    close(ns(t.events[5].start - t.events[0].start), 5.0 * 565.0);
+
+    let mut params = Params::of(Target::Trn2);
+    params.set_text("dma.hardware_queues", "[\"scalar\", \"sync\"]").unwrap();
+    assert_eq!(rows(&time_with(&program, &params).0), ["scalar", "sync", "scalar", "sync", "scalar", "sync"]);
+}
+
+#[test]
+fn both_cores_of_a_logical_core_start_later_than_one() {
+    let one = adds(DType::F32, Space::Sbuf, 512, 3, true);
+    let mut two = one.clone();
+    two.cores.push(one.cores[0].clone());
+    for measure in ["profile", "device"] {
+        let mut params = Params::of(Target::Trn2);
+        params.set_text("kernel.measure", measure).unwrap();
+        let of = |program| time_with(program, &params).0;
+        let (one, two) = (of(&one), of(&two));
+        close(ns(two.head - one.head), 2600.0);
+        close(ns(two.elapsed - one.elapsed), 2600.0);
+    }
 }
