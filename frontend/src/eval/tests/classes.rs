@@ -379,3 +379,26 @@ fn views_show_their_dict() {
         "raised-exception: RuntimeError: dictionary changed size during iteration",
     );
 }
+
+#[test]
+fn members_that_count_up_can_be_used_in_the_body() {
+    let head = "from enum import Flag, IntFlag, Enum, IntEnum, auto\n";
+    for (body, expected) in [
+        (
+            "class P(Flag):\n    A = auto()\n    B = auto()\n    C = A | B\n    D = auto()\nprint(P.C.value, P.D.value, P.C == P.A | P.B, list(P.C))",
+            "3 4 True [<P.A: 1>, <P.B: 2>]",
+        ),
+        (
+            "class P(IntFlag):\n    A = auto()\n    B = auto()\n    ALL = A | B\nprint(int(P.ALL), P.A in P.ALL)",
+            "3 True",
+        ),
+        ("class E(Enum):\n    A = auto()\n    B = A + 10\n    C = auto()\nprint([e.value for e in E])", "[1, 11, 12]"),
+        ("class E(IntEnum):\n    A = 5\n    B = auto()\n    LAST = B\nprint(E.LAST is E.B, E.B)", "True 6"),
+        (
+            "class E(Enum):\n    def _generate_next_value_(name, start, count, last):\n        return name.lower() + str(count)\n    A = auto()\n    B = auto()\n    AB = A + B\nprint([e.value for e in E])",
+            "['a0', 'b1', 'a0b1']",
+        ),
+    ] {
+        check(&format!("{head}{body}"), expected);
+    }
+}
