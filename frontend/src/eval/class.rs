@@ -89,6 +89,7 @@ impl Interp<'_> {
         if let ClassKind::Enum(_) = kind {
             self.make_members(&class, &bases, def.name_span)?;
         }
+        self.announce_class(frame, def, &class)?;
         Ok(Value::Class(class))
     }
 
@@ -186,6 +187,7 @@ impl Interp<'_> {
         if class.enum_kind().is_some() {
             return self.member_of(class, args);
         }
+        self.check_protocol(class, args.span)?;
         let instance = Rc::new(Instance {
             class: class.clone(),
             attrs: RefCell::new(AttrMap::default()),

@@ -498,11 +498,6 @@ pub(crate) trait Dialect {
         None
     }
 
-    /// Whether dicts in a kernel have keys of any hashable type.
-    fn any_dict_key(&self) -> bool {
-        false
-    }
-
     /// Whether the compiler of `neuronxcc.nki` compiles its kernels.
     fn is_older(&self) -> bool {
         false
@@ -563,6 +558,8 @@ pub(crate) enum Construct<'c> {
     NestedIndex(Span),
     /// A parameter of the kernel gets a list.
     ListArgument(Span),
+    /// An entry of a dict gets a key of this type, which is not str.
+    DictKey(&'c str, Span),
 }
 
 /// See [`Dialect::annotated`].

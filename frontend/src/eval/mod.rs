@@ -12,6 +12,7 @@ mod cached;
 mod call;
 mod class;
 pub(crate) mod compare;
+mod context;
 pub(crate) mod convert;
 mod dict;
 mod enums;
@@ -38,6 +39,7 @@ mod object;
 mod ops;
 mod pattern;
 pub(crate) mod place;
+mod protocol;
 mod recover;
 pub(crate) mod stdlib;
 #[cfg(test)]
@@ -83,6 +85,10 @@ pub(crate) struct Interp<'a> {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Lines printed at specialisation.
     pub(crate) prints: Vec<String>,
+    /// The end of what was printed, without a line end.
+    unfinished: String,
+    /// A class has a `__setattr__` or is a descriptor that is set: assignments and reads of attributes look for those.
+    custom_attributes: bool,
     /// The options of the caller.
     pub(crate) options: &'a Options,
     /// Reads files.
@@ -214,6 +220,8 @@ impl<'a> Interp<'a> {
             sources: SourceMap::new(),
             diagnostics: Vec::new(),
             prints: Vec::new(),
+            unfinished: String::new(),
+            custom_attributes: false,
             options,
             loader,
             host: None,
@@ -343,6 +351,28 @@ impl<'a> Interp<'a> {
     /// Reports a finding that does not stop evaluation.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Something printed at specialisation, with its end.
+    pub(crate) fn print_part(&mut self, text: String, end: &str) {
+        let mut line = std::mem::take(&mut self.unfinished);
+        line.push_str(&text);
+        match end.strip_suffix('\n') {
+            Some(end) => {
+                line.push_str(end);
+                self.print(line);
+            }
+            None if !self.quiet => self.unfinished = line + end,
+            None => {}
+        }
+    }
+
+    /// What has been printed.
+    pub(crate) fn take_prints(&mut self) -> Vec<String> {
+        if !self.unfinished.is_empty() {
+            self.prints.push(std::mem::take(&mut self.unfinished));
+        }
+        std::mem::take(&mut self.prints)
     }
 
     /// A line printed at specialisation.

@@ -37,7 +37,6 @@ const HOST: &[&str] = &[
     "argparse",
     "subprocess",
     "inspect",
-    "contextlib",
     "unittest",
     "scipy",
     "pandas",

@@ -223,6 +223,12 @@ impl Interp<'_> {
         };
         match result {
             Some(value) => Ok(Value::Int(value)),
+            // Whatever a module computes, only what its kernels use has to fit.
+            None if !self.in_kernel => Ok(Value::Host(Rc::new(Host {
+                path: format!("{a} {} {b}", op.text()),
+                reason: Some("integers in a kernel have 64 bits, and this one does not fit".to_owned()),
+                span: Some(span),
+            }))),
             None => Err(Raise::at(
                 "integer-overflow",
                 format!("{a} {} {b} does not fit in 64 bits", op.text()),

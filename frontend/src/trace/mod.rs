@@ -203,6 +203,11 @@ impl Trace<'_, '_> {
         &self.interp.diagnostics
     }
 
+    /// Warns of an error that the kernel has caught.
+    pub fn report_caught(&mut self, error: &Diagnostic) {
+        self.interp.report_caught(error);
+    }
+
     /// The files that spans point into.
     pub fn sources(&self) -> &SourceMap {
         &self.interp.sources
@@ -368,7 +373,7 @@ impl Trace<'_, '_> {
             refused: None,
             diagnostics: std::mem::take(&mut self.interp.diagnostics),
             sources: std::mem::take(&mut self.interp.sources),
-            prints: std::mem::take(&mut self.interp.prints),
+            prints: self.interp.take_prints(),
             returned,
         })
     }

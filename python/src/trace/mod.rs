@@ -144,6 +144,7 @@ pub(crate) fn specialise(
                 }
             }
         }
+        tracing.report_caught(trace, None);
         trace
             .finish(&kernel.name, returned, kernel.span)
             .map_err(|failure| tracing.exception(py, trace, failure, None))
@@ -247,6 +248,7 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
     if let Ok((id, index)) = value.getattr("_raised").and_then(|mark| mark.extract::<(u64, usize)>())
         && id == tracing.id
     {
+        tracing.report_caught(trace, Some(index));
         let mut all: Vec<Diagnostic> = trace.diagnostics().to_vec();
         let own = tracing.raised.borrow().get(index).cloned();
         let alone = all.is_empty();
@@ -256,6 +258,7 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
     }
     match described(py, tracing, trace, &error) {
         Ok(Some((diagnostic, class))) => {
+            tracing.report_caught(trace, None);
             let mut all: Vec<Diagnostic> = trace.diagnostics().to_vec();
             all.push(diagnostic);
             let made = raised(py, &all, &class, trace.sources());

@@ -223,10 +223,6 @@ impl Dialect for Beta1 {
         Some(methods::check_annotation)
     }
 
-    fn any_dict_key(&self) -> bool {
-        true
-    }
-
     fn is_older(&self) -> bool {
         true
     }

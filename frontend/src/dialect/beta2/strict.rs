@@ -46,6 +46,10 @@ pub(super) fn check(interp: &mut Interp<'_>, construct: &Construct<'_>) {
         Construct::NestedIndex(span) => {
             reject(interp, span, "an index of an index", "write one index, or the method .slice");
         }
+        Construct::DictKey(class, span) => {
+            let what = format!("a dict key of type {class}");
+            reject(interp, span, &what, "use `str(key)` as the key, or a list indexed by number");
+        }
         Construct::ListArgument(span) => reject(interp, span, "a list as a kernel argument", "pass a tuple"),
     }
 }

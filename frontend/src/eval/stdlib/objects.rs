@@ -263,10 +263,21 @@ pub(super) fn set_property(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     Ok(Value::Descriptor(Rc::new(Descriptor::Property { get, set: parts.next() })))
 }
 
-pub(super) fn object_setattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+pub(crate) fn object_init_subclass(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    if !args.keyword.is_empty() {
+        let message = "object.__init_subclass__() takes no keyword arguments";
+        return Err(Raise::at("type-error", message, args.span, "in this call")
+            .help("take the keywords of a class as parameters of an `__init_subclass__`"));
+    }
+    Ok(Value::None)
+}
+
+pub(crate) fn object_setattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if let [Value::Instance(instance), Value::Str(name), value] = args.positional.as_slice() {
         let name = interp.sym(name);
-        instance.attrs.borrow_mut().set(name, value.clone());
+        if !interp.set_by_descriptor(&args.positional[0], name, value, args.span)? {
+            instance.attrs.borrow_mut().set(name, value.clone());
+        }
     }
     Ok(Value::None)
 }
@@ -276,7 +287,7 @@ pub(super) fn fromkeys(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Va
     let value = args.positional.get(1).cloned().unwrap_or(Value::None);
     let mut dict = Dict::default();
     for item in interp.iterate(&args.positional[0], args.span)? {
-        dict.set(interp.key(&item, true, args.span)?, item, value.clone());
+        dict.set(interp.new_key(&item, args.span)?, item, value.clone());
     }
     Ok(Value::dict(dict))
 }
