@@ -13,8 +13,9 @@ use super::{Frame, Interp};
 use crate::syntax::*;
 
 /// What objects do without, each with a way to write the same.
-const UNSUPPORTED: [(Symbol, &str); 2] = [
+const UNSUPPORTED: [(Symbol, &str); 3] = [
     (sym::new, "make the object in `__init__`, or in a function that returns it"),
+    (sym::delattr, "delete attributes in a method with another name"),
     (sym::getattribute, "define `__getattr__`, or a property for each attribute"),
 ];
 

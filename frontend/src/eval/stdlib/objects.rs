@@ -218,6 +218,12 @@ impl Copies {
                 self.made.insert(address, copy.clone());
                 copy
             }
+            Value::Instance(instance) if let Some(method) = self.own_method(interp, instance) => {
+                let memo = self.deep.then(|| Value::dict(Dict::default()));
+                let copy = interp.call_with(&method, value.clone(), CallArgs::of(memo, span))?;
+                self.made.insert(address, copy.clone());
+                copy
+            }
             Value::Instance(instance) => {
                 let attrs: Vec<(Symbol, Value)> = instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
                 let frozen = Cell::new(instance.frozen.get());
@@ -232,6 +238,12 @@ impl Copies {
             }
             other => other.clone(),
         })
+    }
+
+    /// The method by which objects of a class are copied.
+    fn own_method(&self, interp: &mut Interp<'_>, instance: &Instance) -> Option<Value> {
+        let name = interp.sym(if self.deep { "__deepcopy__" } else { "__copy__" });
+        instance.class.lookup(name)
     }
 
     fn inner(&mut self, interp: &mut Interp<'_>, item: &Value, span: Span, depth: u32) -> EvalResult<Value> {

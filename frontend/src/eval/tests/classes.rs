@@ -464,9 +464,20 @@ fn a_base_class_learns_of_derived_classes() {
         "unsupported-syntax: the class A has a `__new__`, which is not supported",
     );
     check_kernel(
+        "class A:\n    def __delattr__(self, name):\n        pass\nA()",
+        "unsupported-syntax: the class A has a `__delattr__`, which is not supported",
+    );
+    check_kernel(
         "class M(type):\n    pass\nclass A(metaclass=M):\n    pass",
         "unsupported-syntax: the class A has the metaclass M, which is not supported",
     );
+}
+
+#[test]
+fn classes_say_how_their_objects_are_copied() {
+    let class = "import copy\nclass A:\n    def __init__(self, n):\n        self.n = n\n    def __copy__(self):\n        return A(self.n + 1)\n    \
+                 def __deepcopy__(self, memo):\n        return A(copy.deepcopy(self.n, memo) + 10)\n";
+    check(&format!("{class}print(copy.copy(A(1)).n, copy.deepcopy([A(1)])[0].n, copy.copy([A(1)])[0].n)"), "2 11 1");
 }
 
 #[test]
