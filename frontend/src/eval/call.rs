@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
 use super::expr::nearest;
-use super::foreign::Construct;
+use super::language::Construct;
 use super::native::{CallArgs, count};
 use super::value::{Class, Descriptor, Dict, Function, Super, Value};
 use super::{Frame, Interp, PendingStep};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::error::{EvalResult, Raise};
-use super::foreign::{Construct, Hint};
+use super::language::{Construct, Hint};
 use super::native::{CallArgs, count};
 use super::value::*;
 use super::{Frame, Interp};

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
-use super::foreign::Hint;
 use super::generator::{Saved, TryPart};
+use super::language::Hint;
 use super::native::CallArgs;
 use super::value::{Host, Value};
 use super::{Frame, Interp};

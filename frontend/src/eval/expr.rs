@@ -7,7 +7,7 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::exec::unsupported;
-use super::foreign::{Construct, Hint};
+use super::language::{Construct, Hint};
 use super::native::CallArgs;
 use super::value::{Dict, Host, Kernel, Slice, Value};
 use super::{Frame, Interp};

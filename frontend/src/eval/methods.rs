@@ -6,7 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::foreign::Construct;
+use super::language::Construct;
 use super::native::CallArgs;
 use super::value::*;
 use super::view::{Part, View};

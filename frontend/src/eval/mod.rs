@@ -28,6 +28,7 @@ mod hash;
 mod inert;
 pub(crate) mod iterator;
 pub(crate) mod kernel;
+pub(crate) mod language;
 pub(crate) mod limits;
 mod linear;
 mod live;
@@ -63,7 +64,7 @@ use nki_isa::{Loc, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::error::EvalResult;
-use self::foreign::{Backend, ChooseDialect, Construct, Dialect};
+use self::language::{Backend, ChooseDialect, Construct, Dialect};
 use self::value::{Function, Module, NativeModule, Value};
 use crate::syntax::{Interner, Symbol};
 use crate::{Host, Loader, Options};
@@ -320,7 +321,7 @@ impl<'a> Interp<'a> {
     }
 
     /// Makes the values that core 0 returned, with their names, the outputs of the kernel at `span`.
-    fn take_outputs(&mut self, outputs: &[(String, Value)], allowed: foreign::Outputs, span: Span) -> EvalResult<()> {
+    fn take_outputs(&mut self, outputs: &[(String, Value)], allowed: language::Outputs, span: Span) -> EvalResult<()> {
         self.report_findings();
         let mut findings = Vec::new();
         let returned = self.backend.return_outputs(outputs, allowed, span, &mut findings);

@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::cached::Cached;
 pub(crate) use super::dict::{Dict, Key};
-use super::foreign::{Dialect, Edge, Object, article};
+use super::foreign::{Object, article};
 use super::iterator::Iter;
+use super::language::{Dialect, Edge};
 use super::native::Native;
 pub(crate) use super::object::{
     AttrMap, Class, ClassKind, DataclassKind, Descriptor, EnumKind, EnumMember, Field, FieldDefault, FieldSpec,

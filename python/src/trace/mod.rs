@@ -2,6 +2,7 @@
 
 mod active;
 mod follow;
+mod functions;
 mod handles;
 mod places;
 mod turns;
@@ -17,9 +18,8 @@ use pyo3::types::{PyDict, PyFunction};
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
 pub(crate) use self::follow::{Place, Run};
-pub(crate) use self::handles::{
-    Function, Handle, Method, attribute_of_module, check_nested, is_instance, is_tracing, refuse_grid,
-};
+pub(crate) use self::functions::{Function, attribute_of_module, check_nested, is_instance, is_tracing, refuse_grid};
+pub(crate) use self::handles::{Handle, Method};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};
 use crate::convert::tracer;

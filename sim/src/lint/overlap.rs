@@ -228,8 +228,8 @@ pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<Cross
             *i = left % d.count.max(1) as usize;
             left /= d.count.max(1) as usize;
         }
-        let target = axes.iter().fold(0, |sum, &a| sum * src.dims[a].count as usize + index[a]);
-        (target != written).then_some(Crossing { written, read })
+        let place = axes.iter().fold(0, |sum, &a| sum * src.dims[a].count as usize + index[a]);
+        (place != written).then_some(Crossing { written, read })
     })
 }
 

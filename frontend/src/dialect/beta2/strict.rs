@@ -12,7 +12,7 @@ use nki_diag::Span;
 
 use crate::dialect::common::strict::reject;
 use crate::eval::Interp;
-use crate::eval::foreign::Construct;
+use crate::eval::language::Construct;
 use crate::eval::value::{BuiltinType, Function, Value};
 use crate::syntax::*;
 
