@@ -164,7 +164,7 @@ def tiles_by_number_fixed(x):
 # seen-by: check run
 @nki.jit
 def refused_copy_is_caught(x):
-    """A copy past the end of its source is refused, caught, and missing in the program."""
+    """A copy into a narrower tile is refused, caught, and missing in the program."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.memset(dst=tile, value=0.0)

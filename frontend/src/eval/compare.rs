@@ -61,6 +61,17 @@ impl Interp<'_> {
             }
             _ => {}
         }
+        if let (Value::Set(a), Value::Set(b)) = (left, right) {
+            let (a, b) = (a.borrow(), b.borrow());
+            self.count_steps(a.len().max(b.len()) as u64);
+            let within = |a: &Dict, b: &Dict| a.len() <= b.len() && a.iter().all(|(key, ..)| b.get(key).is_some());
+            return Ok(Value::Bool(match op {
+                CmpOp::Lt => a.len() < b.len() && within(&a, &b),
+                CmpOp::Le => within(&a, &b),
+                CmpOp::Gt => b.len() < a.len() && within(&b, &a),
+                _ => within(&b, &a),
+            }));
+        }
         let order = self.order(left, right);
         self.check_steps(span)?;
         if let Some(order) = order {

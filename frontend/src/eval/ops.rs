@@ -75,7 +75,9 @@ impl Interp<'_> {
                 }
                 Ok(Value::dict(dict))
             }
-            (Value::Set(a), Value::Set(b)) => {
+            (Value::Set(a), Value::Set(b))
+                if matches!(op, BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor | BinOp::Sub) =>
+            {
                 self.charge_items(4 * (a.borrow().len() + b.borrow().len()), span)?;
                 let (a, b) = (a.borrow(), b.borrow());
                 let mut out = Dict::default();
@@ -103,10 +105,7 @@ impl Interp<'_> {
                 Ok(Value::tuple(items))
             }
             (Value::Host(host), _) | (_, Value::Host(host)) => {
-                if self.in_kernel {
-                    return Err(self.host_error(host, span));
-                }
-                Ok(self.host(host.path.clone(), span))
+                self.host_value(host, span)
             }
             _ => {
                 if let Some(value) = self.operator_method(op, left, right, span)? {
@@ -119,7 +118,15 @@ impl Interp<'_> {
                 if !std::ptr::eq(a, left) || !std::ptr::eq(b, right) {
                     return self.binary(op, a, b, span);
                 }
-                Err(self.bad_operands(op.text(), left, right, span))
+                // Without methods of its own, a NamedTuple is added and repeated as the tuple that it is.
+                match (self.named_tuple_items(left), self.named_tuple_items(right)) {
+                    (None, None) => Err(self.bad_operands(op.text(), left, right, span)),
+                    (a, b) => {
+                        let a = a.map_or_else(|| left.clone(), Value::tuple);
+                        let b = b.map_or_else(|| right.clone(), Value::tuple);
+                        self.binary(op, &a, &b, span)
+                    }
+                }
             }
         }
     }
