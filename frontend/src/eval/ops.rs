@@ -104,9 +104,7 @@ impl Interp<'_> {
                 items.push(right.clone());
                 Ok(Value::tuple(items))
             }
-            (Value::Host(host), _) | (_, Value::Host(host)) => {
-                self.host_value(host, span)
-            }
+            (Value::Host(host), _) | (_, Value::Host(host)) => self.host_value(host, span),
             _ => {
                 if let Some(value) = self.operator_method(op, left, right, span)? {
                     return Ok(value);

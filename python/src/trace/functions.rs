@@ -14,7 +14,8 @@ use super::values::{arguments, item_of, to_python};
 use crate::convert::tracer;
 use crate::errors::ours;
 
-fn call(
+/// Calls a function of the API, or what the device calls a function.
+pub(super) fn call(
     py: Python<'_>,
     tracing: &Rc<Tracing>,
     function: &Item,

@@ -2,17 +2,15 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
-use nki_frontend::trace::{Content, Item, Operator, Trace};
+use nki_frontend::trace::{Item, Operator};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::active::{Tracing, active, of_number};
-use super::places::current;
+use super::functions::call;
 use super::turns::Turns;
 use super::values::{arguments, item_of, to_python};
-use crate::convert::tracer;
 use crate::errors::ours;
 
 /// A value of the device in the kernel that is being traced: a tensor, a register, an instruction.

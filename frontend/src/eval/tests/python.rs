@@ -181,14 +181,20 @@ fn generators_are_contexts() {
 
 #[test]
 fn sets_are_compared_as_sets_and_not_added() {
-    check_expr("{1} < {1, 2}, {1, 2} <= {2, 1}, {1, 2} > {3}, {1, 2} >= {2}, {1} < {1}", "(True, True, False, True, False)");
+    check_expr(
+        "{1} < {1, 2}, {1, 2} <= {2, 1}, {1, 2} > {3}, {1, 2} >= {2}, {1} < {1}",
+        "(True, True, False, True, False)",
+    );
     check_kernel("{1} + {2}", "type-error: `+` does not work between a set and a set");
 }
 
 #[test]
 fn named_tuples_are_added_as_tuples() {
     let class = "from typing import NamedTuple\nclass T(NamedTuple):\n    a: int\n    b: int = 3\n";
-    check(&format!("{class}print(T(1) + (5,), (0,) + T(1), T(1) + T(2), T(1) * 2)"), "(1, 3, 5) (0, 1, 3) (1, 3, 2, 3) (1, 3, 1, 3)");
+    check(
+        &format!("{class}print(T(1) + (5,), (0,) + T(1), T(1) + T(2), T(1) * 2)"),
+        "(1, 3, 5) (0, 1, 3) (1, 3, 2, 3) (1, 3, 1, 3)",
+    );
     let own = "    def __add__(self, other):\n        return T(self.a + other.a, 0)\n";
     check(&format!("{class}{own}print(T(1) + T(2))"), "T(a=3, b=0)");
     check(&format!("{class}try:\n    T(1) - T(2)\nexcept TypeError:\n    print('no')"), "no");
