@@ -1,16 +1,31 @@
 //! Python source files as text: what Python reads, as Python decodes it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::memory::read_source;
 
-/// Reads a source file. Line ends are those that Python knows; a carriage return alone becomes a line feed, which has the same length.
+/// Texts of pipes and devices, which can be read once.
+static STREAMS: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+
+/// Reads a source file; one that is no regular file only once in this process, since it is empty after that. Line ends are those that Python knows; a carriage return alone becomes a line feed, which has the same length.
 ///
 /// # Errors
 /// If the file cannot be read, has a NUL byte, or is not in the encoding that it declares (UTF-8 without a declaration).
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    decode(read_source(path)?).map_err(|problem| Error::new(ErrorKind::InvalidData, problem))
+    let from_disk = || decode(read_source(path)?).map_err(|problem| Error::new(ErrorKind::InvalidData, problem));
+    if std::fs::metadata(path).is_ok_and(|file| file.is_file()) {
+        return from_disk();
+    }
+    let mut streams = STREAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = streams.get(path) {
+        return Ok(text.clone());
+    }
+    let text = from_disk()?;
+    streams.insert(path.to_path_buf(), text.clone());
+    Ok(text)
 }
 
 fn decode(bytes: Vec<u8>) -> Result<String, String> {

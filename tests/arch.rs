@@ -326,7 +326,7 @@ const FRONTEND: &[(&str, &[&str], &str)] = &[
     (
         "frontend/src/eval/",
         &["build", "dialect"],
-        "the evaluator knows `Object`, `Dialect` and `Backend` (eval/foreign.rs)",
+        "the evaluator knows `Object`, `Dialect` and `Backend` (eval/foreign.rs, eval/language.rs)",
     ),
     (
         "frontend/src/build/",

@@ -127,6 +127,22 @@ fn outputs_are_written_and_compared() {
 
 #[cfg(unix)]
 #[test]
+fn a_kernel_is_read_from_a_pipe_once() {
+    let s = Session::new();
+    let status = Command::new("mkfifo").arg(s.path("pipe.py")).status().expect("runs");
+    assert!(status.success());
+    let kernel = ADD_ONE.replace("@nki.jit", "# nki-sim: x=float32[128,4]\n@nki.jit");
+    for command in ["check", "run"] {
+        let (pipe, kernel) = (s.path("pipe.py"), kernel.clone());
+        // Opening the pipe a second time would wait for another writer, for ever.
+        let writer = std::thread::spawn(move || std::fs::write(pipe, kernel).expect("written"));
+        s.run(&[command, "pipe.py"]).exits(0);
+        writer.join().expect("ends");
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn a_report_replaces_what_it_names_and_nothing_else() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     let s = Session::new();

@@ -357,6 +357,7 @@ fn ended(
     if interp.diagnostics.iter().any(Diagnostic::is_error) {
         program = None;
     }
+    let prints = interp.take_prints();
     Compiled {
         kernel,
         target: interp.options.target,
@@ -364,7 +365,7 @@ fn ended(
         refused: None,
         diagnostics: interp.diagnostics,
         sources: interp.sources,
-        prints: interp.prints,
+        prints,
         returned,
     }
 }

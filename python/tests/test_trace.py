@@ -18,6 +18,7 @@ import sys
 import threading
 import types
 import typing
+import warnings
 from functools import partial
 
 import cases
@@ -1203,3 +1204,66 @@ def test_a_group_of_exceptions_passes():
     with pytest.raises(ExceptionGroup, match="both") as info:  # noqa: F821
         nki.jit(raises)(ramp())
     assert [type(one) for one in info.value.exceptions] == [ValueError, KeyError]
+
+
+def caught(kernel):
+    """Findings `caught-error` of a call."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = nki.jit(kernel)(ramp())
+    return result, [str(w.message) for w in found if "caught-error" in str(w.message)]
+
+
+def catches_a_refusal(x):
+    tile = load(x)
+    for first in (0, 6):
+        try:
+            nisa.tensor_copy(dst=tile[:, nl.ds(first, 4)], src=tile[:, 0:4])
+        except Exception:
+            pass
+    return store(tile)
+
+
+def catches_its_own(x):
+    try:
+        {}["k"]
+    except KeyError:
+        by = 2.0
+    try:
+        raise RuntimeError("mine")
+    except RuntimeError:
+        by *= 2
+    tile = load(x)
+    if not hasattr(tile, "nothing") and getattr(tile, "none", None) is None:
+        scaled(tile, by)
+    return store(tile)
+
+
+def test_a_refusal_that_a_kernel_catches_is_a_warning(frontend):
+    result, found = caught(catches_a_refusal)
+    assert len(found) == 1 and "out-of-bounds" in found[0] and "nl.ds(first, 4)" in found[0], found
+    np.testing.assert_array_equal(result, ramp())
+    result, found = caught(catches_its_own)
+    assert not found
+    np.testing.assert_array_equal(result, 4 * ramp())
+    with pytest.raises(nki_sim.KernelError, match="caught-error"):
+        nki.simulate(catches_a_refusal, deny="caught-error")(ramp())
+
+
+@contextlib.contextmanager
+def scratch(shape, value):
+    tile = nl.ndarray(shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=value)
+    yield tile
+
+
+def uses_contexts(x):
+    tiles = {}
+    with scratch(x.shape, 3.0) as tile, scratch(x.shape, 2.0) as other:
+        tiles[0], tiles[1, "b"] = tile, other
+    nisa.tensor_tensor(dst=tiles[0], data1=tiles[0], data2=tiles[1, "b"], op=nl.multiply)
+    return store(tiles[0])
+
+
+def test_generators_are_contexts_and_keys_are_any(frontend):
+    np.testing.assert_array_equal(nki.jit(uses_contexts)(ramp()), np.full((4, 8), 6.0, np.float32))

@@ -158,3 +158,35 @@ def tiles_by_number_fixed(x):
         nisa.dma_copy(dst=tiles[str(t)], src=x[t])
         nisa.dma_copy(dst=out[t], src=tiles[str(t)])
     return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def refused_copy_is_caught(x):
+    """A copy into a narrower tile is refused, caught, and missing in the program."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=0.0)
+    for first in range(0, 64, 48):
+        try:
+            nisa.dma_copy(dst=tile[:, first : first + 16], src=x[:, nl.ds(first, 48)])  # plant: caught-error
+        except Exception:
+            nisa.dma_copy(dst=tile[:, first : first + 16], src=x[:, nl.ds(0, 16)])
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def refused_copy_is_caught_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=0.0)
+    for first in range(0, 64, 48):
+        try:
+            width = {0: 48}[first]
+        except KeyError:
+            width = 16
+        nisa.dma_copy(dst=tile[:, nl.ds(first, width)], src=x[:, nl.ds(first, width)])
+    nisa.dma_copy(dst=out, src=tile)
+    return out

@@ -81,3 +81,27 @@ def rotates_a_cache_in_memory_fixed(x):
     nisa.dma_copy(dst=cache[127:128, :], src=tile[127:128, :])
     nisa.dma_copy(dst=cache[0:127, :], src=tile[1:128, :])
     return cache
+
+
+# args: x=float32[64,64]
+# seen-by: check run
+@nki.jit
+def transposes_in_place(x):
+    """A square tile is transposed onto itself by DMA."""
+    out = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_transpose(dst=tile, src=tile)  # plant: overlapping-operands
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def transposes_in_place_fixed(x):
+    out = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    turned = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_transpose(dst=turned, src=tile)
+    nisa.dma_copy(dst=out, src=turned)
+    return out

@@ -30,6 +30,19 @@ arguments. The message is that of the kernel's author.";
     "raised-exception", "the kernel raises an exception", "
 Specialisation reached a `raise` with the message shown.";
 
+    "caught-error" (Suspicious), "the kernel catches an error of the simulator", "
+An `except Exception` around an instruction also catches what the machine cannot do, and the program
+then lacks that instruction:
+
+    try:
+        nisa.dma_copy(dst=tile, src=x[0:300, :])     # out-of-bounds
+    except Exception:                                # wrong: the tile is never written
+        pass
+
+The compiler may find such an error only after the kernel's Python has ended, when nothing can
+catch it. Test the condition before the call. Exceptions that Python or the kernel raises
+(`KeyError`, `AssertionError`) are caught without a warning.";
+
     "undefined-name", "a name has no value", "
 The name is not a local variable, a parameter, a name of the file or a built-in; or it is a local
 variable without an assignment on the executed path:
@@ -63,13 +76,14 @@ Indices count from 0 at the start, or from -1 at the end.";
     "unpack-mismatch", "the number of values differs from the number of names", "
     a, b = (1, 2, 3)      # two names, three values";
 
-    "dict-key", "a dict key is not a string", "
-Dicts in NKI kernels have string keys:
+    "dict-key", "a dict key or a set item is not hashable", "
+As in Python, lists, dicts, sets and objects whose class defines `__eq__` without `__hash__` are no
+keys:
 
-    tiles[i] = t           # wrong
-    tiles[str(i)] = t      # right; or a list
+    tiles[[i, j]] = t      # wrong
+    tiles[i, j] = t        # right
 
-Dicts created outside the kernel may have other keys; the kernel can read them.";
+Compilers before NKI 0.7 accept only strings as keys: `--strict` reports the others.";
 
     "division-by-zero", "division by zero at specialisation", "
 The divisor of `//`, `/`, `%` or `divmod` is 0 for these arguments. Guard this case, or pass other

@@ -18,7 +18,7 @@ use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::compare::MAX_DEPTH;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Dialect;
+use crate::eval::language::Dialect;
 use crate::eval::native::CallArgs;
 use crate::eval::value::*;
 use crate::eval::view::{Part, View};

@@ -11,7 +11,7 @@ use self::beta2::names::ApiName;
 use self::common::state::State;
 use self::klr::Klr;
 use crate::eval::Interp;
-use crate::eval::foreign::Dialect;
+use crate::eval::language::Dialect;
 use crate::{Loader, Options};
 
 /// The dialect of a file that imports these modules, unless the options choose one: of one that imports both languages the current one, whose tool chain has parts under

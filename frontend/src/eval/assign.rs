@@ -255,6 +255,9 @@ impl Interp<'_> {
     pub(crate) fn set_attr(&mut self, base: &Value, name: Symbol, value: Value, span: Span) -> EvalResult<()> {
         match base {
             Value::Instance(instance) => {
+                if self.set_by_protocol(instance, name, &value, span)? {
+                    return Ok(());
+                }
                 let kind = instance.class.kind.get();
                 if instance.frozen.get() || kind == ClassKind::NamedTuple {
                     return Err(Raise::at(
@@ -281,6 +284,10 @@ impl Interp<'_> {
                         ));
                     };
                     self.call(setter, CallArgs::of([base.clone(), value], span))?;
+                    return Ok(());
+                }
+                if let (sym::dict, Value::Dict(dict)) = (name, &value) {
+                    self.set_attributes(instance, &dict.borrow());
                     return Ok(());
                 }
                 instance.attrs.borrow_mut().set(name, value);
@@ -346,9 +353,11 @@ impl Interp<'_> {
                 Ok(())
             }
             Value::Dict(dict) => {
-                let key = self.key(index, true, span)?;
-                dict.borrow_mut().set(key, index.clone(), value);
-                Ok(())
+                let key = self.new_key(index, span)?;
+                self.change_dict(dict, |_| {
+                    dict.borrow_mut().set(key, index.clone(), value);
+                    Ok(())
+                })
             }
             Value::Instance(instance) => match instance.class.lookup(sym::setitem) {
                 Some(method) => {
@@ -404,11 +413,11 @@ impl Interp<'_> {
                 let index = self.eval(frame, index)?;
                 match &base {
                     Value::Dict(dict) => {
-                        let key = self.key(&index, false, target.span)?;
-                        match dict.borrow_mut().remove(&key) {
+                        let key = self.key(&index, target.span)?;
+                        self.change_dict(dict, |interp| match dict.borrow_mut().remove(&key) {
                             Some(_) => Ok(()),
-                            None => Err(self.missing_key(&index, None, target.span)),
-                        }
+                            None => Err(interp.missing_key(&index, None, target.span)),
+                        })
                     }
                     Value::List(list) => {
                         let len = list.items.borrow().len();

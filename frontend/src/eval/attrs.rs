@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::modules::native_names;
 use super::native::CallArgs;
-use super::value::{BoundMethod, Class, Descriptor, Dict, Value};
+use super::value::{BoundMethod, Class, Descriptor, Dict, Function, Value};
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -32,6 +32,23 @@ impl Interp<'_> {
         }
     }
 
+    /// An attribute of a function; one that wraps another one has the name and the module of that one.
+    fn attr_of_function(&self, function: &Function, name: Symbol) -> Option<Value> {
+        let wrapped = function.wrapped.borrow();
+        Some(match (name, &*wrapped) {
+            (sym::name | sym::qualname, Some(wrapped)) => wrapped.name.clone(),
+            (sym::name | sym::qualname, None) => Value::Str(self.name(function.def.name)),
+            (sym::doc, _) => match function.def.body.first().map(|stmt| &stmt.kind) {
+                Some(StmtKind::Expr(Expr { kind: ExprKind::Str(text), .. })) => Value::Str(text.clone()),
+                _ => Value::None,
+            },
+            (sym::module, Some(wrapped)) => wrapped.module.clone(),
+            (sym::module, None) => Value::str(&function.module.name),
+            (sym::wrapped, Some(wrapped)) => wrapped.function.clone(),
+            _ => return None,
+        })
+    }
+
     /// `base.name`, or `None` if there is no such attribute (objects report that themselves).
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of value")]
     pub(crate) fn find_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
@@ -47,7 +64,9 @@ impl Interp<'_> {
             Value::Poison => Value::Poison,
             Value::Object(object) => self.object_attribute(base, &**object, name, span)?,
             Value::Instance(instance) => {
-                if let Some(value) = instance.attrs.borrow().get(name) {
+                if let Some(value) = instance.attrs.borrow().get(name)
+                    && !self.is_data_descriptor(instance, name)
+                {
                     return Ok(Some(value.clone()));
                 }
                 if let Some(value) = instance.class.lookup(name) {
@@ -59,13 +78,7 @@ impl Interp<'_> {
                 }
                 match name {
                     sym::class => Value::Class(instance.class.clone()),
-                    sym::dict => {
-                        let mut dict = Dict::default();
-                        for (name, value) in instance.attrs.borrow().iter() {
-                            dict.set_str(self.names.name(name), value.clone());
-                        }
-                        Value::dict(dict)
-                    }
+                    sym::dict => self.dict_of(instance),
                     sym::asdict | sym::replace => Value::BoundBuiltin(Rc::new((base.clone(), name))),
                     _ => match instance.class.lookup(sym::getattr) {
                         Some(method) => {
@@ -125,12 +138,7 @@ impl Interp<'_> {
                     },
                 },
             },
-            Value::Function(function) => match name {
-                sym::name | sym::qualname => Value::Str(self.name(function.def.name)),
-                sym::doc => Value::None,
-                sym::module => Value::str(&function.module.name),
-                _ => return Ok(None),
-            },
+            Value::Function(function) => return Ok(self.attr_of_function(function, name)),
             Value::Kernel(kernel) => match name {
                 sym::func | sym::wrapped => kernel.function.clone(),
                 _ => self.get_attr(&kernel.function.clone(), name, span)?,
@@ -212,6 +220,10 @@ impl Interp<'_> {
                 Descriptor::Property { get, .. } | Descriptor::CachedProperty(get) => {
                     return self.call_with(&get.clone(), receiver.clone(), CallArgs::none(span));
                 }
+            },
+            Value::Instance(_) => match self.ask_descriptor(&value, receiver, class, span)? {
+                Some(made) => made,
+                None => value,
             },
             _ => value,
         })

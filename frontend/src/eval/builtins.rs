@@ -519,7 +519,11 @@ fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
         line.push_str(&interp.str(value)?);
         interp.charge(line.len(), args.span)?;
     }
-    interp.print(line);
+    let end = match &args.take_keyword(sym::end) {
+        Some(Value::Str(text)) => text.clone(),
+        _ => "\n".into(),
+    };
+    interp.print_part(line, &end);
     Ok(Value::None)
 }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
 use super::expr::nearest;
-use super::foreign::Construct;
+use super::language::Construct;
 use super::native::{CallArgs, count};
 use super::value::{Class, Descriptor, Dict, Function, Super, Value};
 use super::{Frame, Interp, PendingStep};
@@ -265,6 +265,13 @@ impl Interp<'_> {
                     Some(function) => self.call_with(&function, sup.receiver.clone(), args),
                     None if name == sym::init => self.synthesized_init_of_bases(sup, args),
                     None if name == sym::post_init => Ok(Value::None),
+                    // What `object` does.
+                    None if name == sym::init_subclass => super::stdlib::object_init_subclass(self, args),
+                    None if name == sym::setattr => {
+                        let mut args = args;
+                        args.positional.insert(0, sup.receiver.clone());
+                        super::stdlib::object_setattr(self, args)
+                    }
                     None => {
                         let text = format!("no base class of {} has `{}`", sup.class.name, self.name(name));
                         Err(Raise::at("no-attribute", text, args.span, "here"))
@@ -316,6 +323,8 @@ impl Interp<'_> {
             captures,
             module: frame.module.clone(),
             class: RefCell::new(None),
+            context: false,
+            wrapped: RefCell::new(None),
         })))
     }
 

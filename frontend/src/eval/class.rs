@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::error::{EvalResult, Raise};
-use super::foreign::{Construct, Hint};
+use super::language::{Construct, Hint};
 use super::native::{CallArgs, count};
 use super::value::*;
 use super::{Frame, Interp};
@@ -47,7 +47,7 @@ impl Interp<'_> {
         if let ClassKind::Enum(found) = &mut kind {
             found.mixin = mixin.or(found.mixin);
         }
-        let attrs = self.class_body(frame, def)?;
+        let attrs = self.class_body(frame, def, kind, &bases)?;
         let class = Rc::new(Class {
             name: self.name(def.name),
             kind: Cell::new(kind),
@@ -89,11 +89,18 @@ impl Interp<'_> {
         if let ClassKind::Enum(_) = kind {
             self.make_members(&class, &bases, def.name_span)?;
         }
+        self.announce_class(frame, def, &class)?;
         Ok(Value::Class(class))
     }
 
     /// The names a class body binds, in order.
-    fn class_body(&mut self, frame: &Frame<'_>, def: &ClassDef) -> EvalResult<AttrMap> {
+    fn class_body(
+        &mut self,
+        frame: &Frame<'_>,
+        def: &ClassDef,
+        kind: ClassKind,
+        bases: &[Rc<Class>],
+    ) -> EvalResult<AttrMap> {
         let base = self.stack.len();
         let captures = self.capture(frame, &def.scope);
         self.stack.resize(base + def.scope.slots as usize, Value::Unset);
@@ -105,7 +112,10 @@ impl Interp<'_> {
             function: frame.function,
             names: &def.scope.names,
         };
-        let result = self.exec_block(&inner, &def.body);
+        let result = match kind {
+            ClassKind::Enum(kind) => self.enum_body(&inner, def, kind, bases),
+            _ => self.exec_block(&inner, &def.body).map(|_| ()),
+        };
         let mut attrs = AttrMap::default();
         for (slot, name) in def.scope.names.iter().enumerate() {
             let value = match &self.stack[base + slot] {
@@ -177,6 +187,7 @@ impl Interp<'_> {
         if class.enum_kind().is_some() {
             return self.member_of(class, args);
         }
+        self.check_protocol(class, args.span)?;
         let instance = Rc::new(Instance {
             class: class.clone(),
             attrs: RefCell::new(AttrMap::default()),

@@ -54,10 +54,23 @@ impl Interp<'_> {
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
-                let equal = self.equal(left, right, span)?;
+                // Only as an item of a container is a NaN equal to itself.
+                let nan = matches!(left, Value::Float(x) if x.is_nan());
+                let equal = !nan && self.equal(left, right, span)?;
                 return Ok(Value::Bool(equal == (op == CmpOp::Eq)));
             }
             _ => {}
+        }
+        if let (Value::Set(a), Value::Set(b)) = (left, right) {
+            let (a, b) = (a.borrow(), b.borrow());
+            self.count_steps(a.len().max(b.len()) as u64);
+            let within = |a: &Dict, b: &Dict| a.len() <= b.len() && a.iter().all(|(key, ..)| b.get(key).is_some());
+            return Ok(Value::Bool(match op {
+                CmpOp::Lt => a.len() < b.len() && within(&a, &b),
+                CmpOp::Le => within(&a, &b),
+                CmpOp::Gt => b.len() < a.len() && within(&b, &a),
+                _ => within(&b, &a),
+            }));
         }
         let order = self.order(left, right);
         self.check_steps(span)?;
@@ -103,7 +116,7 @@ impl Interp<'_> {
             (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
                 let (a, b) = (left.sequence()?, right.sequence()?);
                 for (x, y) in a.iter().zip(&b) {
-                    if !self.equals(x, y) {
+                    if !x.is_same(y) && !self.equals(x, y) {
                         return self.order_of(x, y, depth + 1);
                     }
                 }
@@ -143,7 +156,7 @@ impl Interp<'_> {
             (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
             (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
             (Value::EnumMember(_), _) | (_, Value::EnumMember(_)) => false,
-            _ => self.equals(left, right),
+            _ => left.is_same(right) || self.equals(left, right),
         }
     }
 
@@ -161,7 +174,7 @@ impl Interp<'_> {
             self.count_steps(1);
         }
         let all = |a: &[Value], b: &[Value]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
+            a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.is_same(y) || self.equals_to(x, y, depth + 1))
         };
         match (left.plain(), right.plain()) {
             (Value::None, Value::None)
@@ -178,7 +191,8 @@ impl Interp<'_> {
                 }
                 let (a, b) = (a.borrow(), b.borrow());
                 a.len() == b.len()
-                    && a.iter().all(|(k, _, x)| b.get(k).is_some_and(|y| self.equals_to(x, y, depth + 1)))
+                    && a.iter()
+                        .all(|(k, _, x)| b.get(k).is_some_and(|y| x.is_same(y) || self.equals_to(x, y, depth + 1)))
             }
             (Value::Instance(a), Value::Instance(b)) => {
                 if Rc::ptr_eq(a, b) {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::value::Value;
+use super::value::{Instance, Value};
 
 /// What a key is compared and hashed by.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -29,6 +29,18 @@ pub(crate) struct Dict {
     index: FxHashMap<Key, usize>,
     /// Of a `defaultdict`.
     pub(crate) factory: Option<Value>,
+    /// Of the `__dict__` of an object.
+    pub(crate) owner: Owner,
+}
+
+/// The object whose attributes a dict holds. A copy of the dict is nobody's.
+#[derive(Default)]
+pub(crate) struct Owner(pub(crate) Option<Rc<Instance>>);
+
+impl Clone for Owner {
+    fn clone(&self) -> Self {
+        Owner(None)
+    }
 }
 
 const SMALL: usize = 8;

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use nki_diag::Span;
 
-use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::object::EnumKind;
 use super::value::*;
+use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl EnumMember {
@@ -75,24 +75,12 @@ impl Interp<'_> {
                 .help("give the members their values directly"));
         }
         let attrs: Vec<(Symbol, Value)> = class.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
-        let mut given: Vec<Value> = Vec::new();
         for (name, value) in attrs {
             let text = self.name(name);
-            let sunder = text.starts_with('_') && text.ends_with('_');
-            if sunder
-                || text.starts_with("__")
-                || matches!(value, Value::Function(_) | Value::Descriptor(_) | Value::Class(_))
-            {
+            if !names_member(&text, &value) {
                 continue;
             }
-            let value = match &value {
-                Value::Native(native) if native.name == "enum.auto" => {
-                    self.next_member_value(class, &text, &given, span)?
-                }
-                _ => value,
-            };
             let value = self.mix_in(kind, value, span)?;
-            given.push(value.clone());
             // A second name for a value is an alias.
             let members = class.members.borrow().clone();
             let known = members.iter().find(|m| self.equals(&m.value, &value)).cloned();
@@ -108,9 +96,64 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The value of `auto()` after those `given` so far.
-    fn next_member_value(&mut self, class: &Class, name: &str, given: &[Value], span: Span) -> EvalResult<Value> {
-        if let Some(make) = class.lookup(self.sym("_generate_next_value_")) {
+    /// Runs the body of an Enum. An `auto()` becomes a value where it is assigned, so that later lines can use it.
+    pub(super) fn enum_body(
+        &mut self,
+        frame: &Frame<'_>,
+        def: &ClassDef,
+        kind: EnumKind,
+        bases: &[Rc<Class>],
+    ) -> EvalResult<()> {
+        let generate = self.sym("_generate_next_value_");
+        for stmt in &def.body {
+            self.exec_block(frame, std::slice::from_ref(stmt))?;
+            let mut given = Vec::new();
+            for (slot, name) in def.scope.names.iter().enumerate() {
+                let value = self.load_slot(frame.base + slot);
+                let text = self.name(*name);
+                if *name == sym::empty || !names_member(&text, &value) {
+                    continue;
+                }
+                let value = match &value {
+                    Value::Native(native) if native.name == "enum.auto" => {
+                        let own = def.scope.names.iter().position(|name| *name == generate);
+                        let own = own.map(|slot| self.load_slot(frame.base + slot));
+                        let make = own
+                            .filter(|value| !matches!(value, Value::Unset))
+                            .or_else(|| bases.iter().find_map(|base| base.lookup(generate)));
+                        let enumeration = (&*self.name(def.name), kind, make);
+                        let made = self.next_member_value(enumeration, &text, &given, def.name_span)?;
+                        match &mut self.stack[frame.base + slot] {
+                            Value::Cell(cell) => *cell.borrow_mut() = made.clone(),
+                            value => *value = made.clone(),
+                        }
+                        made
+                    }
+                    _ => value,
+                };
+                given.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a slot of the stack holds.
+    fn load_slot(&self, at: usize) -> Value {
+        match &self.stack[at] {
+            Value::Cell(cell) => cell.borrow().clone(),
+            value => value.clone(),
+        }
+    }
+
+    /// The value of `auto()` after those `given` so far, in an Enum with this name, kind and `_generate_next_value_`.
+    fn next_member_value(
+        &mut self,
+        (class, kind, generate): (&str, EnumKind, Option<Value>),
+        name: &str,
+        given: &[Value],
+        span: Span,
+    ) -> EvalResult<Value> {
+        if let Some(make) = generate {
             let make = match &make {
                 Value::Descriptor(descriptor) => match &**descriptor {
                     Descriptor::Static(function) => function.clone(),
@@ -122,7 +165,6 @@ impl Interp<'_> {
             let args = [Value::str(name), Value::Int(1), count, Value::list(given.to_vec())];
             return self.call(&make, CallArgs::of(args, span));
         }
-        let kind = class.enum_kind().unwrap_or_default();
         if kind.mixin == Some(BuiltinType::Str) && kind.shows_value {
             return Ok(Value::str(name.to_lowercase()));
         }
@@ -135,7 +177,7 @@ impl Interp<'_> {
             _ => None,
         };
         next.map(Value::Int).ok_or_else(|| {
-            let message = format!("auto() of {} follows a value that it cannot count up", class.name);
+            let message = format!("auto() of {class} follows a value that it cannot count up");
             Raise::at("type-error", message, span, "this class").help("give each member its value")
         })
     }
@@ -313,6 +355,14 @@ impl Interp<'_> {
         }
         Ok(format!("{}.{}", member.class.name, self.name(member.name)))
     }
+}
+
+/// Whether a name in the body of an Enum with this value is a member.
+fn names_member(name: &str, value: &Value) -> bool {
+    let sunder = name.starts_with('_') && name.ends_with('_');
+    !sunder
+        && !name.starts_with("__")
+        && !matches!(value, Value::Function(_) | Value::Descriptor(_) | Value::Class(_) | Value::Unset)
 }
 
 /// `@unique`: refuses two names of one value.

@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// Whether both are one object, for containers and objects of classes.
+    /// Whether both are one object, for containers, objects of classes, and NaN, which alone is the same and not equal.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b),
@@ -58,6 +58,8 @@ impl Value {
             (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
             (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            // Numbers have no identity here: a NaN is the same one if its bits are.
+            (Value::Float(a), Value::Float(b)) => a.is_nan() && a.to_bits() == b.to_bits(),
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nki_diag::{Diagnostic, Span};
+use nki_diag::{Diagnostic, Place, Span};
 
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
@@ -55,6 +55,29 @@ impl Interp<'_> {
         Value::Exception(Rc::new((class, vec![Value::str(&raise.diagnostic.message)])))
     }
 
+    /// Warns that the kernel caught an error that it did not raise and that Python has no exception for.
+    pub(crate) fn report_caught(&mut self, diagnostic: &Diagnostic) {
+        if !self.in_kernel || !is_refusal(diagnostic.id) {
+            return;
+        }
+        let mut warning = Diagnostic::warning(
+            "caught-error",
+            format!("the kernel catches an error of the simulator ({}): {}", diagnostic.id, diagnostic.message),
+        );
+        warning.labels.clone_from(&diagnostic.labels);
+        warning.notes.clone_from(&diagnostic.notes);
+        let help = "compilation continues without what failed here; test the condition before the call, or catch \
+                    only exceptions that the kernel itself raises";
+        let span = diagnostic.primary().and_then(|label| match label.place {
+            Place::Span(span) => Some(span),
+            _ => None,
+        });
+        match span {
+            Some(span) => self.report_once(warning.help(help), span),
+            None => self.report(warning.help(help)),
+        }
+    }
+
     /// Whether an `except` clause takes this error.
     pub(crate) fn handles(&mut self, frame: &Frame<'_>, handler: &Handler, raise: &Raise) -> EvalResult<bool> {
         let Some(class) = &handler.class else { return Ok(true) };
@@ -101,19 +124,33 @@ impl Interp<'_> {
     }
 }
 
+/// Whether an error says that the machine or the simulator refuses something, not that the kernel's own Python is wrong.
+pub(crate) fn is_refusal(slug: &str) -> bool {
+    match class_of(slug) {
+        "NkiValidationError" => true,
+        "RuntimeError" => !matches!(slug, "raised-exception" | "recursion-limit"),
+        _ => false,
+    }
+}
+
 /// Python's exception class for a finding.
 pub(crate) fn class_of(slug: &str) -> &'static str {
     match slug {
         "assertion-failed" => "AssertionError",
         "index-out-of-range" => "IndexError",
         "missing-key" => "KeyError",
-        "no-attribute" => "AttributeError",
+        "no-attribute" | "unknown-attribute" | "frozen-object" => "AttributeError",
         "undefined-name" => "NameError",
         "division-by-zero" => "ZeroDivisionError",
         "integer-overflow" | "float-overflow" => "OverflowError",
         "import-error" | "import-cycle" => "ImportError",
         "memory-limit" => "MemoryError",
-        "type-error" | "arguments" | "dict-key" | "register-arithmetic" => "TypeError",
+        "type-error"
+        | "arguments"
+        | "dict-key"
+        | "register-arithmetic"
+        | "tensor-operator"
+        | "unsupported-operator" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",
         // What the machine cannot do, as the SDK's `nisa` raises it.
         "access-pattern"

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
-use super::foreign::Hint;
 use super::generator::{Saved, TryPart};
+use super::language::Hint;
 use super::native::CallArgs;
 use super::value::{Host, Value};
 use super::{Frame, Interp};
@@ -298,7 +298,12 @@ impl Interp<'_> {
         self.report(Diagnostic::warning("host-condition", message).at(condition, "here").help(help));
     }
 
-    fn exec_with(&mut self, frame: &Frame<'_>, items: &[(Expr, Option<Expr>)], body: &[Stmt]) -> EvalResult<Flow> {
+    pub(super) fn exec_with(
+        &mut self,
+        frame: &Frame<'_>,
+        items: &[(Expr, Option<Expr>)],
+        body: &[Stmt],
+    ) -> EvalResult<Flow> {
         let Some(((expr, target), rest)) = items.split_first() else {
             return self.exec_block(frame, body);
         };
@@ -331,6 +336,15 @@ impl Interp<'_> {
                     }
                 }
                 self.exec_with_instance(frame, context, rest, body, expr.span)
+            }
+            Value::Iterator(iterator) if iterator.is_context() => {
+                if entering {
+                    let entered = self.enter_generator(iterator, expr.span)?;
+                    if let Some(target) = target {
+                        self.assign(frame, target, entered)?;
+                    }
+                }
+                self.exec_with_generator(frame, iterator, rest, body, expr.span)
             }
             Value::Object(object) => {
                 if entering {
@@ -385,6 +399,7 @@ impl Interp<'_> {
             Err(mut raise) => {
                 self.stack.truncate(depth);
                 self.pop_steps(trail);
+                let of_kernel = raise.exception.is_some();
                 let thrown = raise.exception.take().unwrap_or_else(|| self.exception_of(&raise));
                 raise.exception = Some(thrown.clone());
                 let class = self.type_of(&thrown, span);
@@ -392,7 +407,13 @@ impl Interp<'_> {
                 let args = CallArgs::of([class, thrown, no_traceback()], span);
                 let swallows = self.call_method(&context, sym::exit, args).and_then(|answer| self.truth(&answer, span));
                 self.handling.pop();
-                if swallows? { Ok(Flow::Next) } else { Err(raise) }
+                if !swallows? {
+                    return Err(raise);
+                }
+                if !of_kernel {
+                    self.report_caught(&raise.diagnostic);
+                }
+                Ok(Flow::Next)
             }
         }
     }
@@ -428,6 +449,9 @@ impl Interp<'_> {
                 self.pop_steps(trail);
                 for (index, handler) in t.handlers.iter().enumerate() {
                     if self.handles(frame, handler, &raise)? {
+                        if raise.exception.is_none() {
+                            self.report_caught(&raise.diagnostic);
+                        }
                         let value = raise.exception.take().unwrap_or_else(|| self.exception_of(&raise));
                         if let Some(name) = &handler.name {
                             self.assign(frame, name, value.clone())?;

@@ -7,7 +7,7 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::exec::unsupported;
-use super::foreign::{Construct, Hint};
+use super::language::{Construct, Hint};
 use super::native::CallArgs;
 use super::value::{Dict, Host, Kernel, Slice, Value};
 use super::{Frame, Interp};
@@ -201,7 +201,7 @@ impl Interp<'_> {
                 Some(key) => {
                     let key_value = self.eval(frame, key)?;
                     let value = self.eval(frame, value)?;
-                    dict.set(self.key(&key_value, true, key.span)?, key_value, value);
+                    dict.set(self.new_key(&key_value, key.span)?, key_value, value);
                 }
                 None => match self.eval(frame, value)? {
                     Value::Dict(ref other) => {
@@ -226,7 +226,7 @@ impl Interp<'_> {
     pub(crate) fn make_set(&mut self, items: Vec<Value>, span: Span) -> EvalResult<Value> {
         let mut set = Dict::default();
         for item in items {
-            set.set(self.key(&item, false, span)?, item, Value::None);
+            set.set(self.key(&item, span)?, item, Value::None);
         }
         Ok(Value::Set(Rc::new(RefCell::new(set))))
     }
@@ -299,7 +299,7 @@ impl Interp<'_> {
             match &comp.key {
                 Some(key) => {
                     let key_value = self.eval(frame, key)?;
-                    dict.set(self.key(&key_value, true, key.span)?, key_value, value);
+                    dict.set(self.new_key(&key_value, key.span)?, key_value, value);
                 }
                 None => out.push(value),
             }
@@ -377,7 +377,7 @@ impl Interp<'_> {
                 Ok(items[at].clone())
             }
             Value::Dict(dict) => {
-                let key = self.key(index, false, span)?;
+                let key = self.key(index, span)?;
                 if let Some(value) = dict.borrow().get(&key) {
                     return Ok(value.clone());
                 }
@@ -498,7 +498,14 @@ impl Interp<'_> {
 
     /// What an operation with a host value gives: another one, or in a kernel an error.
     pub(crate) fn host_value(&self, host: &Host, span: Span) -> EvalResult<Value> {
-        if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(self.host(host.path.clone(), span)) }
+        if self.in_kernel {
+            return Err(self.host_error(host, span));
+        }
+        Ok(match host.reason {
+            // What is wrong is where the value came from.
+            Some(_) => Value::Host(Rc::new(host.clone())),
+            None => self.host(host.path.clone(), span),
+        })
     }
 
     /// The error of a host value in a kernel.

@@ -13,7 +13,7 @@ use super::exec::Flow;
 use super::iterator::{Iter, Source};
 use super::native::CallArgs;
 use super::value::*;
-use super::{Frame, Interp, PendingStep};
+use super::{Frame, Interp, PendingStep, context};
 use crate::syntax::*;
 
 /// A generator that has not ended.
@@ -24,6 +24,19 @@ pub(crate) struct Coroutine {
     /// Where it stopped, innermost first; nothing before it starts.
     saved: Vec<Saved>,
     started: bool,
+}
+
+impl Coroutine {
+    /// Whether its function may catch what is thrown into it.
+    pub(crate) fn may_catch(&self) -> bool {
+        fn catches(body: &[Stmt]) -> bool {
+            body.iter().any(|stmt| {
+                matches!(&stmt.kind, StmtKind::Try(t) if !t.handlers.is_empty())
+                    || stmt.blocks().into_iter().any(catches)
+            })
+        }
+        catches(&self.function.def.body)
+    }
 }
 
 /// Where a statement around a `yield` was when the generator stopped.
@@ -74,7 +87,8 @@ impl Interp<'_> {
         let slots = self.stack.drain(base..).collect::<Vec<_>>();
         self.charge_items(slots.len() + 16, span)?;
         let coroutine = Coroutine { function: function.clone(), slots, saved: Vec::new(), started: false };
-        Ok(Iter::value("generator", Source::Generator(Box::new(coroutine))))
+        let name = if function.context { context::CONTEXT } else { "generator" };
+        Ok(Iter::value(name, Source::Generator(Box::new(coroutine))))
     }
 
     /// Runs a generator until it yields, returns or fails.

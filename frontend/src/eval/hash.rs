@@ -6,6 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::language::Construct;
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
@@ -47,22 +48,22 @@ impl Class {
 }
 
 impl Interp<'_> {
-    /// What a dict is indexed by. Inserting (`insert`) anything but a string in a kernel is refused, as NKI does.
-    pub(crate) fn key(&mut self, value: &Value, insert: bool, span: Span) -> EvalResult<Key> {
+    /// What an entry is added to a dict under: a key, which compilers before 0.7 took only if it was a string.
+    pub(crate) fn new_key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
+        let key = self.key(value, span)?;
+        if !matches!(key, Key::Str(_)) {
+            self.check_strictly(Construct::DictKey(&value.type_name(), span));
+        }
+        Ok(key)
+    }
+
+    /// What a dict is indexed by.
+    pub(crate) fn key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
         if let Value::Str(text) = value.plain() {
             return Ok(Key::Str(text.clone()));
         }
         if matches!(value, Value::Poison) {
             return Err(Raise::reported());
-        }
-        if insert && self.in_kernel && !self.dialect.any_dict_key() && !matches!(value, Value::Host(_)) {
-            return Err(Raise::at(
-                "dict-key",
-                format!("dicts in a kernel have string keys; the type of this key is {}", value.type_name()),
-                span,
-                format!("of type {}", value.type_name()),
-            )
-            .help("use `str(key)` as the key, or a list indexed by number"));
         }
         self.hash_key(value, span)
     }
@@ -217,7 +218,7 @@ impl Interp<'_> {
 
 fn unhashable(value: &Value, span: Span) -> Box<Raise> {
     let text = format!("{} cannot be a dict key or a set item", value.a_type());
-    Raise::at("dict-key", text, span, "used as a key").help("use a string")
+    Raise::at("dict-key", text, span, "used as a key").help("use a string, a number or a tuple of them")
 }
 
 fn hash_int(value: i64) -> i64 {

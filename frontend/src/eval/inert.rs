@@ -3,7 +3,7 @@
 use nki_diag::Diagnostic;
 
 use super::Interp;
-use super::foreign::Hint;
+use super::language::Hint;
 use super::value::Value;
 use crate::syntax::*;
 

@@ -104,6 +104,11 @@ impl Iter {
         matches!(&*self.source.borrow(), Source::Generator(_))
     }
 
+    /// Whether it is a generator that may catch what is thrown into it.
+    pub(super) fn may_catch(&self) -> bool {
+        matches!(&*self.source.borrow(), Source::Generator(coroutine) if coroutine.may_catch())
+    }
+
     /// The next item, where that runs no code.
     fn next_at_once(&self) -> Option<Option<Value>> {
         Some(match &mut *self.source.borrow_mut() {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::foreign::{Construct, Dialect, Edge, Hint};
+use super::language::{Construct, Dialect, Edge, Hint};
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
@@ -190,7 +190,7 @@ impl Interp<'_> {
         self.backend.begin_core(kernel, core, schedule);
     }
 
-    /// A program of the launch grid is about to run: see [`super::foreign::Backend::begin_program`]. The `first` one of all prints.
+    /// A program of the launch grid is about to run: see [`super::language::Backend::begin_program`]. The `first` one of all prints.
     pub(crate) fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
         let counts: Vec<u32> = self.options.grid.iter().map(|axis| axis.count()).collect();
         self.quiet = !first;

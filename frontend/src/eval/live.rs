@@ -443,6 +443,8 @@ impl Interp<'_> {
             captures: cells.iter().map(|c| Value::Cell(c.clone())).collect(),
             module,
             class: RefCell::new(None),
+            context: false,
+            wrapped: RefCell::new(None),
         }));
         let made = match &function.kernel {
             Some(config) => {
@@ -551,6 +553,7 @@ impl Interp<'_> {
             let name = self.sym(name);
             made.attrs.borrow_mut().set(name, value);
         }
+        self.note_class(&made);
         for field in &class.fields {
             let default = match &field.default {
                 HostDefault::Required => FieldDefault::Required,

@@ -6,9 +6,10 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
-use super::foreign::{Hint, Object};
+use super::foreign::Object;
 use super::generator::Saved;
 use super::iterator::Iter;
+use super::language::Hint;
 use super::unroll::Copies;
 use super::value::Value;
 use super::{Frame, Interp};

@@ -6,7 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::foreign::Construct;
+use super::language::Construct;
 use super::native::CallArgs;
 use super::value::*;
 use super::view::{Part, View};
@@ -101,6 +101,9 @@ impl Interp<'_> {
         }
         match base {
             Value::List(list) => self.list_method(list, &text, args),
+            Value::Dict(dict) if matches!(&*text, "setdefault" | "pop" | "clear" | "popitem" | "update") => {
+                self.change_dict(dict, |interp| interp.dict_method(base, dict, &text, args))
+            }
             Value::Dict(dict) => self.dict_method(base, dict, &text, args),
             Value::Set(set) => self.set_method(set, &text, args),
             Value::Str(string) => self.str_method(string, &text, args),
@@ -251,7 +254,10 @@ impl Interp<'_> {
                 args.positional_only(self, name, 1, 2)?;
                 let key_value = args.positional[0].clone();
                 let default = args.positional.get(1).cloned().or(default);
-                let key = self.key(&key_value, name == "setdefault", span)?;
+                let key = match name {
+                    "setdefault" => self.new_key(&key_value, span)?,
+                    _ => self.key(&key_value, span)?,
+                };
                 let found =
                     if name == "pop" { dict.borrow_mut().remove(&key) } else { dict.borrow().get(&key).cloned() };
                 match (found, default) {
@@ -313,7 +319,7 @@ impl Interp<'_> {
                             "in this call",
                         ));
                     };
-                    dict.set(self.key(key, true, span)?, key.clone(), value.clone());
+                    dict.set(self.new_key(key, span)?, key.clone(), value.clone());
                 }
             }
         }

@@ -12,6 +12,7 @@ mod cached;
 mod call;
 mod class;
 pub(crate) mod compare;
+mod context;
 pub(crate) mod convert;
 mod dict;
 mod enums;
@@ -27,6 +28,7 @@ mod hash;
 mod inert;
 pub(crate) mod iterator;
 pub(crate) mod kernel;
+pub(crate) mod language;
 pub(crate) mod limits;
 mod linear;
 mod live;
@@ -38,6 +40,7 @@ mod object;
 mod ops;
 mod pattern;
 pub(crate) mod place;
+mod protocol;
 mod recover;
 pub(crate) mod stdlib;
 #[cfg(test)]
@@ -61,7 +64,7 @@ use nki_isa::{Loc, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::error::EvalResult;
-use self::foreign::{Backend, ChooseDialect, Construct, Dialect};
+use self::language::{Backend, ChooseDialect, Construct, Dialect};
 use self::value::{Function, Module, NativeModule, Value};
 use crate::syntax::{Interner, Symbol};
 use crate::{Host, Loader, Options};
@@ -83,6 +86,10 @@ pub(crate) struct Interp<'a> {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Lines printed at specialisation.
     pub(crate) prints: Vec<String>,
+    /// The end of what was printed, without a line end.
+    unfinished: String,
+    /// A class has a `__setattr__` or is a descriptor that is set: assignments and reads of attributes look for those.
+    custom_attributes: bool,
     /// The options of the caller.
     pub(crate) options: &'a Options,
     /// Reads files.
@@ -214,6 +221,8 @@ impl<'a> Interp<'a> {
             sources: SourceMap::new(),
             diagnostics: Vec::new(),
             prints: Vec::new(),
+            unfinished: String::new(),
+            custom_attributes: false,
             options,
             loader,
             host: None,
@@ -312,7 +321,7 @@ impl<'a> Interp<'a> {
     }
 
     /// Makes the values that core 0 returned, with their names, the outputs of the kernel at `span`.
-    fn take_outputs(&mut self, outputs: &[(String, Value)], allowed: foreign::Outputs, span: Span) -> EvalResult<()> {
+    fn take_outputs(&mut self, outputs: &[(String, Value)], allowed: language::Outputs, span: Span) -> EvalResult<()> {
         self.report_findings();
         let mut findings = Vec::new();
         let returned = self.backend.return_outputs(outputs, allowed, span, &mut findings);
@@ -343,6 +352,28 @@ impl<'a> Interp<'a> {
     /// Reports a finding that does not stop evaluation.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Something printed at specialisation, with its end.
+    pub(crate) fn print_part(&mut self, text: String, end: &str) {
+        let mut line = std::mem::take(&mut self.unfinished);
+        line.push_str(&text);
+        match end.strip_suffix('\n') {
+            Some(end) => {
+                line.push_str(end);
+                self.print(line);
+            }
+            None if !self.quiet => self.unfinished = line + end,
+            None => {}
+        }
+    }
+
+    /// What has been printed.
+    pub(crate) fn take_prints(&mut self) -> Vec<String> {
+        if !self.unfinished.is_empty() {
+            self.prints.push(std::mem::take(&mut self.unfinished));
+        }
+        std::mem::take(&mut self.prints)
     }
 
     /// A line printed at specialisation.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
-use super::foreign::Dialect;
+use super::language::Dialect;
 use super::native::Native;
 use super::value::*;
 use super::{Frame, Interp, stdlib};
@@ -37,7 +37,6 @@ const HOST: &[&str] = &[
     "argparse",
     "subprocess",
     "inspect",
-    "contextlib",
     "unittest",
     "scipy",
     "pandas",

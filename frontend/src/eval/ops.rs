@@ -75,7 +75,9 @@ impl Interp<'_> {
                 }
                 Ok(Value::dict(dict))
             }
-            (Value::Set(a), Value::Set(b)) => {
+            (Value::Set(a), Value::Set(b))
+                if matches!(op, BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor | BinOp::Sub) =>
+            {
                 self.charge_items(4 * (a.borrow().len() + b.borrow().len()), span)?;
                 let (a, b) = (a.borrow(), b.borrow());
                 let mut out = Dict::default();
@@ -102,12 +104,7 @@ impl Interp<'_> {
                 items.push(right.clone());
                 Ok(Value::tuple(items))
             }
-            (Value::Host(host), _) | (_, Value::Host(host)) => {
-                if self.in_kernel {
-                    return Err(self.host_error(host, span));
-                }
-                Ok(self.host(host.path.clone(), span))
-            }
+            (Value::Host(host), _) | (_, Value::Host(host)) => self.host_value(host, span),
             _ => {
                 if let Some(value) = self.operator_method(op, left, right, span)? {
                     return Ok(value);
@@ -119,7 +116,15 @@ impl Interp<'_> {
                 if !std::ptr::eq(a, left) || !std::ptr::eq(b, right) {
                     return self.binary(op, a, b, span);
                 }
-                Err(self.bad_operands(op.text(), left, right, span))
+                // Without methods of its own, a NamedTuple is added and repeated as the tuple that it is.
+                match (self.named_tuple_items(left), self.named_tuple_items(right)) {
+                    (None, None) => Err(self.bad_operands(op.text(), left, right, span)),
+                    (a, b) => {
+                        let a = a.map_or_else(|| left.clone(), Value::tuple);
+                        let b = b.map_or_else(|| right.clone(), Value::tuple);
+                        self.binary(op, &a, &b, span)
+                    }
+                }
             }
         }
     }
@@ -223,6 +228,12 @@ impl Interp<'_> {
         };
         match result {
             Some(value) => Ok(Value::Int(value)),
+            // Whatever a module computes, only what its kernels use has to fit.
+            None if !self.in_kernel => Ok(Value::Host(Rc::new(Host {
+                path: format!("{a} {} {b}", op.text()),
+                reason: Some("integers in a kernel have 64 bits, and this one does not fit".to_owned()),
+                span: Some(span),
+            }))),
             None => Err(Raise::at(
                 "integer-overflow",
                 format!("{a} {} {b} does not fit in 64 bits", op.text()),

@@ -136,7 +136,7 @@ impl Interp<'_> {
         let mut left = dict.borrow().clone();
         for (key, pattern) in items {
             let value = self.eval(frame, key)?;
-            let at = self.key(&value, false, key.span)?;
+            let at = self.key(&value, key.span)?;
             let Some(found) = dict.borrow().get(&at).cloned() else { return Ok(false) };
             if !self.matches(frame, pattern, &found)? {
                 return Ok(false);

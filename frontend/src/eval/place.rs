@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use nki_diag::{FileId, Span};
 
-use super::foreign::Dialect;
+use super::language::Dialect;
 use super::{Interp, PendingStep};
 use crate::syntax::*;
 
@@ -103,7 +103,7 @@ impl Interp<'_> {
     }
 
     /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: see
-    /// [`super::foreign::Dialect::reads_body_once`].
+    /// [`super::language::Dialect::reads_body_once`].
     pub(crate) fn carried_by_loop_over(&self, place: Span) -> Vec<Carried> {
         let Some(tree) = self.tree(place.file) else { return Vec::new() };
         let mut found = Vec::new();

@@ -355,7 +355,10 @@ fn errors_say_what_is_wrong() {
         "assertion-failed: assertion failed: one and one is 2",
     );
     check_kernel("assert 1 > 2", "assertion-failed: assertion failed: 1 > 2");
-    check_kernel("d = {}\nd[1] = 2", "dict-key: dicts in a kernel have string keys; the type of this key is int");
+    check_kernel(
+        "d = {1: 'a', (1, 'b'): 2, None: 3}\nd[2.0] = 4\nd.setdefault(5, []).append(6)\nprint(d[True], d[2], d[(1, 'b')], d[None], d[5])",
+        "a 4 2 3 [6]",
+    );
     check_kernel("d = {'a': 1}\nd['b']", "missing-key: the dict has no key 'b'");
     check_kernel("[1, 2][5]", "index-out-of-range: index 5 is out of range: the list has 2 items");
     check_kernel("raise ValueError('no ' + 'good')", "raised-exception: ValueError: no good");

@@ -6,7 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::foreign::Hint;
+use super::language::Hint;
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;

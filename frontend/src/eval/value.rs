@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::cached::Cached;
 pub(crate) use super::dict::{Dict, Key};
-use super::foreign::{Dialect, Edge, Object, article};
+use super::foreign::{Object, article};
 use super::iterator::Iter;
+use super::language::{Dialect, Edge};
 use super::native::Native;
 pub(crate) use super::object::{
     AttrMap, Class, ClassKind, DataclassKind, Descriptor, EnumKind, EnumMember, Field, FieldDefault, FieldSpec,
@@ -344,6 +345,7 @@ pub(crate) struct Slice {
 }
 
 /// A function or lambda with its environment.
+#[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) def: Rc<FuncDef>,
     /// Default of each parameter, `Unset` without.
@@ -353,6 +355,18 @@ pub(crate) struct Function {
     pub(crate) module: Rc<Module>,
     /// The class it was defined in, for `super()`.
     pub(crate) class: RefCell<Option<std::rc::Weak<Class>>>,
+    /// A generator that it makes is the context of a `with` statement.
+    pub(crate) context: bool,
+    /// What `functools.wraps` has given it.
+    pub(crate) wrapped: RefCell<Option<Wrapped>>,
+}
+
+/// The function that another one wraps, and what that one takes from it.
+#[derive(Clone)]
+pub(crate) struct Wrapped {
+    pub(crate) function: Value,
+    pub(crate) name: Value,
+    pub(crate) module: Value,
 }
 
 /// A function that is decorated as a kernel. Elsewhere it behaves like the function.
@@ -424,6 +438,7 @@ pub(crate) struct NativeModule {
 }
 
 /// Something of the host program that is not run here.
+#[derive(Clone)]
 pub(crate) struct Host {
     /// How it came about: `torch.randn`.
     pub(crate) path: String,

@@ -164,6 +164,8 @@ pub enum Action<'a> {
     Transfers(Transfer<'a>),
     /// A compute engine copies the elements of one view to those of another, in order: destination and source.
     Copies(&'a View, &'a View),
+    /// It moves the elements of one view to those of another whose dimensions are the first's in this order: destination, source, order.
+    Transposes(&'a View, &'a View, &'static [usize]),
     /// It orders the cores, and touches no byte of the tensor that its footprint names.
     Orders,
     /// It draws from or sets a generator of random numbers, or prints: such instructions keep their order, whatever their operands are.

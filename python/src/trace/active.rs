@@ -51,6 +51,8 @@ pub(crate) struct Tracing {
     pub(super) raised_outside: RefCell<Option<PyErr>>,
     /// Diagnostics of the exceptions made so far.
     pub(super) raised: RefCell<Vec<Diagnostic>>,
+    /// Those of them that are no exceptions of Python: the number of each in `raised`.
+    pub(super) refused: RefCell<Vec<usize>>,
     /// Dynamic loops whose bodies are being traced.
     pub(super) loops: RefCell<Vec<DynamicLoop>>,
     /// What went wrong where nothing can be raised; the next operation raises it.
@@ -102,6 +104,7 @@ pub(crate) fn begin(target: Target, places: Places) -> (Rc<Tracing>, Ended) {
         names: RefCell::default(),
         raised_outside: RefCell::default(),
         raised: RefCell::default(),
+        refused: RefCell::default(),
         loops: RefCell::default(),
         fault: RefCell::default(),
         table: Table::default(),
@@ -198,8 +201,19 @@ impl Tracing {
         let mut known = self.raised.borrow_mut();
         // That of a handle's attribute that is looked for is not raised: nobody can see a failure to mark it.
         let _ = error.value(py).setattr("_raised", (self.id, known.len()));
+        if matches!(class, "RuntimeError" | "NkiValidationError") {
+            self.refused.borrow_mut().push(known.len());
+        }
         known.push(diagnostic);
         error
+    }
+
+    /// Warns of the refusals that the kernel caught: all but the one that ends it.
+    pub(super) fn report_caught(&self, trace: &mut Trace<'_, '_>, end: Option<usize>) {
+        let known = self.raised.borrow();
+        for index in self.refused.borrow_mut().drain(..).filter(|index| Some(*index) != end) {
+            trace.report_caught(&known[index]);
+        }
     }
 
     /// Keeps a value that Python gets a handle of.

@@ -2,17 +2,15 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
-use nki_frontend::trace::{Content, Item, Operator, Trace};
+use nki_frontend::trace::{Item, Operator};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::active::{Tracing, active, of_number};
-use super::places::current;
+use super::functions::call;
 use super::turns::Turns;
 use super::values::{arguments, item_of, to_python};
-use crate::convert::tracer;
 use crate::errors::ours;
 
 /// A value of the device in the kernel that is being traced: a tensor, a register, an instruction.
@@ -435,84 +433,6 @@ fn value_of(py: Python<'_>, tracing: &Tracing, item: &Item) -> PyResult<Option<P
     run.value(py, held).map(Some)
 }
 
-fn call(
-    py: Python<'_>,
-    tracing: &Rc<Tracing>,
-    function: &Item,
-    args: &Bound<'_, PyTuple>,
-    keywords: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Py<PyAny>> {
-    let args = arguments(tracing, args, keywords)?;
-    let (made, effect) = tracing.operate(py, |t, span| {
-        let made = t.call(function, args, span)?;
-        let effect = Effect::of(t, &made, span);
-        Ok((made, effect))
-    })?;
-    let result = to_python(py, tracing, &made)?;
-    match effect {
-        Effect::None => Ok(result),
-        Effect::Loop(carry, names) => Ok(tracer(py)?.getattr("read_once")?.call1((result, names, carry))?.unbind()),
-        Effect::Variable => assigned(py, tracing, &made, result),
-    }
-}
-
-/// What the result of a call does to variables of the caller.
-enum Effect {
-    None,
-    /// It is iterated over, and what these names hold does not add up.
-    Loop(Carry, Vec<String>),
-    /// It changes what the variable holds that it is assigned to.
-    Variable,
-}
-
-impl Effect {
-    fn of(trace: &mut Trace<'_, '_>, made: &Item, span: Span) -> Effect {
-        if trace.is_replacement(made) {
-            return Effect::Variable;
-        }
-        let names = if made.is_range() { trace.carried_by_loop_over(span) } else { Vec::new() };
-        if names.is_empty() { Effect::None } else { Effect::Loop(Carry { place: span }, names) }
-    }
-}
-
-/// What names hold when an iteration of a loop begins whose body is read once, and after it.
-#[pyclass(frozen, module = "nki_sim._native")]
-#[derive(Debug)]
-struct Carry {
-    /// What the loop iterates over.
-    place: Span,
-}
-
-#[pymethods]
-impl Carry {
-    fn __call__(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        old: &Bound<'_, PyAny>,
-        now: &Bound<'_, PyAny>,
-        ended: bool,
-    ) -> PyResult<Py<PyAny>> {
-        let Some(tracing) = active() else { return Ok(now.clone().unbind()) };
-        let (before, after) = (item_of(&tracing, old)?, item_of(&tracing, now)?);
-        match tracing.with(|trace| trace.carry(self.place, name, &before, &after, ended))? {
-            Some(held) if ended => to_python(py, &tracing, &held),
-            // An int stays one of its own class.
-            Some(_) => Ok(old.clone().unbind()),
-            None => Ok(now.clone().unbind()),
-        }
-    }
-}
-
-/// What the variable holds after `variable = made`, if the result of the call is assigned to one; the result itself otherwise.
-fn assigned(py: Python<'_>, tracing: &Rc<Tracing>, made: &Item, result: Py<PyAny>) -> PyResult<Py<PyAny>> {
-    let held: Option<Vec<Py<PyAny>>> = tracer(py)?.getattr("held_by_target")?.call1((current(py),))?.extract()?;
-    let Some(held) = held else { return Ok(result) };
-    let old = held.first().map(|old| item_of(tracing, old.bind(py))).transpose()?;
-    let now = tracing.operate(py, |t, span| t.replace(made, old.as_ref(), span))?;
-    to_python(py, tracing, &now)
-}
-
 /// A method of a [`Handle`].
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
@@ -538,98 +458,4 @@ impl Method {
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("<method {}>", self.name.bind(py))
     }
-}
-
-/// A function of the API: `nki.isa.dma_copy`.
-#[pyclass(frozen, subclass, module = "nki_sim._native")]
-#[derive(Debug)]
-pub(crate) struct Function {
-    #[pyo3(get)]
-    module: String,
-    #[pyo3(get)]
-    name: String,
-}
-
-#[pymethods]
-impl Function {
-    #[new]
-    #[pyo3(signature = (module, name, *_args, **_keywords))]
-    fn new(module: String, name: String, _args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
-        Function { module, name }
-    }
-
-    #[pyo3(signature = (*args, **keywords))]
-    fn __call__(
-        this: &Bound<'_, Self>,
-        args: &Bound<'_, PyTuple>,
-        keywords: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        let py = this.py();
-        let Some(tracing) = active() else { return Err(outside(py, &this.get().path())) };
-        let function = tracing.api(this.as_any(), &this.get().module, &this.get().name)?;
-        call(py, &tracing, &function, args, keywords)
-    }
-}
-
-impl Function {
-    fn path(&self) -> String {
-        format!("{}.{}", self.module, self.name)
-    }
-}
-
-/// The error of a function of the API outside of a kernel.
-fn outside(py: Python<'_>, path: &str) -> PyErr {
-    let message = format!(
-        "{path} was called outside of a kernel. It is an instruction of the device: call it in a function decorated with @nki.jit, or in a \
-         function that one calls."
-    );
-    ours(py, "OutsideKernelError", &message)
-}
-
-/// Whether an object is a value of a kernel, and in its trace an instance of this class of the API.
-#[pyfunction]
-pub(crate) fn is_instance(
-    object: &Bound<'_, PyAny>,
-    class: &Bound<'_, PyType>,
-    module: &str,
-    name: &str,
-) -> PyResult<bool> {
-    let Ok(handle) = object.cast_exact::<Handle>() else { return Ok(false) };
-    let py = object.py();
-    let (tracing, this) = handle.get().open(py)?;
-    let class = tracing.api(class.as_any(), module, name)?;
-    tracing.operate(py, |t, span| t.is_instance(&this, &class, span))
-}
-
-/// A name of a module of the API in the kernel that is being traced, for names that the module does not have outside of it; None without a
-/// kernel.
-#[pyfunction]
-pub(crate) fn attribute_of_module(py: Python<'_>, module: &str, name: &str) -> PyResult<Option<Py<PyAny>>> {
-    let Some(tracing) = active() else { return Ok(None) };
-    let made = tracing.operate_as(py, Some("AttributeError"), |t, span| t.api(module, name, span))?;
-    match made.content() {
-        Content::Object | Content::Api(_) => Ok(Some(Bound::new(py, Handle::new(&tracing, made))?.into_any().unbind())),
-        _ => to_python(py, &tracing, &made).map(Some),
-    }
-}
-
-/// Checks that a kernel with this `compile_config` may be called in the one that is being traced.
-#[pyfunction]
-pub(crate) fn check_nested(config: &Bound<'_, PyAny>) -> PyResult<()> {
-    let Some(tracing) = active() else { return Ok(()) };
-    let (py, config) = (config.py(), item_of(&tracing, config)?);
-    tracing.operate(py, |trace, span| trace.check_nested(&config, span))
-}
-
-/// Refuses a kernel with a grid in the one that is being traced.
-#[pyfunction]
-pub(crate) fn refuse_grid(py: Python<'_>) -> PyResult<()> {
-    let Some(tracing) = active() else { return Ok(()) };
-    tracing.operate(py, |trace, span| trace.refuse_grid(span))
-}
-
-/// Whether a kernel is being traced on this thread.
-#[pyfunction]
-pub(crate) fn is_tracing() -> bool {
-    active().is_some()
 }

@@ -2,6 +2,7 @@
 
 mod active;
 mod follow;
+mod functions;
 mod handles;
 mod places;
 mod turns;
@@ -17,9 +18,8 @@ use pyo3::types::{PyDict, PyFunction};
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
 pub(crate) use self::follow::{Place, Run};
-pub(crate) use self::handles::{
-    Function, Handle, Method, attribute_of_module, check_nested, is_instance, is_tracing, refuse_grid,
-};
+pub(crate) use self::functions::{Function, attribute_of_module, check_nested, is_instance, is_tracing, refuse_grid};
+pub(crate) use self::handles::{Handle, Method};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};
 use crate::convert::tracer;
@@ -144,6 +144,7 @@ pub(crate) fn specialise(
                 }
             }
         }
+        tracing.report_caught(trace, None);
         trace
             .finish(&kernel.name, returned, kernel.span)
             .map_err(|failure| tracing.exception(py, trace, failure, None))
@@ -247,6 +248,7 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
     if let Ok((id, index)) = value.getattr("_raised").and_then(|mark| mark.extract::<(u64, usize)>())
         && id == tracing.id
     {
+        tracing.report_caught(trace, Some(index));
         let mut all: Vec<Diagnostic> = trace.diagnostics().to_vec();
         let own = tracing.raised.borrow().get(index).cloned();
         let alone = all.is_empty();
@@ -256,6 +258,7 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
     }
     match described(py, tracing, trace, &error) {
         Ok(Some((diagnostic, class))) => {
+            tracing.report_caught(trace, None);
             let mut all: Vec<Diagnostic> = trace.diagnostics().to_vec();
             all.push(diagnostic);
             let made = raised(py, &all, &class, trace.sources());

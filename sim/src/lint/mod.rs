@@ -114,6 +114,15 @@ impl<'p> Overlaps<'p> {
 
     /// Whether the instruction reads what it has written.
     fn check_source(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        if let Action::Transposes(dst, src, axes) = step.inst.action() {
+            if !self.crossed.contains(&step.node.loc)
+                && let Some(crossing) = overlap::transposed(dst, src, axes)
+            {
+                self.crossed.insert(step.node.loc);
+                self.list.push(words::crossing(self.program, step, (dst, src), crossing));
+            }
+            return;
+        }
         let pairs = footprint.writes.iter().flat_map(|dst| footprint.reads.iter().map(move |src| (*dst, *src)));
         for (dst, src) in pairs.filter(|(dst, src)| dst.tensor == src.tensor && dst != src) {
             let Some(passage) = passage(step.inst).filter(|_| !self.crossed.contains(&step.node.loc)) else { return };

@@ -185,21 +185,51 @@ pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Cross
     if dst.elements() > MOST_COMPARED {
         return None;
     }
-    let address = |view: &View, position: usize| {
-        let mut left = position;
-        let mut at = (i64::from(view.partition), view.offset);
-        for (level, d) in view.dims.iter().enumerate().rev() {
-            let step = d.stride * (left % d.count.max(1) as usize) as i64;
-            left /= d.count.max(1) as usize;
-            if on_chip && level == 0 { at.0 += step } else { at.1 += step }
-        }
-        at
-    };
     let written: FxHashMap<(i64, i64), usize> = (0..dst.elements()).map(|p| (address(dst, p), p)).collect();
     (0..src.elements()).find_map(|read| {
         let written = *written.get(&address(src, read))?;
         let same = passage.copies && address(src, written) == address(dst, written);
         (!same && wrong(written, read)).then_some(Crossing { written, read })
+    })
+}
+
+/// Partition and offset of the element at a position of a view's order.
+fn address(view: &View, position: usize) -> (i64, i64) {
+    let on_chip = view.space.is_on_chip();
+    let mut left = position;
+    let mut at = (i64::from(view.partition), view.offset);
+    for (level, d) in view.dims.iter().enumerate().rev() {
+        let step = d.stride * (left % d.count.max(1) as usize) as i64;
+        left /= d.count.max(1) as usize;
+        if on_chip && level == 0 { at.0 += step } else { at.1 += step }
+    }
+    at
+}
+
+/// Of a transpose to a view of its own tensor, an address that is read for another element than the one written there. The dimensions of
+/// `dst` are those of `src` in the order `axes`.
+pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<Crossing> {
+    let comparable = dst.tensor == src.tensor
+        && dst.dtype.size() == src.dtype.size()
+        && dst.indirect.is_none()
+        && src.indirect.is_none()
+        && dst.elements() == src.elements()
+        && dst.elements() <= MOST_COMPARED
+        && axes.len() == src.dims.len();
+    if !comparable {
+        return None;
+    }
+    let written: FxHashMap<(i64, i64), usize> = (0..dst.elements()).map(|p| (address(dst, p), p)).collect();
+    let mut index = vec![0; axes.len()];
+    (0..src.elements()).find_map(|read| {
+        let written = *written.get(&address(src, read))?;
+        let mut left = read;
+        for (i, d) in index.iter_mut().zip(&src.dims).rev() {
+            *i = left % d.count.max(1) as usize;
+            left /= d.count.max(1) as usize;
+        }
+        let place = axes.iter().fold(0, |sum, &a| sum * src.dims[a].count as usize + index[a]);
+        (place != written).then_some(Crossing { written, read })
     })
 }
 
@@ -307,6 +337,22 @@ mod tests {
         let (tile, column) = (view(Space::Sbuf, &[(1, 8), (1, 4)]), view(Space::Sbuf, &[(1, 8), (0, 4)]));
         assert_eq!(found(&tile, &column, true), None);
         assert!(crossing(&tile, &column, Passage { streams: true, copies: false }).is_some());
+    }
+
+    #[test]
+    fn a_transpose_onto_itself_crosses() {
+        let tile =
+            |offset: i64, rows: u32, columns: u32| View { offset, ..view(Space::Sbuf, &[(1, rows), (1, columns)]) };
+        let found = |dst: &View, src: &View| transposed(dst, src, &[1, 0]).map(|c| (c.written, c.read));
+        // [0, 1] is read for [1, 0].
+        assert_eq!(found(&tile(0, 4, 4), &tile(0, 4, 4)), Some((1, 1)));
+        assert_eq!(found(&tile(4, 4, 4), &tile(0, 4, 4)), None);
+        assert_eq!(found(&tile(2, 4, 4), &tile(0, 4, 4)), Some((0, 2)));
+        // One element, and the transposed view of the same memory, keep everything where it is.
+        assert_eq!(found(&tile(0, 1, 1), &tile(0, 1, 1)), None);
+        let (rows, columns) = (view(Space::Hbm, &[(8, 4), (1, 8)]), view(Space::Hbm, &[(1, 8), (8, 4)]));
+        assert_eq!(found(&columns, &rows), None);
+        assert!(found(&view(Space::Hbm, &[(4, 8), (1, 4)]), &rows).is_some());
     }
 
     proptest! {

@@ -40,7 +40,8 @@ use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Annotated, Construct, Dialect, Hint, Object, Outputs, unsupported};
+use crate::eval::foreign::{Object, unsupported};
+use crate::eval::language::{Annotated, Construct, Dialect, Hint, Outputs};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
@@ -224,10 +225,6 @@ impl Dialect for Beta1 {
 
     fn annotated(&self) -> Option<Annotated> {
         Some(methods::check_annotation)
-    }
-
-    fn any_dict_key(&self) -> bool {
-        true
     }
 
     fn is_older(&self) -> bool {

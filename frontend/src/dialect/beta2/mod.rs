@@ -35,7 +35,8 @@ use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Acts, Construct, Dialect, Hint, Iterations, Object};
+use crate::eval::foreign::{Acts, Iterations, Object};
+use crate::eval::language::{Construct, Dialect, Hint};
 use crate::eval::native::{CallArgs, Native, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
@@ -179,7 +180,9 @@ impl Dialect for Beta2 {
             Hint::Constructor => {
                 "give the class an `__init__`, or declare its fields and derive it from `nl.NKIObject`"
             }
-            Hint::Context => "the only context manager of NKI is nl.no_reorder()",
+            Hint::Context => {
+                "contexts are nl.no_reorder(), objects whose class has `__enter__` and `__exit__`, and what a function decorated with contextlib.contextmanager returns"
+            }
             Hint::DeviceMath => {
                 "this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation"
             }

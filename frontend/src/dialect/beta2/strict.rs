@@ -12,7 +12,7 @@ use nki_diag::Span;
 
 use crate::dialect::common::strict::reject;
 use crate::eval::Interp;
-use crate::eval::foreign::Construct;
+use crate::eval::language::Construct;
 use crate::eval::value::{BuiltinType, Function, Value};
 use crate::syntax::*;
 
@@ -45,6 +45,10 @@ pub(super) fn check(interp: &mut Interp<'_>, construct: &Construct<'_>) {
         Construct::Method(base, name, span) => method(interp, base, name, span),
         Construct::NestedIndex(span) => {
             reject(interp, span, "an index of an index", "write one index, or the method .slice");
+        }
+        Construct::DictKey(class, span) => {
+            let what = format!("a dict key of type {class}");
+            reject(interp, span, &what, "use `str(key)` as the key, or a list indexed by number");
         }
         Construct::ListArgument(span) => reject(interp, span, "a list as a kernel argument", "pass a tuple"),
     }

@@ -20,7 +20,7 @@ use crate::build::builder::{Builder, NodeAt, Site};
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Backend, Edge, Outputs};
+use crate::eval::language::{Backend, Edge, Outputs};
 use crate::eval::value::Value;
 use crate::syntax::Symbol;
 

@@ -8,7 +8,7 @@ use nki_isa::DType;
 
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
-use super::super::foreign::Hint;
+use super::super::language::Hint;
 use super::super::native::CallArgs;
 use super::super::value::*;
 use super::{UNARY, Unary, dtype};

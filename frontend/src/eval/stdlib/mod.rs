@@ -15,7 +15,7 @@ use nki_isa::DType;
 use nki_isa::names::Named;
 
 pub(crate) use self::math::finfo;
-pub(crate) use self::objects::namedtuple;
+pub(crate) use self::objects::{namedtuple, object_init_subclass, object_setattr};
 pub(crate) use self::tools::chain_from;
 use self::{math::*, objects::*, tools::*};
 use super::Interp;
@@ -37,6 +37,7 @@ pub(crate) const MODULES: &[&str] = &[
     "operator",
     "collections",
     "collections.abc",
+    "contextlib",
     "copy",
     "builtins",
 ];
@@ -152,7 +153,8 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("functools", "reduce") => native(reduce),
         ("functools", "cache") => native(super::cached::cache),
         ("functools", "lru_cache") => native(super::cached::lru_cache),
-        ("functools", "wraps") => native(|_, _| Ok(Value::native("decorator", identity, 0))),
+        ("functools", "wraps") => native(tools::wraps),
+        ("functools", "update_wrapper") => native(tools::update_wrapper),
         ("functools", "total_ordering") => native(ordering::total_ordering),
         ("functools", "singledispatch" | "singledispatchmethod") => native(no_dispatch),
         ("functools", "cached_property") => native(|i, mut a| {
@@ -160,6 +162,8 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             let function = a.positional.pop().unwrap_or(Value::None);
             Ok(Value::Descriptor(Rc::new(Descriptor::CachedProperty(function))))
         }),
+        ("contextlib", "contextmanager") => native(super::context::contextmanager),
+        ("contextlib", "_GeneratorContextManager") => native(super::context::of_python),
         ("itertools", _) if itertools(name).is_some() => itertools(name).and_then(native),
         ("operator", _) => operator(name).and_then(native),
         ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),

@@ -218,6 +218,12 @@ impl Copies {
                 self.made.insert(address, copy.clone());
                 copy
             }
+            Value::Instance(instance) if let Some(method) = self.own_method(interp, instance) => {
+                let memo = self.deep.then(|| Value::dict(Dict::default()));
+                let copy = interp.call_with(&method, value.clone(), CallArgs::of(memo, span))?;
+                self.made.insert(address, copy.clone());
+                copy
+            }
             Value::Instance(instance) => {
                 let attrs: Vec<(Symbol, Value)> = instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
                 let frozen = Cell::new(instance.frozen.get());
@@ -232,6 +238,12 @@ impl Copies {
             }
             other => other.clone(),
         })
+    }
+
+    /// The method by which objects of a class are copied.
+    fn own_method(&self, interp: &mut Interp<'_>, instance: &Instance) -> Option<Value> {
+        let name = interp.sym(if self.deep { "__deepcopy__" } else { "__copy__" });
+        instance.class.lookup(name)
     }
 
     fn inner(&mut self, interp: &mut Interp<'_>, item: &Value, span: Span, depth: u32) -> EvalResult<Value> {
@@ -263,10 +275,21 @@ pub(super) fn set_property(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     Ok(Value::Descriptor(Rc::new(Descriptor::Property { get, set: parts.next() })))
 }
 
-pub(super) fn object_setattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+pub(crate) fn object_init_subclass(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    if !args.keyword.is_empty() {
+        let message = "object.__init_subclass__() takes no keyword arguments";
+        return Err(Raise::at("type-error", message, args.span, "in this call")
+            .help("take the keywords of a class as parameters of an `__init_subclass__`"));
+    }
+    Ok(Value::None)
+}
+
+pub(crate) fn object_setattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if let [Value::Instance(instance), Value::Str(name), value] = args.positional.as_slice() {
         let name = interp.sym(name);
-        instance.attrs.borrow_mut().set(name, value.clone());
+        if !interp.set_by_descriptor(&args.positional[0], name, value, args.span)? {
+            instance.attrs.borrow_mut().set(name, value.clone());
+        }
     }
     Ok(Value::None)
 }
@@ -276,7 +299,7 @@ pub(super) fn fromkeys(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Va
     let value = args.positional.get(1).cloned().unwrap_or(Value::None);
     let mut dict = Dict::default();
     for item in interp.iterate(&args.positional[0], args.span)? {
-        dict.set(interp.key(&item, true, args.span)?, item, value.clone());
+        dict.set(interp.new_key(&item, args.span)?, item, value.clone());
     }
     Ok(Value::dict(dict))
 }

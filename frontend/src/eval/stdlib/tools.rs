@@ -23,6 +23,44 @@ pub(super) fn partial(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     Ok(Value::Partial(Rc::new(Partial { function, positional, keyword: args.keyword.into_vec() })))
 }
 
+/// `@wraps(function)`
+pub(super) fn wraps(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let [wrapped] = args.positional.as_slice() else {
+        return Err(Raise::at("arguments", "wraps() takes the function that is wrapped", args.span, "in this call"));
+    };
+    let function = Value::native(
+        "functools.wraps",
+        |interp, mut args| {
+            args.positional.reverse();
+            update_wrapper(interp, args)
+        },
+        0,
+    );
+    Ok(Value::Partial(Rc::new(Partial { function, positional: vec![wrapped.clone()], keyword: Vec::new() })))
+}
+
+/// `update_wrapper(wrapper, wrapped)`: gives a function the name and the module of another one.
+pub(super) fn update_wrapper(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let [wrapper, wrapped] = args.positional.as_slice() else {
+        let message = "update_wrapper() takes the wrapper and the function that is wrapped";
+        return Err(Raise::at("arguments", message, args.span, "in this call"));
+    };
+    if let Value::Function(function) = wrapper {
+        let mut taken = |name| {
+            // What has no name leaves the wrapper its own.
+            let theirs = interp.find_attr(wrapped, name, args.span)?;
+            let value = match theirs {
+                Some(value) => Some(value),
+                None => interp.find_attr(wrapper, name, args.span)?,
+            };
+            Ok::<_, Box<Raise>>(value.unwrap_or(Value::None))
+        };
+        let (name, module) = (taken(sym::name)?, taken(sym::module)?);
+        *function.wrapped.borrow_mut() = Some(Wrapped { function: wrapped.clone(), name, module });
+    }
+    Ok(wrapper.clone())
+}
+
 pub(super) fn reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     args.positional_only(interp, "reduce", 2, 3)?;

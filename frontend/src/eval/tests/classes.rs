@@ -379,3 +379,109 @@ fn views_show_their_dict() {
         "raised-exception: RuntimeError: dictionary changed size during iteration",
     );
 }
+
+#[test]
+fn members_that_count_up_can_be_used_in_the_body() {
+    let head = "from enum import Flag, IntFlag, Enum, IntEnum, auto\n";
+    for (body, expected) in [
+        (
+            "class P(Flag):\n    A = auto()\n    B = auto()\n    C = A | B\n    D = auto()\nprint(P.C.value, P.D.value, P.C == P.A | P.B, list(P.C))",
+            "3 4 True [<P.A: 1>, <P.B: 2>]",
+        ),
+        (
+            "class P(IntFlag):\n    A = auto()\n    B = auto()\n    ALL = A | B\nprint(int(P.ALL), P.A in P.ALL)",
+            "3 True",
+        ),
+        ("class E(Enum):\n    A = auto()\n    B = A + 10\n    C = auto()\nprint([e.value for e in E])", "[1, 11, 12]"),
+        ("class E(IntEnum):\n    A = 5\n    B = auto()\n    LAST = B\nprint(E.LAST is E.B, E.B)", "True 6"),
+        (
+            "class E(Enum):\n    def _generate_next_value_(name, start, count, last):\n        return name.lower() + str(count)\n    A = auto()\n    B = auto()\n    AB = A + B\nprint([e.value for e in E])",
+            "['a0', 'b1', 'a0b1']",
+        ),
+    ] {
+        check(&format!("{head}{body}"), expected);
+    }
+}
+
+#[test]
+fn the_dict_of_an_object_is_its_attributes() {
+    for (body, expected) in [
+        (
+            "class C:\n    tile = 64\n    def __init__(self, **kw):\n        self.__dict__.update(kw)\nprint(C(tile=32).tile, C().tile)",
+            "32 64",
+        ),
+        (
+            "class C:\n    a = 1\nc = C()\nvars(c)['a'] = 2\nd = c.__dict__\nc.b = 3\nd['e'] = 4\ndel d['a']\nprint(c.a, c.b, c.e, vars(c))",
+            "1 3 4 {'b': 3, 'e': 4}",
+        ),
+        (
+            "class C:\n    pass\nc = C()\nc.a = 1\nd = c.__dict__.copy()\nd['a'] = 2\nprint(c.a, d)\nc.__dict__ = {'z': 5}\nprint(c.z, hasattr(c, 'a'))",
+            "1 {'a': 2}\n5 False",
+        ),
+    ] {
+        check(body, expected);
+    }
+}
+
+#[test]
+fn classes_say_how_attributes_are_set() {
+    for (body, expected) in [
+        (
+            "class F:\n    def __setattr__(self, n, v):\n        super().__setattr__(n, v + 1)\nf = F()\nf.a = 1\nsetattr(f, 'b', 5)\nprint(f.a, f.b)",
+            "2 6",
+        ),
+        (
+            "class F:\n    def __setattr__(self, n, v):\n        object.__setattr__(self, n, v * 2)\nf = F()\nf.a = 4\nprint(f.a)",
+            "8",
+        ),
+        (
+            "class V:\n    def __set_name__(self, o, n):\n        self.n = '_' + n\n    def __get__(self, o, t=None):\n        return self if o is None else getattr(o, self.n, 0) + 1\n    \
+             def __set__(self, o, v):\n        setattr(o, self.n, v * 10)\nclass H:\n    x = V()\nh = H()\nh.x = 3\nprint(h.x, h._x, H().x)",
+            "31 30 1",
+        ),
+        (
+            "class D:\n    def __get__(self, o, t=None):\n        return 42\nclass Y:\n    d = D()\ny = Y()\nprint(y.d)\ny.d = 1\nprint(y.d)",
+            "42\n1",
+        ),
+    ] {
+        check(body, expected);
+    }
+}
+
+#[test]
+fn a_base_class_learns_of_derived_classes() {
+    let base = "class Base:\n    known = {}\n    def __init_subclass__(cls, tag=None, **kw):\n        super().__init_subclass__(**kw)\n        Base.known[cls.__name__] = tag\n";
+    check(
+        &format!("{base}class A(Base, tag='a'):\n    pass\nclass B(A):\n    pass\nprint(Base.known)"),
+        "{'A': 'a', 'B': None}",
+    );
+    check(
+        &format!("{base}class A(Base, tug='a'):\n    pass"),
+        "type-error: object.__init_subclass__() takes no keyword arguments",
+    );
+    check_kernel(
+        "class A:\n    def __new__(cls):\n        return 5\nA()",
+        "unsupported-syntax: the class A has a `__new__`, which is not supported",
+    );
+    check_kernel(
+        "class A:\n    def __delattr__(self, name):\n        pass\nA()",
+        "unsupported-syntax: the class A has a `__delattr__`, which is not supported",
+    );
+    check_kernel(
+        "class M(type):\n    pass\nclass A(metaclass=M):\n    pass",
+        "unsupported-syntax: the class A has the metaclass M, which is not supported",
+    );
+}
+
+#[test]
+fn classes_say_how_their_objects_are_copied() {
+    let class = "import copy\nclass A:\n    def __init__(self, n):\n        self.n = n\n    def __copy__(self):\n        return A(self.n + 1)\n    \
+                 def __deepcopy__(self, memo):\n        return A(copy.deepcopy(self.n, memo) + 10)\n";
+    check(&format!("{class}print(copy.copy(A(1)).n, copy.deepcopy([A(1)])[0].n, copy.copy([A(1)])[0].n)"), "2 11 1");
+}
+
+#[test]
+fn print_ends_lines_as_it_is_told() {
+    check("print('a', end='')\nprint('b', 'c', sep='-', end='!\\n')\nprint()\nprint('d', end=' ')", "ab-c!\n\nd ");
+    check("def f():\n    'Says it.'\nprint(f.__doc__, (lambda: 0).__doc__)", "Says it. None");
+}

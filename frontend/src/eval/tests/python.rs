@@ -81,3 +81,121 @@ fn dicts_and_sets_change_in_place() {
     check("def f(s):\n    s |= {1}\ns = set()\nf(s)\nprint(s)", "{1}");
     check("{1} | [1]", "type-error: `|` does not work between a set and a list");
 }
+
+#[test]
+fn nan_is_in_a_list_that_holds_it() {
+    let head = "nan = float('nan')\n";
+    for (expr, expected) in [
+        ("nan == nan, nan is nan, nan != nan", "(False, True, True)"),
+        ("nan in [nan], nan in (1.0, nan), nan in {nan}, nan in [1.0]", "(True, True, True, False)"),
+        ("[nan] == [nan], (1, nan) == (1, nan), {'a': nan} == {'a': nan}, [nan] == [1.0]", "(True, True, True, False)"),
+        ("[0, nan].index(nan), (nan, nan).count(nan), (nan, 1) < (nan, 2)", "(1, 2, True)"),
+    ] {
+        check(&format!("{head}print(({expr}))"), expected);
+    }
+}
+
+#[test]
+fn a_wrapper_has_the_name_of_what_it_wraps() {
+    let wrap = "import functools\ndef log(f):\n    @functools.wraps(f)\n    def inner(*args):\n        return f(*args)\n    return inner\n\
+                @log\ndef scale(x):\n    return 2 * x\n";
+    let show = "print(scale.__name__, scale.__qualname__, scale.__wrapped__(4), scale(3))";
+    check(&format!("{wrap}{show}"), "scale scale 8 6");
+    check(&format!("{wrap}again = log(log(scale))\nprint(again.__name__, again(1))"), "scale 2");
+    let cycle = "import functools\ndef a(): pass\ndef b(): pass\nfunctools.update_wrapper(a, b)\nfunctools.update_wrapper(b, a)\n\
+                 functools.update_wrapper(a, a)\nprint(a.__name__, b.__name__)";
+    check(cycle, "b b");
+    // A partial function has no name to take.
+    let partial =
+        "import functools\n@functools.wraps(functools.partial(max, 1))\ndef own():\n    pass\nprint(own.__name__)";
+    check(partial, "own");
+}
+
+#[test]
+fn a_module_may_compute_integers_that_no_kernel_uses() {
+    let kernel = "import nki\nBIG = 10**30\nMASK = (1 << 64) - 1\nSMALL = 10**18\n@nki.jit\ndef k():\n    print(";
+    let run = |text: &str| run_files(&[("k.py", &format!("{kernel}{text})\n"))], &[], &Options::default());
+    assert_eq!(run("SMALL"), "1000000000000000000");
+    assert!(run("BIG % 7").contains("`10 ** 30` belongs to the host program"), "{}", run("BIG % 7"));
+    assert!(run("MASK & 255").contains("`1 << 64` belongs to the host program"), "{}", run("MASK & 255"));
+    assert!(run("10**30").starts_with("integer-overflow: 10 ** 30 does not fit"), "{}", run("10**30"));
+}
+
+#[test]
+fn errors_of_tensors_and_operators_have_pythons_classes() {
+    let caught = |code: &str, class: &str| {
+        let body = format!(
+            "t = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)\ntry:\n    {code}\nexcept {class}:\n    print('caught')"
+        );
+        let body: String = body.lines().map(|l| format!("    {l}\n")).collect();
+        run(&format!("import nki\nimport nki.language as nl\n@nki.jit\ndef k():\n{body}"))
+    };
+    assert_eq!(caught("t.nothing", "AttributeError"), "caught");
+    assert_eq!(caught("t + 1", "TypeError"), "caught");
+}
+
+#[test]
+fn generators_are_contexts() {
+    let head = "from contextlib import contextmanager\n@contextmanager\ndef scope(log, name, catch=ValueError):\n    log.append('+' + name)\n    \
+                try:\n        yield name.upper()\n    except catch as e:\n        log.append(str(e))\n    finally:\n        log.append('-' + name)\n\
+                log = []\n";
+    for (body, expected) in [
+        (
+            "with scope(log, 'a') as a, scope(log, 'b') as b:\n    log.append(a + b)\nprint(log)",
+            "['+a', '+b', 'AB', '-b', '-a']",
+        ),
+        ("with scope(log, 'a'):\n    raise ValueError('no')\nprint(log)", "['+a', 'no', '-a']"),
+        (
+            "try:\n    with scope(log, 'a'):\n        {}['k']\nexcept KeyError:\n    log.append('key')\nprint(log)",
+            "['+a', '-a', 'key']",
+        ),
+        (
+            "def f():\n    for i in range(3):\n        with scope(log, str(i)):\n            if i == 1:\n                return i\nprint(f(), log)",
+            "1 ['+0', '-0', '+1', '-1']",
+        ),
+        (
+            "def g():\n    with scope(log, 'a') as a:\n        yield a\n        log.append('on')\nprint(list(g()), log)",
+            "['A'] ['+a', 'on', '-a']",
+        ),
+        (
+            "class Pool:\n    depth = 0\n    @contextmanager\n    def nested(self, by=1):\n        self.depth += by\n        yield self\n        self.depth -= by\n\
+             p = Pool()\nwith p.nested() as q, q.nested(by=2):\n    print(p.depth, p is q)\nprint(p.depth)",
+            "3 True\n0",
+        ),
+    ] {
+        check(&format!("{head}{body}"), expected);
+    }
+    check(
+        "from contextlib import contextmanager\n@contextmanager\ndef none():\n    if False:\n        yield\nwith none():\n    pass",
+        "raised-exception: RuntimeError: generator didn't yield",
+    );
+    check(
+        "from contextlib import contextmanager\n@contextmanager\ndef twice():\n    yield 1\n    yield 2\nwith twice():\n    pass",
+        "raised-exception: RuntimeError: generator didn't stop",
+    );
+    check_kernel(
+        "def g():\n    yield\nwith g():\n    pass",
+        "unsupported-syntax: `with` cannot be used on a generator",
+    );
+}
+
+#[test]
+fn sets_are_compared_as_sets_and_not_added() {
+    check_expr(
+        "{1} < {1, 2}, {1, 2} <= {2, 1}, {1, 2} > {3}, {1, 2} >= {2}, {1} < {1}",
+        "(True, True, False, True, False)",
+    );
+    check_kernel("{1} + {2}", "type-error: `+` does not work between a set and a set");
+}
+
+#[test]
+fn named_tuples_are_added_as_tuples() {
+    let class = "from typing import NamedTuple\nclass T(NamedTuple):\n    a: int\n    b: int = 3\n";
+    check(
+        &format!("{class}print(T(1) + (5,), (0,) + T(1), T(1) + T(2), T(1) * 2)"),
+        "(1, 3, 5) (0, 1, 3) (1, 3, 2, 3) (1, 3, 1, 3)",
+    );
+    let own = "    def __add__(self, other):\n        return T(self.a + other.a, 0)\n";
+    check(&format!("{class}{own}print(T(1) + T(2))"), "T(a=3, b=0)");
+    check(&format!("{class}try:\n    T(1) - T(2)\nexcept TypeError:\n    print('no')"), "no");
+}

@@ -54,6 +54,35 @@ fn errors_that_do_not_follow_are_reported() {
 }
 
 #[test]
+fn a_refusal_that_the_kernel_catches_is_a_warning() {
+    let tile = "t = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)\n";
+    let findings = |code: &str| {
+        let out = after_an_error(&format!("{tile}{code}\nassert False"));
+        out.lines().filter(|line| line.contains("caught-error")).count()
+    };
+    for refused in [
+        "t[:, 2:9]",
+        "nl.ndarray((129, 4), dtype=nl.float32, buffer=nl.sbuf)",
+        "nl.ndarray((128, 10**6), dtype=nl.float32, buffer=nl.sbuf)",
+        "nisa.memset(t, value='a')",
+    ] {
+        assert_eq!(findings(&format!("try:\n    {refused}\nexcept Exception:\n    pass")), 1, "{refused}");
+        // Each place once.
+        let repeated = format!(
+            "for i in range(3):\n    try:\n        {refused}\n    except RuntimeError:\n        pass\n    except Exception:\n        pass"
+        );
+        assert_eq!(findings(&repeated), 1, "{refused}");
+    }
+    let swallows = "class Quiet:\n    def __enter__(self):\n        return self\n    def __exit__(self, *args):\n        return True\nwith Quiet():\n    t[:, 2:9]";
+    assert_eq!(findings(swallows), 1);
+    // What Python or the kernel raises is theirs.
+    for own in ["1 / 0", "{}['a']", "assert False, 'no'", "raise RuntimeError('no')", "[][0]", "t.nothing", "int('x')"]
+    {
+        assert_eq!(findings(&format!("try:\n    {own}\nexcept Exception:\n    pass")), 0, "{own}");
+    }
+}
+
+#[test]
 fn errors_are_bounded() {
     let lines = "    nisa.memset(1, value=0.0)\n".repeat(25);
     let source = format!("import nki\nimport nki.isa as nisa\n@nki.jit\ndef k():\n{lines}");

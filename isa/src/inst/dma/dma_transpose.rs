@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
 use crate::inst::dma::rows;
 use crate::inst::result::{Given, ResultTile};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode, Space};
 use crate::operands;
@@ -265,6 +265,13 @@ impl Instruction for DmaTranspose {
             machine.write_bits(&column, bits.view())?;
         }
         Ok(())
+    }
+
+    fn action(&self) -> Action<'_> {
+        match permutation(self.src.shape().len()) {
+            Some(axes) => Action::Transposes(&self.dst, &self.src, axes),
+            None => Action::Computes,
+        }
     }
 
     fn values(&self) -> Values<'_> {

@@ -1,0 +1,177 @@
+//! What classes define beside operators: how attributes are got and set, what a derived class starts with, and `__dict__`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::dict::Owner;
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::*;
+use super::{Frame, Interp};
+use crate::syntax::*;
+
+/// What objects do without, each with a way to write the same.
+const UNSUPPORTED: [(Symbol, &str); 3] = [
+    (sym::new, "make the object in `__init__`, or in a function that returns it"),
+    (sym::delattr, "delete attributes in a method with another name"),
+    (sym::getattribute, "define `__getattr__`, or a property for each attribute"),
+];
+
+impl Interp<'_> {
+    /// Takes note of what a new class defines.
+    pub(super) fn note_class(&mut self, class: &Class) {
+        let attrs = class.attrs.borrow();
+        self.custom_attributes |= attrs.get(sym::setattr).is_some() || attrs.get(sym::set).is_some();
+    }
+
+    /// Tells the bases and the attributes of a new class about it.
+    pub(super) fn announce_class(&mut self, frame: &Frame<'_>, def: &ClassDef, class: &Rc<Class>) -> EvalResult<()> {
+        self.note_class(class);
+        let mut args = CallArgs::none(def.name_span);
+        for (name, value) in &def.keywords {
+            let value = self.eval(frame, value)?;
+            if *name != sym::metaclass {
+                args.keyword.push((*name, value));
+            } else if let Value::Class(metaclass) = &value {
+                let message =
+                    format!("the class {} has the metaclass {}, which is not supported", class.name, metaclass.name);
+                return Err(Raise::at("unsupported-syntax", message, def.name_span, "this class")
+                    .help("define `__init_subclass__` in a base class, or decorate the class"));
+            }
+        }
+        let attrs: Vec<(Symbol, Value)> = class.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
+        for (name, value) in attrs {
+            if let Value::Instance(instance) = &value
+                && let Some(method) = instance.class.lookup(sym::set_name)
+            {
+                let named = [Value::Class(class.clone()), Value::Str(self.name(name))];
+                self.call_with(&method, value.clone(), CallArgs::of(named, def.name_span))?;
+            }
+        }
+        let bases = class.mro.get().into_iter().flatten().skip(1);
+        let hook = bases.into_iter().find_map(|base| base.attrs.borrow().get(sym::init_subclass).cloned());
+        if let Some(hook) = hook {
+            let hook = match &hook {
+                Value::Descriptor(descriptor) => match &**descriptor {
+                    Descriptor::Class(function) => function.clone(),
+                    _ => hook.clone(),
+                },
+                _ => hook,
+            };
+            self.call_with(&hook, Value::Class(class.clone()), args)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses objects of a class that defines how they are made or looked at in a way that is not supported.
+    pub(super) fn check_protocol(&self, class: &Class, span: Span) -> EvalResult<()> {
+        for (name, instead) in UNSUPPORTED {
+            if let (ClassKind::Plain | ClassKind::Dataclass(_), Some(Value::Function(_) | Value::Descriptor(_))) =
+                (class.kind.get(), class.lookup(name))
+            {
+                let message = format!("the class {} has a `{}`, which is not supported", class.name, self.name(name));
+                return Err(
+                    Raise::at("unsupported-syntax", message, span, "an object of it is made here").help(instead)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What a value of a class is as an attribute of `receiver`, which is None for the class itself: a descriptor is asked.
+    pub(super) fn ask_descriptor(
+        &mut self,
+        value: &Value,
+        receiver: &Value,
+        class: &Rc<Class>,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let Value::Instance(descriptor) = value else { return Ok(None) };
+        let Some(method) = descriptor.class.lookup(sym::get) else { return Ok(None) };
+        let args = CallArgs::of([receiver.clone(), Value::Class(class.clone())], span);
+        self.call_with(&method, value.clone(), args).map(Some)
+    }
+
+    /// `instance.name = value` by a `__setattr__` of the class or by a descriptor; false if there is none.
+    pub(super) fn set_by_protocol(
+        &mut self,
+        instance: &Rc<Instance>,
+        name: Symbol,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<bool> {
+        if !self.custom_attributes {
+            return Ok(false);
+        }
+        let base = Value::Instance(instance.clone());
+        if let Some(method) = instance.class.lookup(sym::setattr) {
+            let args = CallArgs::of([Value::Str(self.name(name)), value.clone()], span);
+            self.call_with(&method, base, args)?;
+            return Ok(true);
+        }
+        self.set_by_descriptor(&base, name, value, span)
+    }
+
+    /// `base.name = value` by a descriptor of the class; false if there is none.
+    pub(super) fn set_by_descriptor(
+        &mut self,
+        base: &Value,
+        name: Symbol,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<bool> {
+        let Value::Instance(instance) = base else { return Ok(false) };
+        let Some(descriptor @ Value::Instance(_)) = instance.class.lookup(name) else { return Ok(false) };
+        let Some(method) = descriptor.own_class().and_then(|class| class.lookup(sym::set)) else { return Ok(false) };
+        self.call_with(&method, descriptor, CallArgs::of([base.clone(), value.clone()], span))?;
+        Ok(true)
+    }
+
+    /// Whether a descriptor of the class goes before the object's own attribute of this name.
+    pub(super) fn is_data_descriptor(&self, instance: &Instance, name: Symbol) -> bool {
+        self.custom_attributes
+            && matches!(instance.class.lookup(name), Some(Value::Instance(ref it)) if it.class.lookup(sym::set).is_some())
+    }
+
+    /// `instance.__dict__`
+    pub(super) fn dict_of(&self, instance: &Rc<Instance>) -> Value {
+        let mut dict = Dict::default();
+        dict.owner = Owner(Some(instance.clone()));
+        self.read_attributes(instance, &mut dict);
+        Value::dict(dict)
+    }
+
+    fn read_attributes(&self, instance: &Instance, dict: &mut Dict) {
+        dict.clear();
+        for (name, value) in instance.attrs.borrow().iter() {
+            dict.set_str(self.names.name(name), value.clone());
+        }
+    }
+
+    /// Changes a dict; that of an object with the attributes.
+    pub(super) fn change_dict<R>(
+        &mut self,
+        dict: &Rc<RefCell<Dict>>,
+        change: impl FnOnce(&mut Self) -> EvalResult<R>,
+    ) -> EvalResult<R> {
+        let owner = dict.borrow().owner.0.clone();
+        let Some(owner) = owner else { return change(self) };
+        self.read_attributes(&owner, &mut dict.borrow_mut());
+        let result = change(self);
+        self.set_attributes(&owner, &dict.borrow());
+        result
+    }
+
+    /// Gives an object these attributes and no others.
+    pub(super) fn set_attributes(&mut self, instance: &Instance, dict: &Dict) {
+        let mut attrs = AttrMap::default();
+        for (key, _, value) in dict.iter() {
+            if let Key::Str(name) = key {
+                attrs.set(self.sym(name), value.clone());
+            }
+        }
+        *instance.attrs.borrow_mut() = attrs;
+    }
+}

@@ -1,0 +1,280 @@
+//! Operations on values of the kernel that is traced.
+
+use nki_diag::Span;
+
+use super::{Args, Failure, Held, Item, Name, Operator, Outcome, Trace};
+use crate::Arg;
+use crate::build::scalar::Scalar;
+use crate::build::tensor::Tensor;
+use crate::dialect::common::registers::Register;
+use crate::eval::Interp;
+use crate::eval::error::Raise;
+use crate::eval::value::Value;
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+impl Trace<'_, '_> {
+    /// A value of the host.
+    ///
+    /// # Errors
+    /// A call that makes the value ([`Arg::Call`]) fails.
+    pub fn convert(&mut self, arg: &Arg, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.take_over(arg, None, span).map(Item))
+    }
+
+    /// A name of the API: `nki.language.ndarray`.
+    ///
+    /// # Errors
+    /// The module has no such name.
+    pub fn api(&mut self, module: &str, name: &str, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| {
+            interp.in_dialect_of(module, |interp| {
+                let module = interp.native_module(module);
+                let name = interp.sym(name);
+                interp.get_attr(&module, name, span).map(Item)
+            })
+        })
+    }
+
+    /// `function(...)`
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub fn call(&mut self, function: &Item, args: Args, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.call(&function.0, args.at(span)).map(Item))
+    }
+
+    /// `base.name(...)`
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub fn call_method(&mut self, base: &Item, name: Name, args: Args, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.call_method(&base.0, name.0, args.at(span)).map(Item))
+    }
+
+    /// Whether `base.name` is a method.
+    pub fn has_method(&self, base: &Item, name: Name) -> bool {
+        match &base.0 {
+            Value::Object(object) => object.methods().contains(&&*self.interp.name(name.0)),
+            _ => false,
+        }
+    }
+
+    /// `base.name`
+    ///
+    /// # Errors
+    /// There is no such attribute.
+    pub fn attribute(&mut self, base: &Item, name: Name, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.get_attr(&base.0, name.0, span).map(Item))
+    }
+
+    /// Names of the attributes and methods of an object.
+    pub fn attributes(&self, base: &Item) -> Vec<&'static str> {
+        match &base.0 {
+            Value::Object(object) => object.attributes().into_iter().chain(object.methods().iter().copied()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// `base.name = value`
+    ///
+    /// # Errors
+    /// Attributes of objects are fixed.
+    pub fn set_attribute(&mut self, base: &Item, name: Name, value: Item, span: Span) -> Outcome<()> {
+        self.at(span, |interp| interp.set_attr(&base.0, name.0, value.0, span))
+    }
+
+    /// `base[index]`
+    ///
+    /// # Errors
+    /// The index is refused.
+    pub fn item(&mut self, base: &Item, index: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.get_item(&base.0, &index.0, span).map(Item))
+    }
+
+    /// `base[index] = value`
+    ///
+    /// # Errors
+    /// The assignment is refused.
+    pub fn set_item(&mut self, base: &Item, index: &Item, value: Item, span: Span) -> Outcome<()> {
+        self.at(span, |interp| interp.set_item(&base.0, &index.0, value.0, span))
+    }
+
+    /// `left operator right`
+    ///
+    /// # Errors
+    /// Neither side defines it.
+    pub fn operate(&mut self, operator: Operator, left: &Item, right: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| match which(operator) {
+            Ok(op) => interp.binary(op, &left.0, &right.0, span).map(Item),
+            Err(op) => interp.compare(op, &left.0, &right.0, span).map(Item),
+        })
+    }
+
+    /// `left operator= right`: what the target holds then.
+    ///
+    /// # Errors
+    /// Neither side defines it.
+    pub fn in_place(&mut self, operator: Operator, left: &Item, right: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| match which(operator) {
+            Ok(op) => interp.in_place(op, &left.0, &right.0, span).map(Item),
+            Err(op) => interp.compare(op, &left.0, &right.0, span).map(Item),
+        })
+    }
+
+    /// Whether `name = value` changes what the name holds: see [`Self::replace`].
+    pub fn is_replacement(&self, value: &Item) -> bool {
+        matches!(&value.0, Value::Object(object) if object.replacement().is_some())
+    }
+
+    /// `name = value`, where the name holds `old`, or nothing: what it holds then.
+    ///
+    /// # Errors
+    /// The value does not fit what the name holds.
+    pub fn replace(&mut self, value: &Item, old: Option<&Item>, span: Span) -> Outcome<Item> {
+        let Value::Object(object) = &value.0 else { return Ok(value.clone()) };
+        let Some(replacement) = object.replacement() else { return Ok(value.clone()) };
+        let none = Value::Unset;
+        let old = old.map_or(&none, |old| &old.0);
+        self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
+    }
+
+    /// Names that begin each iteration of the loop over what is written at a place with what they held before the loop.
+    pub fn carried_by_loop_over(&mut self, place: Span) -> Vec<String> {
+        self.interp.enter_file(place.file);
+        let carried = self.interp.carried_by_loop_over(place);
+        carried.into_iter().map(|carried| self.interp.name(carried.name).to_string()).collect()
+    }
+
+    /// What a name of [`Self::carried_by_loop_over`] holds when an iteration begins, or when the loop has `ended`: it held `old` before the
+    /// loop and holds `now`. `None` if it keeps that.
+    pub fn carry(&mut self, place: Span, name: &str, old: &Item, now: &Item, ended: bool) -> Option<Item> {
+        self.interp.enter_file(place.file);
+        let carried = self.interp.carried_by_loop_over(place);
+        let carried = carried.into_iter().find(|carried| &*self.interp.name(carried.name) == name)?;
+        let carry = if ended { Interp::carry_out } else { Interp::carry };
+        carry(self.interp, &carried, &old.0, &now.0, place).map(Item)
+    }
+
+    /// `operator value`, where the operator is `-`, `+` or `~`.
+    ///
+    /// # Errors
+    /// The value does not define it.
+    pub fn unary(&mut self, operator: char, value: &Item, span: Span) -> Outcome<Item> {
+        let op = match operator {
+            '-' => UnaryOp::Neg,
+            '+' => UnaryOp::Pos,
+            _ => UnaryOp::Invert,
+        };
+        self.at(span, |interp| interp.unary(op, &value.0, span).map(Item))
+    }
+
+    /// Whether a value counts as true.
+    ///
+    /// # Errors
+    /// Only the device knows.
+    pub fn truth(&mut self, value: &Item, span: Span) -> Outcome<bool> {
+        if let Value::Object(object) = &value.0
+            && object.condition().is_some()
+        {
+            let message = "the value of a register is not known when the kernel is specialised";
+            let raise = Raise::at("register-arithmetic", message, span, "used as a condition here").help(
+                "decide it on the device: nl.while_loop(register, body), or nl.fori_loop with a register as bound",
+            );
+            return self.at(span, |_| Err(raise));
+        }
+        self.at(span, |interp| interp.truth(&value.0, span))
+    }
+
+    /// The value as a number that Python needs now: `int(register)`, `range(register)`.
+    ///
+    /// # Errors
+    /// It is none, or only the device knows it.
+    pub fn number(&mut self, value: &Item, span: Span) -> Outcome<i64> {
+        self.at(span, |_| crate::eval::convert::int(&value.0, "Python", span))
+    }
+
+    /// Refuses the use of a value's contents: `np.asarray(tensor)`.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn contents<T>(&mut self, value: &Item, span: Span) -> Outcome<T> {
+        let message = format!("the contents of {} are not known when the kernel is specialised", value.0.a_type());
+        let raise = Raise::at("type-error", message, span, "Python needs them here")
+            .help("compute with instructions of the device: nisa.*, nl.*");
+        self.at(span, |_| Err(raise))
+    }
+
+    /// `len(value)`
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn len(&mut self, value: &Item, span: Span) -> Outcome<i64> {
+        self.at(span, |_| match &value.0 {
+            Value::Object(object) => object.len(span),
+            other => Ok(other.sequence().map_or(0, |items| items.len() as i64)),
+        })
+    }
+
+    /// The items of a value.
+    ///
+    /// # Errors
+    /// It cannot be iterated over.
+    pub fn iterate(&mut self, value: &Item, span: Span) -> Outcome<Vec<Item>> {
+        self.at(span, |interp| Ok(interp.iterate(&value.0, span)?.into_iter().map(Item).collect()))
+    }
+
+    /// What a value of the device is kept in.
+    pub fn held(&self, value: &Item) -> Option<Held> {
+        if let Some(tensor) = value.0.downcast::<Tensor>() {
+            return Some(Held::Tensor(tensor.view.clone()));
+        }
+        let register = value.0.downcast::<Register>().map(|register| register.id);
+        register.or_else(|| value.0.downcast::<Scalar>().map(|scalar| scalar.id)).map(Held::Register)
+    }
+
+    /// Whether a value is a range that the device counts.
+    pub fn is_counted(&self, value: &Item) -> bool {
+        matches!(&value.0, Value::Object(object) if object.range().is_some())
+    }
+
+    /// `isinstance(value, class)`
+    ///
+    /// # Errors
+    /// It is no class.
+    pub fn is_instance(&mut self, value: &Item, class: &Item, span: Span) -> Outcome<bool> {
+        self.at(span, |interp| interp.is_instance(&value.0, &class.0, span))
+    }
+
+    /// `repr(value)`
+    ///
+    /// # Errors
+    /// The text is too long.
+    pub fn repr(&mut self, value: &Item) -> Outcome<String> {
+        self.interp.repr(&value.0).map_err(Failure)
+    }
+}
+
+/// The arithmetic operator that it is, or the comparison.
+fn which(operator: Operator) -> Result<BinOp, CmpOp> {
+    Ok(match operator {
+        Operator::Add => BinOp::Add,
+        Operator::Sub => BinOp::Sub,
+        Operator::Mul => BinOp::Mul,
+        Operator::MatMul => BinOp::MatMul,
+        Operator::Div => BinOp::Div,
+        Operator::Mod => BinOp::Mod,
+        Operator::Pow => BinOp::Pow,
+        Operator::LShift => BinOp::LShift,
+        Operator::RShift => BinOp::RShift,
+        Operator::BitOr => BinOp::BitOr,
+        Operator::BitXor => BinOp::BitXor,
+        Operator::BitAnd => BinOp::BitAnd,
+        Operator::FloorDiv => BinOp::FloorDiv,
+        Operator::Eq => return Err(CmpOp::Eq),
+        Operator::Ne => return Err(CmpOp::Ne),
+        Operator::Lt => return Err(CmpOp::Lt),
+        Operator::Le => return Err(CmpOp::Le),
+        Operator::Gt => return Err(CmpOp::Gt),
+        Operator::Ge => return Err(CmpOp::Ge),
+    })
+}
