@@ -15,9 +15,10 @@ use crate::settings::ParamChanges;
 
 /// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
 #[derive(Debug, Parser)]
-#[command(name = "nki-sim", version, about, max_term_width = 110)]
+// The name is the command's even if the process is `python -m nki_sim`.
+#[command(name = "nki-sim", bin_name = "nki-sim", version, about, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Colours of diagnostics; `auto` has them on a terminal unless NO_COLOR is set
+    /// When to colour diagnostics; `auto` does on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub(crate) color: Color,
     #[command(subcommand)]
@@ -46,20 +47,20 @@ pub(crate) enum Command {
     Whatif(WhatifArgs),
     /// Compare two runs (run --json, --csv or --parquet, hardware profiles, or exports of Neuron Explorer); can fail CI on a regression
     Compare(CompareArgs),
-    /// Time the instruction stream of a hardware profile with the model of the machine, and compare
+    /// Time the instruction streams of a hardware profile on the machine model, and compare with the recorded times
     Replay(ReplayArgs),
-    /// Fit the timing parameters that hardware profiles determine, for --params
+    /// Fit timing parameters to hardware profiles, for --params
     Calibrate(CalibrateArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
     Sweep(Box<SweepArgs>),
-    /// Run many kernels within limits: a job for each line of JSON, a line for each result
+    /// Run many kernels within limits of time and memory: reads a job and writes a result as one line of JSON each
     Batch(BatchArgs),
     /// Serve check, run, sweep, compare and explain to agents over standard input and output (Model Context Protocol)
     Mcp(McpArgs),
     /// Perform the tasks of another process of this command
     #[command(hide = true)]
     Worker,
-    /// Explain a diagnostic, a name of the API, a cause of a stall, a timing parameter or a column of the tables; without a name, list them
+    /// Explain a diagnostic, an API name, a cause of stalls, a remedy, a timing parameter, a table or a column; without a name, list the names
     Explain {
         /// E.g. uninitialized-read, nc_matmul, nl.softmax, NkiTensor.reshape, dma-bandwidth, dma.engines or Instruction.opcode
         slug: Option<String>,
@@ -132,10 +133,10 @@ impl LevelArgs {
 pub(crate) struct KernelArgs {
     /// Python file with a kernel, or a lowered kernel (.nkir)
     pub(crate) file: PathBuf,
-    /// Name of the kernel; not needed when the file has one
+    /// Name of the kernel; needed only if the file has several
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], dtype([[1, 2], ...]), or a Python literal
+    /// An argument of the kernel, once for each: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], dtype([[1, 2], ...]), or a Python literal
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) args: Vec<(String, String)>,
     /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4, trn3pre) [default: the decorator's platform_target, $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
@@ -144,19 +145,19 @@ pub(crate) struct KernelArgs {
     /// Physical cores per logical core
     #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) lnc: u32,
-    /// Evaluate the files as written for neuronxcc.nki (Beta 1), whatever they import
+    /// Treat the files as written for neuronxcc.nki (Beta 1), whatever they import
     #[arg(long)]
     pub(crate) beta1: bool,
-    /// Who executes the Python of the kernel: the built-in evaluator, or Python itself with the Python package
+    /// What executes the kernel's Python: the built-in evaluator, or Python itself, which needs the Python package
     #[arg(long, value_enum, default_value_t = Frontend::Builtin, hide_possible_values = true, conflicts_with = "beta1", value_name = "builtin|python|auto")]
     pub(crate) frontend: Frontend,
-    /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
+    /// Do not model the older compiler's passes over a kernel for neuronxcc.nki: keep every load and copy, and spill no tile
     #[arg(long)]
     pub(crate) as_written: bool,
-    /// Descriptors of DMA transfers are made before the kernel runs, where the kernel does not choose: the compiler's flag of this name
+    /// Make DMA descriptors before the kernel runs, unless the kernel chooses otherwise: the compiler's flag of this name
     #[arg(long)]
     pub(crate) disable_dge: bool,
-    /// Programs along each axis of the launch grid of a kernel for neuronxcc.nki, e.g. 4,2; nc2*4 and 4*nc2 spread an axis over two cores
+    /// Launch grid of a kernel for neuronxcc.nki: programs along each axis, e.g. 4,2; nc2*4 and 4*nc2 divide an axis between two cores
     #[arg(long, value_name = "N,M,...", value_parser = launch_grid, conflicts_with = "lnc")]
     pub(crate) programs: Option<LaunchGrid>,
     /// Also report what the official compiler would reject
@@ -199,7 +200,8 @@ impl std::fmt::Display for LaunchGrid {
 
 /// `4,2`, `nc2*4,2` or `4*nc2`.
 fn launch_grid(text: &str) -> Result<LaunchGrid, String> {
-    let wrong = |axis: &str| format!("`{axis}` is no axis of a grid: write a number of programs, nc2, nc2*N or N*nc2");
+    let wrong =
+        |axis: &str| format!("`{axis}` is not an axis of a grid: write a number of programs, nc2, nc2*N or N*nc2");
     let axis = |axis: &str| -> Result<GridAxis, String> {
         let mut found = GridAxis { sequential: 1, cores: 1, cores_outside: false };
         let factors: Vec<&str> = axis.split('*').map(str::trim).collect();
@@ -227,7 +229,7 @@ pub(crate) struct TimingArgs {
     /// Instruction order: the compiler's (a list schedule) or the program's
     #[arg(long, value_name = "ORDER", default_value = "compiler", value_parser = ["compiler", "program"])]
     pub(crate) schedule: String,
-    /// What the latency is: a profiler's total time, or what the runtime's device benchmark reports [default: profile]
+    /// What the latency predicts: a profiler's total time, or the result of the runtime's device benchmark [default: profile]
     #[arg(long, value_name = "profile|device", value_parser = ["profile", "device"])]
     pub(crate) measure: Option<String>,
     /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
@@ -270,13 +272,13 @@ pub(crate) struct RunArgs {
     /// Absolute tolerance of --expect [default: by dtype]
     #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) atol: Option<f64>,
-    /// Write a tensor as an execution of a line leaves it; ITERATION counts the executions from 0 [default: the last]
+    /// Write a tensor as it is after an execution of a line; ITERATION counts the executions from 0 [default: the last]
     #[arg(long, value_name = "NAME@LINE[:ITERATION]=FILE.npy", value_parser = name_value, conflicts_with = "ranks")]
     pub(crate) dump: Vec<(String, String)>,
-    /// Stop in Python's debugger before an execution of a line, which --frontend python has to run; ITERATION counts the executions from 0 [default: 0]
+    /// Stop in Python's debugger before an execution of a line (needs --frontend python); ITERATION counts the executions from 0 [default: 0]
     #[arg(long = "break", value_name = "LINE[:ITERATION]", value_parser = place, conflicts_with_all = ["ranks", "no_numerics"])]
     pub(crate) stop: Option<Break>,
-    /// Compute the timeline only, without values
+    /// Compute only the timeline, no values
     #[arg(long, conflicts_with_all = ["out", "expect", "dump"])]
     pub(crate) no_numerics: bool,
     /// Write the report as JSON
@@ -344,7 +346,7 @@ pub(crate) struct CompareArgs {
     /// Write the result to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Write an HTML page with both runs on one axis of time
+    /// Write an HTML page with both runs on one time axis
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
@@ -412,10 +414,10 @@ pub(crate) struct SweepArgs {
     /// Let Optuna choose the points, which needs the Python package and Optuna: pip install 'nki-sim[search]'
     #[arg(long, conflicts_with = "state")]
     pub(crate) search: bool,
-    /// Points that a search times at most
+    /// Number of points that a search times at most
     #[arg(long, value_name = "N", requires = "search", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) trials: Option<u64>,
-    /// Time after which a search begins no further point
+    /// Time after which a search starts no further point
     #[arg(long, value_name = "SECONDS", requires = "search", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
     /// How a search chooses: tpe, random, nsga2 or nsga3
@@ -424,19 +426,19 @@ pub(crate) struct SweepArgs {
     /// Seed of the sampler
     #[arg(long, value_name = "N", requires = "search", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// With --expect, compute the values of each point, also where a correct one is as good in latency and SBUF
+    /// With --expect, compute the values of every point, even if a correct one is already as good in latency and SBUF
     #[arg(long, requires = "search")]
     pub(crate) no_prune: bool,
-    /// URL of a storage of Optuna, e.g. sqlite:///search.db; a later search with it continues
+    /// URL of an Optuna storage, e.g. sqlite:///search.db; a later search with it continues
     #[arg(long, value_name = "URL", requires = "search")]
     pub(crate) storage: Option<String>,
     /// Name of the study in the storage [default: the file's]
     #[arg(long, value_name = "NAME", requires = "search")]
     pub(crate) study: Option<String>,
-    /// Write a plot of latency and SBUF as SVG, with the points that no other one beats
+    /// Write an SVG plot of latency against SBUF that marks the Pareto front
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
-    /// File of finished points, which a later call with the same file does not repeat
+    /// File that records finished points; a later call with it reuses them
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// Concurrent points [default: one for each processor]
@@ -478,7 +480,7 @@ pub(crate) struct BatchArgs {
     /// File of jobs, a JSON object in each line (fields: docs/cli.md); `-` reads standard input
     #[arg(value_name = "JOBS.jsonl")]
     pub(crate) jobs_file: PathBuf,
-    /// Write the results to a file instead of standard output, whole when all are there
+    /// Write the results to a file, when all jobs are finished, instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json_lines: Option<PathBuf>,
     #[command(flatten)]
@@ -504,7 +506,7 @@ pub(crate) enum CheckFormat {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
-    /// What standard output is; diagnostics as text go to standard error with every format
+    /// What to write to standard output; with every format, diagnostics go to standard error as text
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Text)]
     pub(crate) format: CheckFormat,
     /// Write the findings as JSON

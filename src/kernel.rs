@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use nki_diag::{Applied, Diagnostic, FileId, Mode, SourceMap, Span, render_all};
+use nki_diag::{Applied, Diagnostic, FileId, Mode, SourceMap, Span, render_all, slugs};
 use nki_frontend::{Arg, Arguments, HostArray, HostDtype, KernelInfo, Loader, Options, Refused};
 use nki_isa::{DType, Program, Target};
 
@@ -364,6 +364,10 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
     let mut message = String::new();
     if !unknown.is_empty() {
         message += &format!("kernel `{}` has no parameter called {}", kernel.name, quoted(unknown));
+        let free = kernel.params.iter().map(|p| &*p.name).filter(|p| args.args.iter().all(|(given, _)| given != p));
+        if let Some(near) = slugs::nearest_of(&unknown[0], free) {
+            message += &format!("; did you mean `{near}`?");
+        }
     }
     if !missing.is_empty() {
         if !message.is_empty() {
@@ -374,8 +378,12 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
     }
     message += &format!("\n  signature: {}", signature(kernel));
     message += &format!("\n  example:   {}", example(command, args, kernel));
-    message +=
-        "\n  or, above the kernel, a comment such as `# nki-sim: x=float32[128,512]`, for every call without --arg";
+    let lines_above = Disk.read(&args.file).is_ok_and(|text| run_line::is_above(kernel, &text));
+    message += if lines_above {
+        "\n  the `# nki-sim:` comment above the kernel counts only without --arg: repeat what it supplies"
+    } else {
+        "\n  or, above the kernel, a comment such as `# nki-sim: x=float32[128,512]`, for every call without --arg"
+    };
     message +=
         "\n  a value is FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal";
     message

@@ -80,7 +80,7 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
             return u8::try_from(wrong.exit_code()).unwrap_or(2);
         }
     };
-    output::set_color(cli.color);
+    output::begin(cli.color);
     let ours = match python::hand_over(&words, &cli.command) {
         Ok(Some(code)) => return code,
         Ok(None) => Ok(()),

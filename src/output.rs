@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ impl NewFile {
         let known = fs::metadata(path);
         let to = match &known {
             Ok(m) if m.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            _ if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) => Ok(Sink::Stdout),
+            _ if is_stdout(path) => Ok(Sink::Stdout),
             Ok(m) if !m.is_file() => OpenOptions::new().write(true).open(path).map(Sink::Direct),
             _ => replacement(path, known.ok()),
         };
@@ -63,7 +63,8 @@ impl NewFile {
     /// If it cannot be written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         let done = match &mut self.to {
-            Sink::Stdout => io::stdout().lock().write_all(bytes),
+            // A closed pipe (`--json - | head`) is not an error.
+            Sink::Stdout => unless_closed(io::stdout().lock().write_all(bytes)),
             Sink::Direct(file) => file.write_all(bytes),
             Sink::Replacement(file, ..) => file.write_all(bytes),
         };
@@ -76,7 +77,7 @@ impl NewFile {
     /// If it cannot be written.
     pub(crate) fn finish(self) -> Result<(), String> {
         let done = match self.to {
-            Sink::Stdout => io::stdout().lock().flush(),
+            Sink::Stdout => unless_closed(io::stdout().lock().flush()),
             Sink::Direct(mut file) => file.flush(),
             Sink::Replacement(file, place, permissions) => permissions
                 .map_or(Ok(()), |p| file.as_file().set_permissions(p))
@@ -217,12 +218,37 @@ impl Drop for Waiting {
     }
 }
 
-/// Prints to standard output. A closed pipe (`| head`) is not an error; other errors are reported at the end ([`printed`]).
+/// Whether a path of the command line is standard output.
+fn is_stdout(path: &Path) -> bool {
+    [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
+}
+
+/// The result, where a reader that has closed its pipe counts as one that has read everything.
+fn unless_closed(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|e| if e.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(e) })
+}
+
+/// If one of the files that a command writes is standard output, what the command prints goes to standard error: the file would not be one
+/// that another program can read.
+pub(crate) fn reserve_stdout<'a>(mut files: impl Iterator<Item = &'a Path>) {
+    if files.any(is_stdout) {
+        RESERVED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether standard output is a file of the command.
+static RESERVED: AtomicBool = AtomicBool::new(false);
+
+/// Prints text for reading to standard output, or to standard error if standard output is a file of the command ([`reserve_stdout`]).
 pub(crate) fn print(text: &str) {
+    if RESERVED.load(Ordering::Relaxed) { eprint(text) } else { print_document(text) }
+}
+
+/// Prints to standard output what another program may read. A closed pipe (`| head`) is not an error; other errors are reported at the end
+/// ([`printed`]).
+pub(crate) fn print_document(text: &str) {
     let mut out = io::stdout().lock();
-    if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
-        && e.kind() != io::ErrorKind::BrokenPipe
-    {
+    if let Err(e) = unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
         UNPRINTED.get_or_init(|| e.to_string());
     }
 }
@@ -249,7 +275,7 @@ pub(crate) fn start_log() {
             let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).try_init();
         }
         Err(_) => {
-            eprint(&format!("warning: NKI_SIM_LOG={level} is no level: error, warn, info, debug, trace or off\n"))
+            eprint(&format!("warning: NKI_SIM_LOG={level} is not a level: error, warn, info, debug, trace or off\n"))
         }
     }
 }
@@ -257,9 +283,10 @@ pub(crate) fn start_log() {
 /// What `--color` says: the position in [`Color`]. A process may run several commands, as Python does.
 static COLOR: AtomicU8 = AtomicU8::new(Color::Auto as u8);
 
-/// Sets the colours of the command that begins.
-pub(crate) fn set_color(color: Color) {
+/// A command begins, with these colours.
+pub(crate) fn begin(color: Color) {
     COLOR.store(color as u8, Ordering::Relaxed);
+    RESERVED.store(false, Ordering::Relaxed);
 }
 
 /// Whether diagnostics on standard error get colours.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use nki_diag::{FileId, SourceMap};
 
 use crate::cli::{KernelArgs, TimingArgs};
+use crate::output;
 use crate::value::{self, TensorSpec, Value};
 
 /// A file as the system knows it, whatever path, symbolic or hard link leads to it.
@@ -132,7 +133,7 @@ impl Inputs {
 }
 
 /// Checks, before the work, that reports can be written where they are to go: each to a place of its own, in a directory that is there, and
-/// not over an input.
+/// not over an input. If one of them goes to standard output, what the command prints goes to standard error from now on.
 ///
 /// # Errors
 /// With the option that is wrong.
@@ -149,6 +150,7 @@ pub(crate) fn check_places(options: &[(&str, Option<&Path>)], inputs: &Inputs) -
         }
         inputs.check(name, path)?;
     }
+    output::reserve_stdout(given.iter().map(|(_, path)| *path));
     Ok(())
 }
 

@@ -63,6 +63,12 @@ pub(crate) fn arguments(
     Err(Malformed { kernel: kernel.name.clone(), diagnostics, sources: listing.sources })
 }
 
+/// Whether this text of the kernel's file has run lines above the kernel.
+pub(crate) fn is_above(kernel: &KernelInfo, text: &str) -> bool {
+    let name = kernel.span.start as usize;
+    text.get(name..).is_some_and(|rest| rest.starts_with(&kernel.name)) && !above(text, name).is_empty()
+}
+
 /// The run lines above the function whose name is at `name`: of each, where its arguments begin and end. Between them and `def` there may be other
 /// comments, blank lines and decorators.
 fn above(text: &str, name: usize) -> Vec<(usize, usize)> {

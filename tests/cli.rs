@@ -25,6 +25,10 @@ fn wrong_calls_exit_with_2() {
     s.run(&["run", "k.py", "--arg", "x=1", "--arg", "x=2"]).exits(2).says("given twice");
     s.run(&["run", "k.py", "--rtol", "-1"]).exits(2);
     s.run(&["run", "k.py", "--arg", "x=none.npy"]).exits(2).says("cannot read `none.npy`");
+    let sweep =
+        |plot| s.run(&["sweep", "k.py", "--arg", "x=float32[64,4]", "--grid", "amount=1.0,2.0", "--plot", plot]);
+    sweep("p.png").exits(2).says("--plot p.png: a plot is an SVG file; give a name that ends in .svg");
+    sweep("p.svg").exits(0);
 }
 
 #[test]
@@ -36,7 +40,33 @@ fn missing_arguments_show_signature_and_example() {
         .says("kernel `add_one` needs argument `x`")
         .says("signature: add_one(x, amount=1.0)")
         .says("nki-sim run k.py --arg 'x=float32[128,512]'");
-    s.run(&["run", "k.py", "--arg", "y=1"]).exits(2).says("no parameter called `y`").says("needs argument `x`");
+    s.run(&["run", "k.py", "--arg", "y=1"])
+        .exits(2)
+        .says("no parameter called `y`; did you mean `x`?")
+        .says("needs argument `x`");
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--arg", "amuont=2"])
+        .exits(2)
+        .says("no parameter called `amuont`; did you mean `amount`?");
+    s.run(&["run"]).exits(2).says("Usage: nki-sim run");
+    s.run(&["migrate", "none.py"]).exits(2).says("cannot read `none.py`");
+}
+
+/// A report longer than a pipe holds, whose reader wants its first bytes only.
+#[test]
+#[cfg(unix)]
+fn a_reader_may_close_the_pipe_of_a_report() {
+    use std::io::Read;
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let mut child = s
+        .command(&["run", "k.py", "--arg", "x=float32[128,4]", "--no-numerics", "--html", "-"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut start = [0; 5];
+    child.stdout.take().expect("piped").read_exact(&mut start).expect("written");
+    assert!(child.wait().expect("ends").success());
 }
 
 #[test]
@@ -100,7 +130,7 @@ fn the_log_shows_the_time_of_each_stage() {
     };
     logged("debug").says("stage=\"execute\" us=");
     logged("info").keeps_quiet_about("stage");
-    logged("loud").says("NKI_SIM_LOG=loud is no level");
+    logged("loud").says("NKI_SIM_LOG=loud is not a level");
 }
 
 #[test]
@@ -165,8 +195,14 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     assert!(reader.join().expect("ends").contains("latency_us"));
     assert!(std::fs::metadata(s.path("pipe")).expect("there").file_type().is_fifo());
     for name in ["/dev/stdout", "-"] {
-        run(&["--json", name]).exits(0).says("\"latency_us\"");
+        // Standard output is the file alone; what is for reading goes to standard error.
+        let ran = run(&["--json", name]).exits(0);
+        assert!(serde_json::from_str::<serde_json::Value>(&ran.stdout).is_ok_and(|json| json["latency_us"].is_f64()));
+        assert!(ran.stderr.contains("Roofline"), "{}", ran.stderr);
     }
+    let checked = s.run(&["check", "k.py", "--arg", "x=float32[128,4]", "--json", "-"]).exits(0);
+    assert!(serde_json::from_str::<serde_json::Value>(&checked.stdout).is_ok(), "{}", checked.stdout);
+    assert!(checked.stderr.contains("no errors"), "{}", checked.stderr);
     run(&["--json", "-", "--csv", "-"]).exits(2).says("--json and --csv name the same file, `-`");
     assert!(!s.path("-").exists());
     // What cannot work is said before the run.
@@ -291,6 +327,8 @@ fn explain_prints_pages() {
     let s = Session::new();
     s.run(&["explain", "uninitialized-read"]).exits(0).says("# uninitialized-read").says("memset");
     s.run(&["explain"]).exits(0).says("uninitialized-read");
+    // Tables of a run name hazards: `semaphore from vector (RAW)`.
+    s.run(&["explain", "RAW"]).exits(0).says("# semaphore").says("it reads what the other one writes");
     s.run(&["explain", "uninitialised-read"]).exits(2).says("did you mean `uninitialized-read`?");
 }
 

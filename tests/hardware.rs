@@ -85,16 +85,19 @@ fn bad_profiles_have_diagnostics() {
         ("none.json", "cannot read `none.json`"),
         ("empty.json", "`empty.json`: it is empty"),
         ("cut.json", "`cut.json`: it ends in the middle"),
-        ("foreign.json", "`foreign.json` is no hardware profile"),
+        ("foreign.json", "`foreign.json` is not a hardware profile"),
         ("deep.json", "`deep.json`: it is not JSON"),
-        ("k.py", "`k.py`: it is not JSON"),
+        ("k.py", "expected the file of `neuron-profile view --output-format json`"),
         ("late.json", "record 1 of table `instruction` has no time"),
     ] {
         s.run(&["replay", file]).exits(2).says(why);
         s.run(&["calibrate", file, "-o", "out.toml"]).exits(2).says(why);
         assert!(!s.path("out.toml").exists());
     }
-    s.run(&["replay", "nameless.json"]).exits(2).says("`p5.48xlarge`, which is no known generation").says("--target");
+    s.run(&["replay", "nameless.json"])
+        .exits(2)
+        .says("`p5.48xlarge`, which is not a known generation")
+        .says("--target");
     s.write("p.json", profile());
     for file in ["empty.json", "cut.json", "foreign.json", "deep.json", "late.json"] {
         s.run(&["compare", "p.json", file]).exits(2).says(file);

@@ -29,7 +29,10 @@ fn an_argument_of_the_call_replaces_the_whole_line() {
     s.run(&["run", "k.py", "--out", ".", "--arg", "x=float32[16,8]:ones"]).exits(0);
     let bytes = std::fs::read(s.path("out.npy")).expect("written");
     assert!(bytes.ends_with(&2f32.to_le_bytes()), "the default of `amount` is 1");
-    s.run(&["run", "k.py", "--arg", "amount=1.0"]).exits(2).says("needs argument `x`");
+    s.run(&["run", "k.py", "--arg", "amount=1.0"])
+        .exits(2)
+        .says("needs argument `x`")
+        .says("the `# nki-sim:` comment above the kernel counts only without --arg: repeat what it supplies");
     // A line that nobody needs is not read.
     s.write("k.py", with_line("# nki-sim: nonsense"));
     s.run(&["run", "k.py", "--arg", "x=float32[16,8]"]).exits(0);

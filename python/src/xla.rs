@@ -370,7 +370,7 @@ unsafe fn buffers(list: &List) -> Result<Vec<Shaped<'_>>, String> {
             // SAFETY: there are `size` kinds and items; an item of kind buffer is a buffer with `rank` extents.
             let (buffer, dims) = unsafe {
                 if *list.kinds.add(i) != BUFFER {
-                    return Err(format!("operand {i} of the custom call is no tensor"));
+                    return Err(format!("operand {i} of the custom call is not a tensor"));
                 }
                 let buffer = &*(*list.items.add(i)).cast::<RawBuffer>();
                 let dims =

@@ -77,7 +77,7 @@ fn pages(name: &str) -> Vec<String> {
     out.extend(
         CAUSES
             .iter()
-            .filter(|c| c.name == name.strip_prefix("waits: ").unwrap_or(name))
+            .filter(|c| c.name == cause_of(name))
             .map(|c| format!("# {}\n\nCause of a stall. The row waits: {}.\n\n{}\n", c.name, c.because, c.remedy)),
     );
     let remedies = REMEDIES.iter().filter(|r| r.0 == name);
@@ -86,6 +86,14 @@ fn pages(name: &str) -> Vec<String> {
     out.extend(figures.map(|f| format!("# {name}\n\nColumn of a report (`{}`). {}\n", f.names.join("`, `"), f.about)));
     out.extend(parameter(name).or_else(|| tables::explain(name)));
     out
+}
+
+/// The cause of a stall that a text of a report names: hazards are in the names of semaphores.
+fn cause_of(text: &str) -> &str {
+    match text.strip_prefix("waits: ").unwrap_or(text) {
+        "RAW" | "WAR" | "WAW" => "semaphore",
+        name => name,
+    }
 }
 
 /// The module that a name is qualified with, and the rest of the name.

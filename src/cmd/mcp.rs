@@ -42,7 +42,7 @@ pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
     });
     // Calls that are still at work have nobody who waits for them.
     runtime.shutdown_background();
-    served.map_err(|e| Failure::Call(format!("the client spoke no Model Context Protocol: {e}")))
+    served.map_err(|e| Failure::Call(format!("the client did not start a session of the Model Context Protocol: {e}")))
 }
 
 /// The workers.

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     inputs.add("the file that is migrated", &args.file);
     check_places(&[("--output", args.output.as_deref())], &inputs)?;
     let path = args.file.display().to_string();
-    let text = source_text::read(&args.file).map_err(|error| format!("{path}: {error}"))?;
+    let text = source_text::read(&args.file).map_err(|error| format!("cannot read `{path}`: {error}"))?;
     let mut sources = SourceMap::default();
     let file = sources.add(path, text.clone());
     let migrated = migrate(file, &text);

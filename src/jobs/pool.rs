@@ -161,7 +161,7 @@ impl Worker {
             match self.lines.recv_timeout(left.min(INTERVAL)) {
                 Ok(Ok(line)) => {
                     return serde_json::from_str(&line)
-                        .map_err(|e| Ended::Died(format!("a worker wrote what is no reply ({e})")));
+                        .map_err(|e| Ended::Died(format!("a worker wrote something that is not a reply ({e})")));
                 }
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -149,10 +149,15 @@ impl HardwareProfile {
         match Self::parse(&text) {
             Ok(Some(profile)) => Ok(profile),
             Ok(None) => Err(format!(
-                "`{}` is no hardware profile: it has no table `instruction` with `timestamp`, `duration` and `label`; expected the file of `neuron-profile view --output-format json`",
+                "`{}` is not a hardware profile: it has no table `instruction` with `timestamp`, `duration` and `label`; expected the file of `neuron-profile view --output-format json`",
                 path.display()
             )),
-            Err(why) => Err(format!("`{}`: {why}", path.display())),
+            Err(why) => {
+                let foreign = !text.is_empty() && !text.trim_start().starts_with('{');
+                let hint =
+                    if foreign { "; expected the file of `neuron-profile view --output-format json`" } else { "" };
+                Err(format!("`{}`: {why}{hint}", path.display()))
+            }
         }
     }
 
@@ -326,10 +331,7 @@ fn instructions(
         core.instructions.push(instruction);
     }
     for (label, n) in foreign {
-        notes.push(format!(
-            "{} of `{label}`, which is no engine that is modelled, are left out",
-            crate::count(n, "record")
-        ));
+        notes.push(format!("{} of `{label}`, an engine that is not modelled, are left out", crate::count(n, "record")));
     }
     for core in cores.values_mut() {
         in_queue_order(&mut core.instructions);

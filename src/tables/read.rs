@@ -57,7 +57,7 @@ fn part(stem: &str, name: &str) -> Option<u64> {
 
 fn read(file: &Path, rows: &mut Vec<Row>) -> Result<(), String> {
     let file = File::open(file).map_err(|e| format!("cannot be read: {e}"))?;
-    let reader = SerializedFileReader::new(file).map_err(|e| format!("is no Parquet file: {e}"))?;
+    let reader = SerializedFileReader::new(file).map_err(|e| format!("is not a Parquet file: {e}"))?;
     for row in reader.get_row_iter(None).map_err(|e| e.to_string())? {
         let row = row.map_err(|e| e.to_string())?;
         rows.push(row.get_column_iter().filter_map(|(name, field)| Some((name.clone(), text(field)?))).collect());

@@ -15,8 +15,9 @@ pub struct CauseKind {
 pub const CAUSES: &[CauseKind] = &[
     CauseKind {
         name: "semaphore",
-        because: "the next instruction depends on an instruction of another queue, or on an earlier result of the same engine: RAW, WAR or \
-                  WAW through a tensor or register, or `order` for an explicit order of the kernel",
+        because: "the next instruction depends on an instruction of another queue, or on an earlier result of the same engine. Through a \
+                  tensor or register: RAW (it reads what the other one writes), WAR (it writes what the other one reads) or WAW (both write); \
+                  `order` for an explicit order of the kernel",
         remedy: "Issue the instruction waited for earlier or make it faster (RAW); alternate between two buffers, so that the next \
                  iteration does not wait for the readers of this one (WAR, WAW).",
     },

@@ -24,10 +24,10 @@ pub const FIGURES: &[Figure] = &[
         "Time on the critical path: the chain of instructions in which each waits for the one before, from the last completion back to the start. \
          Only a change to it makes the kernel faster.",
     ),
-    figure(&["% of latency", "critical_percent"], "Time on the critical path, of the latency."),
-    figure(&["engine time", "engine_us"], "Time for which the instruction's engine was taken by it."),
+    figure(&["% of latency", "critical_percent"], "Time on the critical path as a share of the latency."),
+    figure(&["engine time", "engine_us"], "Time for which the instruction occupies its engine."),
     figure(&["transfer time", "transfer_us"], "From issue to completion of its transfers, added up; they may overlap."),
-    figure(&["waits", "wait_us"], "Time for which the engine waited before the instruction, for whatever cause."),
+    figure(&["waits", "wait_us"], "Time for which the engine waited before the instruction, whatever the cause."),
     figure(
         &["waits for", "waits mostly for", "stalled by (us)", "wait_cause", "cause"],
         "What was waited for longest.",
@@ -39,8 +39,8 @@ pub const FIGURES: &[Figure] = &[
     figure(&["FLOP", "flops"], "Operations of the tensor engine; a multiply-add is two."),
     figure(
         &["utilisation"],
-        "The part of the peak of the tensor engine that is reached while the engine is taken; for transfers, the part of the peak of the memory \
-         between issue and completion.",
+        "Share of the tensor engine's peak that the instruction reaches while it occupies the engine; for transfers, the share of the memory's \
+         peak between issue and completion.",
     ),
     figure(&["start"], "Start on the engine, from the start of the kernel."),
     figure(
@@ -50,7 +50,7 @@ pub const FIGURES: &[Figure] = &[
     figure(&["iteration"], "The values of the loop variables around the statement."),
     figure(&["row", "engine"], "An engine, or a DMA queue by the engine that triggers it."),
     figure(&["time", "us"], "Length. In the table of causes: the time for which the row waited for this cause."),
-    figure(&["let go by"], "What the instruction waited for last before it started."),
+    figure(&["released by"], "What the instruction waited for last before it started."),
     figure(&["bytes"], "Bytes that the transfer moves, counted at the destination."),
     figure(&["operands"], "Operands that differ from their defaults."),
     figure(&["tensor"], "Name of the tensor."),
@@ -63,17 +63,20 @@ pub const FIGURES: &[Figure] = &[
     figure(&["writers"], "Instructions that write it."),
     figure(&["readers"], "Instructions that read it."),
     figure(&["made at"], "The line that makes the tensor."),
-    figure(&["active", "active us"], "Time in which the row works, also where the power limiter slows it."),
-    figure(&["active %", "%"], "The same, of the latency or the range."),
-    figure(&["% of time"], "Of the latency or the range."),
+    figure(
+        &["active", "active us"],
+        "Time in which the row works, including time in which the power limiter slows it.",
+    ),
+    figure(&["active %", "%"], "Active time as a share of the latency or the range."),
+    figure(&["% of time"], "Share of the latency or the range."),
     figure(&["core"], "Core of the logical core."),
     figure(&["file"], "Source file."),
     figure(&["rank"], "Rank of the run."),
-    figure(&["latency_valid"], "False if the kernel does not fit into the memories: its times mean nothing."),
+    figure(&["latency_valid"], "False if the kernel does not fit into SBUF or PSUM: its times are meaningless."),
     figure(&["nki_sim_version"], "Version of nki-sim that wrote the report."),
-    figure(&["latency_us"], "From the first instruction fetch to the end; of a remedy, with it."),
+    figure(&["latency_us"], "From the first instruction fetch to the end; of a remedy, the latency with it."),
     figure(&["gain_us"], "Latency without the remedy less latency with it; negative if it makes the kernel slower."),
-    figure(&["gain_percent"], "The same, of the latency without."),
+    figure(&["gain_percent"], "The gain as a share of the latency without the remedy."),
     figure(&["what"], "What a remedy changes."),
     figure(&["lines"], "The lines that a remedy changes."),
 ];

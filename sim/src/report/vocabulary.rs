@@ -65,7 +65,7 @@ pub(super) fn released(timeline: &Timeline, release: Release) -> String {
         }
         Release::Port(p) => format!("the memory port, taken by {}", at(p)),
         Release::Barrier(_) => "a barrier".into(),
-        Release::Peer(p) => format!("a meeting with {}", at(p)),
+        Release::Peer(p) => format!("a rendezvous with {}", at(p)),
     }
 }
 

@@ -7,7 +7,7 @@ use nki_diag::{Applied, Mode};
 use crate::cli::{CheckArgs, CheckFormat};
 use crate::kernel::{Disk, Sink, add_run_line, finish, session, show};
 use crate::measure::check;
-use crate::output::{eprint, print};
+use crate::output::{eprint, print, print_document};
 use crate::places::{Inputs, check_places};
 use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics};
@@ -58,6 +58,6 @@ fn write(format: CheckFormat, checked: &Checked) -> Result<(), String> {
         CheckFormat::Github => formats::github(checked).into_bytes(),
         CheckFormat::Junit => formats::junit(checked).into_bytes(),
     };
-    print(&String::from_utf8_lossy(&text));
+    print_document(&String::from_utf8_lossy(&text));
     Ok(())
 }

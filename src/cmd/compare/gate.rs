@@ -79,7 +79,7 @@ pub(super) fn parse(text: &str) -> Result<Gate, String> {
         .parse()
         .ok()
         .filter(|x: &f64| x.is_finite())
-        .ok_or_else(|| wrong(&format!("`{value}` is no number")))?;
+        .ok_or_else(|| wrong(&format!("`{value}` is not a number")))?;
     let limit = match (percent, signed) {
         (true, true) => Limit::Percent(number),
         (true, false) => return Err(wrong(&format!("a percentage is a change and needs a sign: +{value}"))),
@@ -100,7 +100,7 @@ impl Gate {
             || groups.iter().any(|group| self.metric.starts_with(group));
         if self.timed && !time {
             return Err(format!(
-                "--fail-if '{}': `{}` is no time in us; give its value without a unit",
+                "--fail-if '{}': `{}` is not a time in us; give its value without a unit",
                 self.text, self.metric
             ));
         }

@@ -239,7 +239,7 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
         return Err("it has neither the columns start_ts and engine nor total_time".into());
     };
     if total.is_nan() || total < 0.0 {
-        return Err(format!("`total_time` is {total}, which is no time"));
+        return Err(format!("`total_time` is {total}, which is not a time"));
     }
     // Seconds there.
     out.metrics.insert("latency_us".into(), total * 1e6);

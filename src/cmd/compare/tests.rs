@@ -48,7 +48,7 @@ fn wrong_conditions_say_what_is_wrong() {
         ("latency > fast", "no number"),
         ("speed > 3", "both files must have `speed`"),
         ("engine.pool > 3", "they have vector"),
-        ("dma.bytes > 1us", "`dma.bytes` is no time in us"),
+        ("dma.bytes > 1us", "`dma.bytes` is not a time in us"),
     ] {
         let e = checked(text, 1.0, 1.0).unwrap_err();
         assert!(e.contains(why), "{e}");

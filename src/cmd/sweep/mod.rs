@@ -123,6 +123,10 @@ pub(crate) fn sweep(
         .iter()
         .fold(inputs.clone(), |inputs, axis| inputs.and_values(&format!("--grid {}", axis.name), &axis.values));
     check_places(&reports_of(&args), &inputs)?;
+    if let Some(path) = args.plot.as_deref().filter(|p| p.extension().is_some_and(|e| !e.eq_ignore_ascii_case("svg"))) {
+        let text = format!("--plot {}: a plot is an SVG file; give a name that ends in .svg", path.display());
+        return Err(Failure::Call(text));
+    }
     if args.search {
         let rows = search::rows(&args, &axes)?;
         return Ok(Ok(Table::new(&args, axes, rows, 0)));

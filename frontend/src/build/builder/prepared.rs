@@ -49,7 +49,7 @@ impl Builder {
         let refuse = |message: String, help: &str| Err(Violation::new("operand-value", "", message).help(help));
         let Some(prepared) = self.prepared.take_if(|p| p.at == at) else {
             let help = "a preparation is started once, and before the next preparation";
-            return refuse(format!("{start}: this instruction is no preparation that waits to be started"), help);
+            return refuse(format!("{start}: this instruction is not a preparation that waits for its start"), help);
         };
         if prepared.start != start {
             let help = format!("it is started with {}", prepared.start);

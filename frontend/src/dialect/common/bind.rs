@@ -238,7 +238,7 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
                 raise.help("a grid has the coordinates of tiles: write `.data`, the tensor of its cells")
             }
             Value::Native(f) => match f.name.split_once('.') {
-                Some(("numpy", name)) => raise.help(format!("NumPy's functions are no operators: write nl.{name}")),
+                Some(("numpy", name)) => raise.help(format!("NumPy's functions are not operators: write nl.{name}")),
                 _ if f.name == "nki.language.sum" => raise.help("the operator is nl.add"),
                 _ => raise,
             },

@@ -50,7 +50,7 @@ impl Instruction for CollectivePermute {
         let (mut sources, mut targets) = (BTreeSet::new(), BTreeSet::new());
         for pair in &self.source_target_pairs.0 {
             let [source, target] = pair[..] else {
-                return refuse(format!("`source_target_pairs` has {pair:?}, which is no pair"));
+                return refuse(format!("`source_target_pairs` has {pair:?}, which is not a pair"));
             };
             for rank in [source, target] {
                 if !(0..=i64::from(u16::MAX)).contains(&rank) {

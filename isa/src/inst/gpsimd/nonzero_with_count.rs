@@ -67,7 +67,11 @@ impl Instruction for NonzeroWithCount {
         }
         for (name, value) in [("index_offset", self.index_offset), ("padding_val", self.padding_val)] {
             if i32::try_from(value).is_err() {
-                return Err(Violation::new("operand-value", name, format!("`{name}` is {value}, which is no int32")));
+                return Err(Violation::new(
+                    "operand-value",
+                    name,
+                    format!("`{name}` is {value}, which is not an int32"),
+                ));
             }
         }
         Ok(())
@@ -173,6 +177,6 @@ mod tests {
         let mut m = TestMachine::new(Target::Trn3);
         let base = inst(&mut m, DType::I32, DType::I32, 5);
         let e = m.check(NonzeroWithCount { padding_val: 1 << 31, ..base }).unwrap_err();
-        assert!(e.contains("`padding_val` is 2147483648, which is no int32"), "{e}");
+        assert!(e.contains("`padding_val` is 2147483648, which is not an int32"), "{e}");
     }
 }

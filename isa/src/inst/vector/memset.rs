@@ -63,7 +63,7 @@ impl Instruction for Memset {
             Imm::Float(x) if x.fract() != 0.0 || !(low as f64..=high as f64).contains(&x) => Err(Violation::new(
                 "memset-value",
                 "value",
-                format!("`dst` is {}, the value {x:?} is no integer from {low} to {high}", self.dst.dtype),
+                format!("`dst` is {}, the value {x:?} is not an integer from {low} to {high}", self.dst.dtype),
             )
             .help("write an integer: the value must be of the kind of dst's dtype")),
             Imm::Float(_) => Ok(()),
@@ -144,8 +144,8 @@ mod tests {
     fn rules() {
         let mut m = TestMachine::new(Target::Trn2);
         let i = m.tensor("i", Space::Sbuf, DType::U8, &[1, 2]);
-        assert!(m.check(inst(&i, Imm::Float(1.5))).unwrap_err().contains("is no integer"));
-        assert!(m.check(inst(&i, Imm::Float(1e12))).unwrap_err().contains("is no integer"));
+        assert!(m.check(inst(&i, Imm::Float(1.5))).unwrap_err().contains("is not an integer"));
+        assert!(m.check(inst(&i, Imm::Float(1e12))).unwrap_err().contains("is not an integer"));
         m.run(inst(&i, Imm::Float(3.0))).unwrap();
         assert_eq!(m.f32s(&i), [3.0, 3.0]);
         assert!(m.check(inst(&i, Imm::Int(256))).unwrap_err().contains("does not fit uint8"));

@@ -28,7 +28,7 @@ function eventDetail(i) {
     ["writes", tensorsOf(i, 1)],
     ["reads", tensorsOf(i, 0)],
     ["waited", E.wait[i] ? `${time(E.wait[i])} (${waits.join("; ")})` : "not at all"],
-    ["let go by", from >= 0 ? link(S[E.via[i]], () => selectEvent(from)) : S[E.via[i]]],
+    ["released by", from >= 0 ? link(S[E.via[i]], () => selectEvent(from)) : S[E.via[i]]],
     ["critical path", E.critical[i] ? `${time(E.critical[i])}, ${percent(E.critical[i], data.elapsed)} of the latency` : "not on it"],
     ["operands", S[C.operands[c]]],
   ]);

@@ -33,7 +33,7 @@ function eventColumns() {
     { id: "row", title: "row", get: (i) => data.rows[rowOf[i]].name, text: true },
     timeColumn("time", "time", (i) => finish(i) - E.start[i]),
     timeColumn("wait", "waits", (i) => E.wait[i]),
-    { id: "via", title: "let go by", get: (i) => S[E.via[i]], text: true, off: true },
+    { id: "via", title: "released by", get: (i) => S[E.via[i]], text: true, off: true },
     timeColumn("critical", "critical path", (i) => E.critical[i]),
     { id: "bytes", title: "bytes", get: (i) => E.bytes[i], show: (i) => E.bytes[i] ? bytes(E.bytes[i]) : "" },
     { id: "flops", title: "FLOP", get: (i) => C.flops[c(i)], show: (i) => C.flops[c(i)] ? flops(C.flops[c(i)]) : "" },
