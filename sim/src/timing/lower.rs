@@ -286,9 +286,7 @@ pub(crate) fn lower<'p>(
                 let Some(cost) = costs.of(event.node) else { continue };
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
-                    (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => {
-                        default_queue(machine, dma.open, &mut used)
-                    }
+                    (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => default_queue(machine, dma.open, &mut used),
                     (_, engine) => engine,
                 };
                 let queue = queue_of(engine);

@@ -216,9 +216,8 @@ fn hardware_descriptors_take_no_time_of_gpsimd() {
             d.dge_mode = DgeMode::HwDge;
         }
     }
-    let rows = |t: &Timeline| -> Vec<&str> {
-        t.events.iter().map(|e| t.rows[e.origin.row.0 as usize].kind.name()).collect()
-    };
+    let rows =
+        |t: &Timeline| -> Vec<&str> { t.events.iter().map(|e| t.rows[e.origin.row.0 as usize].kind.name()).collect() };
     let t = time(&program);
     assert_eq!(rows(&t), ["sync"; 6]);
     // Sync is busy for one trigger from one transfer to the next.
