@@ -169,7 +169,7 @@ fn a_page_shows_the_run() {
     b.open(&run.url(&format!("#event={event}")), WIDE, false);
     assert_eq!(b.note("event"), event.to_string());
     let detail = b.text("detail");
-    for term in ["operands", "waited", "let go by", "critical path", "writes", "reads"] {
+    for term in ["operands", "waited", "released by", "critical path", "writes", "reads"] {
         has(&detail, term);
     }
     // A part of the time shows fewer events than the whole.
