@@ -334,7 +334,10 @@ fn collectives_are_prepared_and_started_once() {
     );
     refused(&format!("{two}ncc.all_gather_v_prepare([a], [b], g, m)"), &["waits for all_to_all_v_trigger"]);
     refused(&format!("{two}ncc.all_gather_v_trigger(p)"), &["it is started with all_to_all_v_trigger"]);
-    refused(&format!("{two}ncc.all_to_all_v_trigger(p)\nncc.all_to_all_v_trigger(p)"), &["no preparation that waits"]);
+    refused(
+        &format!("{two}ncc.all_to_all_v_trigger(p)\nncc.all_to_all_v_trigger(p)"),
+        &["is not a preparation that waits"],
+    );
     refused(&format!("{two}ncc.all_to_all_v_trigger(3)"), &["prepare_instr"]);
     refused(
         &format!("{two}nl.fori_loop(0, 2, lambda i: ncc.all_to_all_v_trigger(p) and None)"),

@@ -138,25 +138,25 @@ def choice_by_lambda_fixed(x):
 # args: x=float32[4,128,32]
 # seen-by: check run
 @nki.jit
-def tiles_by_number(x):
-    """Dicts of the language have string keys."""
+def tiles_by_list(x):
+    """A list cannot be a key of a dict."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tiles = {}
     for t in range(4):
-        tiles[t] = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)  # plant: dict-key
-        nisa.dma_copy(dst=tiles[t], src=x[t])
-        nisa.dma_copy(dst=out[t], src=tiles[t])
+        tiles[[t, 0]] = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)  # plant: dict-key
+        nisa.dma_copy(dst=tiles[[t, 0]], src=x[t])
+        nisa.dma_copy(dst=out[t], src=tiles[[t, 0]])
     return out
 
 
 @nki.jit
-def tiles_by_number_fixed(x):
+def tiles_by_list_fixed(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tiles = {}
     for t in range(4):
-        tiles[str(t)] = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(dst=tiles[str(t)], src=x[t])
-        nisa.dma_copy(dst=out[t], src=tiles[str(t)])
+        tiles[t, 0] = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tiles[t, 0], src=x[t])
+        nisa.dma_copy(dst=out[t], src=tiles[t, 0])
     return out
 
 

@@ -45,7 +45,7 @@ fn wrong_conditions_say_what_is_wrong() {
         ("latency", "no <, <=, > or >="),
         ("> 3", "metric is missing"),
         ("latency > 2%", "needs a sign"),
-        ("latency > fast", "no number"),
+        ("latency > fast", "is not a number"),
         ("speed > 3", "both files must have `speed`"),
         ("engine.pool > 3", "they have vector"),
         ("dma.bytes > 1us", "`dma.bytes` is not a time in us"),
