@@ -65,8 +65,14 @@ pub(crate) fn arguments(
 
 /// Whether this text of the kernel's file has run lines above the kernel.
 pub(crate) fn is_above(kernel: &KernelInfo, text: &str) -> bool {
-    let name = kernel.span.start as usize;
-    text.get(name..).is_some_and(|rest| rest.starts_with(&kernel.name)) && !above(text, name).is_empty()
+    let start = kernel.span.start as usize;
+    let name = if text.get(start..).is_some_and(|rest| rest.starts_with(&kernel.name)) {
+        Some(start)
+    } else {
+        // Python, which listed the kernel, gives no place.
+        text.find(&format!("def {}(", kernel.name)).map(|at| at + "def ".len())
+    };
+    name.is_some_and(|name| !above(text, name).is_empty())
 }
 
 /// The run lines above the function whose name is at `name`: of each, where its arguments begin and end. Between them and `def` there may be other

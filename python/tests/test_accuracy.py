@@ -331,6 +331,9 @@ class Runs:
         self.rows = {n: result(n, a + b * s, 1.0, group=f"g{i // 2}") | {"log": math.log(a + b * s)} for i, (n, s) in enumerate(sizes.items())}
         self.calls = 0
 
+    def concerns(self, parameter, name):
+        return True
+
     def latencies(self, settings, names=None):
         values = {p.name: v for p, v in settings}
         names = list(self.rows) if names is None else names
