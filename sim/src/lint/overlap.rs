@@ -152,11 +152,7 @@ pub(crate) struct Passage {
 /// Of two views of one tensor, an address of `dst` that `src` reads at another position: at a later one in the same lane, if the
 /// instruction streams. What an element is overwritten with must be another one.
 pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Crossing> {
-    let comparable = dst.dtype.size() == src.dtype.size()
-        && dst.indirect.is_none()
-        && src.indirect.is_none()
-        && dst.elements() == src.elements();
-    if !comparable {
+    if !comparable(dst, src) {
         return None;
     }
     let on_chip = dst.space.is_on_chip();
@@ -193,6 +189,14 @@ pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Cross
     })
 }
 
+/// Whether each element of one view stands for one of the other, at addresses that are known.
+fn comparable(dst: &View, src: &View) -> bool {
+    dst.dtype.size() == src.dtype.size()
+        && dst.indirect.is_none()
+        && src.indirect.is_none()
+        && dst.elements() == src.elements()
+}
+
 /// Partition and offset of the element at a position of a view's order.
 fn address(view: &View, position: usize) -> (i64, i64) {
     let on_chip = view.space.is_on_chip();
@@ -209,14 +213,8 @@ fn address(view: &View, position: usize) -> (i64, i64) {
 /// Of a transpose to a view of its own tensor, an address that is read for another element than the one written there. The dimensions of
 /// `dst` are those of `src` in the order `axes`.
 pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<Crossing> {
-    let comparable = dst.tensor == src.tensor
-        && dst.dtype.size() == src.dtype.size()
-        && dst.indirect.is_none()
-        && src.indirect.is_none()
-        && dst.elements() == src.elements()
-        && dst.elements() <= MOST_COMPARED
-        && axes.len() == src.dims.len();
-    if !comparable {
+    let known = dst.tensor == src.tensor && dst.elements() <= MOST_COMPARED && axes.len() == src.dims.len();
+    if !known || !comparable(dst, src) {
         return None;
     }
     let written: FxHashMap<(i64, i64), usize> = (0..dst.elements()).map(|p| (address(dst, p), p)).collect();
