@@ -114,22 +114,21 @@ impl<'p> Overlaps<'p> {
 
     /// Whether the instruction reads what it has written.
     fn check_source(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
-        if let Action::Transposes(dst, src, axes) = step.inst.action() {
-            if !self.crossed.contains(&step.node.loc)
-                && let Some(crossing) = overlap::transposed(dst, src, axes)
-            {
-                self.crossed.insert(step.node.loc);
-                self.list.push(words::crossing(self.program, step, (dst, src), crossing));
-            }
+        if self.crossed.contains(&step.node.loc) {
             return;
         }
-        let pairs = footprint.writes.iter().flat_map(|dst| footprint.reads.iter().map(move |src| (*dst, *src)));
-        for (dst, src) in pairs.filter(|(dst, src)| dst.tensor == src.tensor && dst != src) {
-            let Some(passage) = passage(step.inst).filter(|_| !self.crossed.contains(&step.node.loc)) else { return };
-            if let Some(crossing) = overlap::crossing(dst, src, passage) {
-                self.crossed.insert(step.node.loc);
-                self.list.push(words::crossing(self.program, step, (dst, src), crossing));
-            }
+        let found = if let Action::Transposes(dst, src, axes) = step.inst.action() {
+            overlap::transposed(dst, src, axes).map(|crossing| (dst, src, crossing))
+        } else {
+            let Some(passage) = passage(step.inst) else { return };
+            let pairs = footprint.writes.iter().flat_map(|dst| footprint.reads.iter().map(move |src| (*dst, *src)));
+            pairs
+                .filter(|(dst, src)| dst.tensor == src.tensor && dst != src)
+                .find_map(|(dst, src)| Some((dst, src, overlap::crossing(dst, src, passage)?)))
+        };
+        if let Some((dst, src, crossing)) = found {
+            self.crossed.insert(step.node.loc);
+            self.list.push(words::crossing(self.program, step, (dst, src), crossing));
         }
     }
 }
