@@ -1,5 +1,6 @@
 //! Source lines of two runs, paired: the same statement is the same line, wherever it has moved.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Change;
@@ -21,7 +22,7 @@ pub(super) struct Line {
 
 impl Line {
     fn file(&self) -> &str {
-        self.place.rsplit_once(':').map_or(self.place.as_str(), |x| x.0)
+        file_of(&self.place)
     }
 
     fn number(&self) -> u64 {
@@ -33,6 +34,11 @@ impl Line {
     }
 }
 
+/// The file of a place.
+fn file_of(place: &str) -> &str {
+    place.rsplit_once(':').map_or(place, |x| x.0)
+}
+
 /// A line of both runs, or of one.
 pub(super) struct Pair {
     before: Option<Entry>,
@@ -40,10 +46,15 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Its figure in both runs, under its later name.
+    /// Its figure in both runs, under its later name; with the earlier place, if that is in a file of another name.
     pub(super) fn change(&self) -> Change {
         let us = |e: &Option<Entry>| e.as_ref().map_or(0.0, |e| e.us);
-        let name = self.after.as_ref().or(self.before.as_ref()).map(|e| e.name.clone()).unwrap_or_default();
+        let mut name = self.after.as_ref().or(self.before.as_ref()).map(|e| e.name.clone()).unwrap_or_default();
+        if let (Some(before), Some(after)) = (&self.before, &self.after)
+            && file_of(&before.place) != file_of(&after.place)
+        {
+            name += &format!(" ({})", before.place);
+        }
         Change { name, before: us(&self.before), after: us(&self.after) }
     }
 
@@ -58,80 +69,123 @@ pub(super) fn changes(before: &[Line], after: &[Line], critical: bool) -> Vec<Ch
     pairs(before, after, critical).iter().map(Pair::change).collect()
 }
 
-/// Each line of both runs with one figure: time on the critical path, or engine time. Lines pair by file, text, instruction and occurrence;
-/// what is left pairs in order, where as many are left of an instruction in one run as in the other. Without the text, by number.
+/// Each line of both runs with one figure: time on the critical path, or engine time.
+///
+/// Lines with one text and instruction pair in their order, first within a file ([`counterparts`]), then across files. What is left pairs in
+/// order, where as many lines are left of an instruction in one file as in its counterpart. Without the text, lines pair by number.
 pub(super) fn pairs(before: &[Line], after: &[Line], critical: bool) -> Vec<Pair> {
     let by_text = before.iter().chain(after).all(|l| l.text.is_some());
-    let (mut a, mut b) = (merged(before, critical, by_text), merged(after, critical, by_text));
-    let mut out = Vec::new();
-    let shared: Vec<Key> = a.keys().filter(|k| b.contains_key(*k)).cloned().collect();
-    let mut pair = |before: Option<Entry>, after: Option<Entry>| out.push(Pair { before, after });
-    for key in shared {
-        pair(a.remove(&key), b.remove(&key));
-    }
-    if by_text {
-        // A statement that was edited: no other of its instruction was added or removed.
-        let kinds: BTreeSet<(String, String)> =
-            a.values().chain(b.values()).map(|e| (e.file.clone(), e.instruction.clone())).collect();
-        for kind in kinds {
-            let of = |map: &BTreeMap<Key, Entry>| {
-                let mut list: Vec<(u64, Key)> = map
-                    .iter()
-                    .filter(|(_, e)| (&e.file, &e.instruction) == (&kind.0, &kind.1))
-                    .map(|(k, e)| (e.number, k.clone()))
-                    .collect();
-                list.sort();
-                list
-            };
-            let (old, new) = (of(&a), of(&b));
-            if old.len() == new.len() {
-                for ((_, x), (_, y)) in old.iter().zip(&new) {
-                    pair(a.remove(x), b.remove(y));
-                }
-            }
+    let file_before = counterparts(before, after);
+    let mut old = entries(before, critical, by_text);
+    let mut new = entries(after, critical, by_text);
+    for entry in &mut new {
+        if let Some(file) = file_before.get(entry.file.as_str()) {
+            entry.file = (*file).to_owned();
         }
     }
-    for entry in a.into_values() {
-        pair(Some(entry), None);
+    let mut out = Vec::new();
+    join(&mut old, &mut new, &mut out, false, |e| (e.file.clone(), e.text.clone(), e.instruction.clone()));
+    if by_text {
+        // A statement that was moved to another file.
+        join(&mut old, &mut new, &mut out, false, |e| (e.text.clone(), e.instruction.clone()));
+        // A statement that was edited: no other of its instruction was added or removed.
+        join(&mut old, &mut new, &mut out, true, |e| (e.file.clone(), e.instruction.clone()));
     }
-    for entry in b.into_values() {
-        pair(None, Some(entry));
+    out.extend(old.into_iter().map(|entry| Pair { before: Some(entry), after: None }));
+    out.extend(new.into_iter().map(|entry| Pair { before: None, after: Some(entry) }));
+    out
+}
+
+/// The file of the run before for each file of the run after that has another name: of the files that only one of the runs has, those that share
+/// most statements, or the last one of each.
+pub(super) fn counterparts<'a>(before: &'a [Line], after: &'a [Line]) -> BTreeMap<&'a str, &'a str> {
+    let files = |lines: &'a [Line]| -> BTreeSet<&'a str> { lines.iter().map(Line::file).collect() };
+    let (old, new) = (files(before), files(after));
+    let mut only_old: Vec<&str> = old.difference(&new).copied().collect();
+    let mut only_new: Vec<&str> = new.difference(&old).copied().collect();
+    let texts = |lines: &'a [Line], file: &str| -> BTreeSet<&'a str> {
+        lines.iter().filter(|l| l.file() == file).filter_map(|l| l.text.as_deref()).collect()
+    };
+    let mut out = BTreeMap::new();
+    while !only_old.is_empty() && !only_new.is_empty() {
+        let last = only_old.len() == 1 && only_new.len() == 1;
+        let all = || only_new.iter().flat_map(|n| only_old.iter().map(move |o| (*n, *o)));
+        let shared = |n: &str, o: &str| texts(after, n).intersection(&texts(before, o)).count();
+        // Of several that share as many, the first.
+        let best = all().min_by_key(|(n, o)| std::cmp::Reverse(shared(n, o)));
+        let Some((n, o)) = best.filter(|(n, o)| last || shared(n, o) > 0) else { break };
+        out.insert(n, o);
+        only_old.retain(|f| *f != o);
+        only_new.retain(|f| *f != n);
     }
     out
 }
 
-/// File, text or place, instruction, and which of the lines that agree in these.
-type Key = (String, String, String, usize);
+/// Pairs entries with one key in their order, and takes them from the lists; if `whole`, only keys that both lists have equally often.
+fn join<K: Ord>(
+    old: &mut Vec<Entry>,
+    new: &mut Vec<Entry>,
+    out: &mut Vec<Pair>,
+    whole: bool,
+    key: impl Fn(&Entry) -> K,
+) {
+    let mut groups: BTreeMap<K, (Vec<Entry>, Vec<Entry>)> = BTreeMap::new();
+    for entry in old.drain(..) {
+        groups.entry(key(&entry)).or_default().0.push(entry);
+    }
+    for entry in new.drain(..) {
+        groups.entry(key(&entry)).or_default().1.push(entry);
+    }
+    for (mut a, mut b) in groups.into_values() {
+        let paired = if whole && a.len() != b.len() { 0 } else { a.len().min(b.len()) };
+        let both = a.drain(..paired).zip(b.drain(..paired));
+        out.extend(both.map(|(before, after)| Pair { before: Some(before), after: Some(after) }));
+        old.append(&mut a);
+        new.append(&mut b);
+    }
+    old.sort_by(Entry::in_order);
+    new.sort_by(Entry::in_order);
+}
 
+/// A source line with one figure.
 struct Entry {
+    /// The file, under the name of the run before.
     file: String,
     number: u64,
+    /// The statement, or the number of the line where texts do not count.
+    text: String,
     instruction: String,
     name: String,
     place: String,
     us: f64,
 }
 
-fn merged(lines: &[Line], critical: bool, by_text: bool) -> BTreeMap<Key, Entry> {
+impl Entry {
+    fn in_order(&self, other: &Entry) -> Ordering {
+        (&self.file, self.number, &self.instruction).cmp(&(&other.file, other.number, &other.instruction))
+    }
+}
+
+/// The lines of a run in their order, those of one place and instruction as one.
+fn entries(lines: &[Line], critical: bool, by_text: bool) -> Vec<Entry> {
     // Engine time is of a whole line: hardware has other names for its instructions.
     let instruction = |l: &Line| if critical { l.instruction.clone() } else { String::new() };
-    let mut by_place: BTreeMap<(String, u64, String, String), (f64, &Line)> = BTreeMap::new();
+    let mut by_place: BTreeMap<(&str, u64, String), Entry> = BTreeMap::new();
     for l in lines {
         let us = if critical { l.critical } else { Some(l.busy) };
         let Some(us) = us else { continue };
-        let key = (l.file().to_owned(), l.number(), l.place.clone(), instruction(l));
-        by_place.entry(key).or_insert((0.0, l)).0 += us;
+        let entry = by_place.entry((l.file(), l.number(), instruction(l))).or_insert_with(|| Entry {
+            file: l.file().to_owned(),
+            number: l.number(),
+            text: l.text.clone().filter(|_| by_text).unwrap_or_else(|| l.number().to_string()),
+            instruction: instruction(l),
+            name: l.name(critical),
+            place: l.place.clone(),
+            us: 0.0,
+        });
+        entry.us += us;
     }
-    let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
-    let mut out = BTreeMap::new();
-    for ((file, number, place, instruction), (us, line)) in by_place {
-        let text = if by_text { line.text.clone().unwrap_or_default() } else { place.clone() };
-        let nth = seen.entry((file.clone(), text.clone(), instruction.clone())).or_insert(0);
-        let key = (file.clone(), text, instruction.clone(), *nth);
-        *nth += 1;
-        out.insert(key, Entry { file, number, instruction, name: line.name(critical), place, us });
-    }
-    out
+    by_place.into_values().collect()
 }
 
 #[cfg(test)]
@@ -181,6 +235,36 @@ mod tests {
         assert_eq!(of(&before, &after), [("k.py:9 copy".into(), 1.0, 1.5)]);
         let more = [after[0].clone(), line("k.py:10", "copy", Some("copy(c)"), 1.0)];
         assert_eq!(of(&before, &more).len(), 3);
+    }
+
+    #[test]
+    fn two_files_that_differ_in_their_name_are_versions_of_one() {
+        let before = [line("v1.py:7", "copy", Some("copy(a)"), 1.0), line("v1.py:8", "copy", Some("copy(b)"), 2.0)];
+        let after = [line("v2.py:9", "copy", Some("copy(b)"), 2.5), line("v2.py:10", "copy", Some("copy(c)"), 0.5)];
+        let want = [("v2.py:10 copy (v1.py:7)".into(), 1.0, 0.5), ("v2.py:9 copy (v1.py:8)".into(), 2.0, 2.5)];
+        assert_eq!(of(&before, &after), want);
+        // Without the text, by number.
+        let bare = |l: &[Line]| l.iter().map(|l| Line { text: None, ..l.clone() }).collect::<Vec<_>>();
+        let same = [line("v2.py:7", "copy", None, 3.0)];
+        let want = [("v1.py:8 copy".into(), 2.0, 0.0), ("v2.py:7 copy (v1.py:7)".into(), 1.0, 3.0)];
+        assert_eq!(of(&bare(&before), &same), want);
+    }
+
+    #[test]
+    fn files_pair_by_name_and_then_by_the_statements_that_they_share() {
+        let both = line("util.py:3", "copy", Some("load()"), 1.0);
+        let before = [both.clone(), line("a.py:1", "copy", Some("x()"), 1.0), line("b.py:1", "copy", Some("y()"), 2.0)];
+        let after = [both, line("c.py:5", "copy", Some("y()"), 3.0), line("d.py:5", "copy", Some("x()"), 4.0)];
+        assert_eq!(counterparts(&before, &after), [("c.py", "b.py"), ("d.py", "a.py")].into());
+        let unlike = [line("e.py:1", "copy", Some("z()"), 1.0), line("f.py:1", "copy", Some("w()"), 1.0)];
+        assert!(counterparts(&before, &unlike).is_empty());
+    }
+
+    #[test]
+    fn a_statement_that_moved_to_another_file_is_the_same_line() {
+        let before = [line("k.py:7", "copy", Some("copy(a)"), 1.0), line("k.py:8", "add", Some("add(b)"), 2.0)];
+        let after = [line("h.py:1", "add", Some("add(b)"), 3.0), line("k.py:7", "copy", Some("copy(a)"), 1.0)];
+        assert_eq!(of(&before, &after), [("h.py:1 add (k.py:8)".into(), 2.0, 3.0), ("k.py:7 copy".into(), 1.0, 1.0)]);
     }
 
     #[test]

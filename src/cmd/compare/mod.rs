@@ -192,7 +192,9 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
     // Where one of the two has no table of instructions, the other's are no change.
     let both = [before, after].iter().all(|p| !p.counts.is_empty());
     let named = |f: fn(&Profile) -> &profile::Numbers| if both { rows(f) } else { Vec::new() };
-    let notes = hardware::notes(before, after, &metrics, (files.0, files.1));
+    let mut notes = hardware::notes(before, after, &metrics, (files.0, files.1));
+    let versions = lines::counterparts(&before.lines, &after.lines).into_iter().filter(|_| !lines.is_empty());
+    notes.extend(versions.map(|(new, old)| format!("lines of `{new}` are paired with lines of `{old}`")));
     let mut result = Difference {
         nki_sim_version: crate::VERSION,
         files: (files.0.display().to_string(), files.1.display().to_string()),
