@@ -106,30 +106,34 @@ pub fn nearest(id: &str) -> Option<&'static Slug> {
     find(nearest_of(id, all().map(|s| s.id))?)
 }
 
-/// The name most like `word`, if one is like it.
+/// The name most like `word`, if it differs by at most a third of the longer one's letters.
 pub fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = |text: &str| text.chars().count();
     names
         .into_iter()
         .map(|name| (distance(word, name), name))
-        .filter(|&(d, name)| d <= (name.len() / 3).max(2))
+        .filter(|&(d, name)| d <= (letters(name).max(letters(word)) / 3).max(1))
         .min_by_key(|&(d, _)| d)
         .map(|(_, name)| name)
 }
 
-/// Edit distance.
+/// Edit distance; two neighbours that are swapped count once.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &cb) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(ca != cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let width = b.len() + 1;
+    let mut table: Vec<usize> = (0..(a.len() + 1) * width).map(|k| if k < width { k } else { 0 }).collect();
+    for i in 1..=a.len() {
+        table[i * width] = i;
+        for j in 1..=b.len() {
+            let at = i * width + j;
+            let replace = table[at - width - 1] + usize::from(a[i - 1] != b[j - 1]);
+            table[at] = replace.min(table[at - 1] + 1).min(table[at - width] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                table[at] = table[at].min(table[at - 2 * width - 2] + 1);
+            }
         }
     }
-    row[b.len()]
+    table[a.len() * width + b.len()]
 }
 
 #[cfg(test)]
@@ -152,5 +156,16 @@ mod tests {
     fn nearest_finds_a_typo() {
         assert_eq!(nearest("uninitialised-read").map(|s| s.id), Some("uninitialized-read"));
         assert!(nearest("zzzzzzzzzzzz").is_none());
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let near = |word| nearest_of(word, ["topk", "iota", "activation", "x"]);
+        assert_eq!(near("tokp"), Some("topk"));
+        assert_eq!(near("itoa"), Some("iota"));
+        assert_eq!(near("activtaoin"), Some("activation"));
+        for far in ["nope", "node", "it", "action_now"] {
+            assert_eq!(near(far), None, "{far}");
+        }
     }
 }

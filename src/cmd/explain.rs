@@ -32,7 +32,7 @@ pub(crate) fn text(name: Option<&str>) -> Result<String, Failure> {
     let Some(name) = name else { return Ok(list()) };
     let found = pages(name);
     if found.is_empty() {
-        let hint = match slugs::nearest_of(name, names().iter().map(String::as_str)) {
+        let hint = match nearest(name, &names()) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => "; `nki-sim explain` lists most of them".into(),
         };
@@ -41,6 +41,22 @@ pub(crate) fn text(name: Option<&str>) -> Result<String, Failure> {
         )));
     }
     Ok(found.join("\n"))
+}
+
+/// The name most like a word, if one is near: in `nisa.NAME`, of those that begin with `nisa.`.
+fn nearest(word: &str, names: &[String]) -> Option<String> {
+    let words = || names.iter().map(String::as_str).filter(|name| name.len() > 1);
+    let Some((home, _)) = word.rsplit_once('.').filter(|(home, _)| words().any(|name| inside(name, home).is_some()))
+    else {
+        return slugs::nearest_of(word, words()).map(str::to_owned);
+    };
+    let near = slugs::nearest_of(inside(word, home)?, words().filter_map(|name| inside(name, home)))?;
+    Some(format!("{home}.{near}"))
+}
+
+/// The rest of a name in a module, class or group.
+fn inside<'a>(name: &'a str, home: &str) -> Option<&'a str> {
+    name.strip_prefix(home)?.strip_prefix('.')
 }
 
 /// The pages of all that has this name.
@@ -287,6 +303,17 @@ mod tests {
     fn every_name_that_is_offered_has_a_page() {
         for name in names() {
             assert!(!pages(&name).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let near = |word| nearest(word, &names());
+        assert_eq!(near("nisa.activtion").as_deref(), Some("nisa.activation"));
+        assert_eq!(near("nias.activation").as_deref(), Some("nisa.activation"));
+        assert_eq!(near("semafore").as_deref(), Some("semaphore"));
+        for far in ["nope", "nisa.foo", "x", "hello"] {
+            assert_eq!(near(far), None, "{far}");
         }
     }
 

@@ -69,31 +69,5 @@ impl From<Diagnostic> for Box<Raise> {
     }
 }
 
-/// The candidate most like `word`, for "did you mean".
-pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .into_iter()
-        .map(|c| (distance(word, c), c))
-        .filter(|&(d, c)| d <= (c.len().max(word.len()) / 3).max(1))
-        .min_by_key(|&(d, _)| d)
-        .map(|(_, c)| c)
-}
-
-/// Edit distance over bytes; swapping neighbours counts once.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let width = b.len() + 1;
-    let mut table: Vec<usize> = (0..(a.len() + 1) * width).map(|k| if k < width { k } else { 0 }).collect();
-    for i in 1..=a.len() {
-        table[i * width] = i;
-        for j in 1..=b.len() {
-            let at = i * width + j;
-            let replace = table[at - width - 1] + usize::from(a[i - 1] != b[j - 1]);
-            table[at] = replace.min(table[at - 1] + 1).min(table[at - width] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                table[at] = table[at].min(table[at - 2 * width - 2] + 1);
-            }
-        }
-    }
-    table[a.len() * width + b.len()]
-}
+/// The candidate most like a word, for "did you mean".
+pub(crate) use nki_diag::slugs::nearest_of as closest;
