@@ -52,6 +52,13 @@ pub(crate) struct MappedOp {
     pub(crate) transfer: Option<usize>,
 }
 
+impl MappedOp {
+    /// The position of its first instruction among the core's.
+    pub(crate) fn first_instruction(&self) -> usize {
+        self.parts[0].instruction
+    }
+}
+
 /// A core's stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Mapped {
@@ -130,7 +137,7 @@ impl Mapped {
             let Some((semaphore, by)) = trigger_semaphore(self.operands(core, op)) else { continue };
             let value = target.entry(semaphore).or_insert(0);
             *value += by;
-            let from = core.instructions[self.ops[op].parts[0].instruction].start;
+            let from = self.issue(core, op);
             let own = values.get(&semaphore).map_or(&[][..], Vec::as_slice);
             let later = &own[own.partition_point(|v| v.0 < from)..];
             if let Some((visible, _)) = later.iter().find(|(_, v)| *v >= *value).copied() {
@@ -140,7 +147,7 @@ impl Mapped {
     }
 
     fn operands<'c>(&self, core: &'c Core, op: usize) -> &'c Operands {
-        &core.instructions[self.ops[op].parts[0].instruction].operands
+        &core.instructions[self.ops[op].first_instruction()].operands
     }
 
     /// The first instruction of an engine, unless it waits for another one.
@@ -154,7 +161,12 @@ impl Mapped {
     /// When the program began: the earliest start of a first instruction. `core` is what it was recorded on.
     pub(crate) fn start(&self, core: &Core) -> Option<Ns> {
         let first = Engine::QUEUES.into_iter().filter_map(|engine| self.first(engine));
-        first.map(|op| core.instructions[self.ops[op].parts[0].instruction].start).min()
+        first.map(|op| self.issue(core, op)).min()
+    }
+
+    /// The start of an operation's first instruction.
+    pub(crate) fn issue(&self, core: &Core, op: usize) -> Ns {
+        core.instructions[self.ops[op].first_instruction()].start
     }
 
     pub(crate) fn is_dma(&self, op: usize) -> bool {
@@ -171,7 +183,7 @@ impl Mapped {
         let semaphores = Semaphores::of(self, core);
         let mut unmet = 0;
         for (op, conditions) in waits.iter().enumerate() {
-            let start = core.instructions[self.ops[op].parts[0].instruction].start;
+            let start = self.issue(core, op);
             for condition in conditions {
                 match semaphores.setters(self, condition, op, start) {
                     Some(setters) => self.stream[op].waits.extend(setters),
@@ -183,7 +195,7 @@ impl Mapped {
             own.waits.dedup();
             if let RecordedKind::Known { busy, complete } = &mut own.kind {
                 // The record may begin with the wait.
-                let i = &core.instructions[self.ops[op].parts[0].instruction];
+                let i = &core.instructions[self.ops[op].first_instruction()];
                 let met = own.waits.iter().map(|w| self.ops[*w as usize].complete).max().unwrap_or(i.start);
                 let start = met.clamp(i.start, i.end);
                 *busy = (i.end - start).unsigned_abs() * 1000;

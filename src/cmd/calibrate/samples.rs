@@ -191,7 +191,7 @@ impl Collector<'_> {
 
     /// The start of its first instruction.
     fn issue(&self, op: usize) -> Ns {
-        self.core.instructions[self.mapped.ops[op].parts[0].instruction].start
+        self.mapped.issue(self.core, op)
     }
 
     /// When all that it waited for was there.
@@ -353,7 +353,7 @@ impl Collector<'_> {
     /// From the moment at which a trigger could start: with hardware descriptors to the first packet. Those of software reach the DMA engines one
     /// by one, so that the first packet says little; there it counts when the data is visible.
     fn arrival(&mut self, op: usize, first: Ns) {
-        let instruction = self.mapped.ops[op].parts[0].instruction;
+        let instruction = self.mapped.ops[op].first_instruction();
         let own = &self.core.instructions[instruction];
         let (what, quantity, from, to): (_, fn(Recorded) -> Quantity, _, _) = if own.engine != Engine::GpSimd {
             ("arrival", Quantity::Arrival, own.start, first)

@@ -322,7 +322,7 @@ fn transfers(core: &crate::profile::Core, mapped: &Mapped, replay: &[Replayed], 
         group.count += 1;
         group.packets += transfer.packets.len();
         group.bytes += transfer.bytes();
-        let trigger = core.instructions[op.parts[0].instruction].start;
+        let trigger = core.instructions[op.first_instruction()].start;
         group.trigger[0].push((first - trigger) as f64);
         group.trigger[1].push((arrive - time.start) as f64 / 1e3);
         group.visible[0].push((op.complete - first) as f64);

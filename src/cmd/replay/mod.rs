@@ -90,7 +90,7 @@ pub(crate) fn timed(profile: &HardwareProfile, params: &Params) -> Result<Figure
     let start = mapped.iter().filter_map(|(core, m)| m.start(&profile.cores[*core])).min();
     let done = replay(&streams, &laws, grid, start.map(|ns| ns.unsigned_abs() * 1000)).map_err(|stuck| {
         let (core, m) = &mapped[stuck.core];
-        let part = m.ops[stuck.op].parts[0].instruction;
+        let part = m.ops[stuck.op].first_instruction();
         let i = &profile.cores[*core].instructions[part];
         format!(
             "{} at {} ns (pc {}): {stuck}; the recorded order of the queues contradicts the semaphores",
