@@ -17,7 +17,7 @@ use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
-use crate::{Failure, inputs, memory, python, run_line, settings, shell_word, source_text};
+use crate::{Failure, inputs, memory, other_file, python, run_line, settings, shell_word, source_text};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
@@ -214,6 +214,9 @@ pub(crate) fn compile_from(
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
     }
+    if let Some(what) = other_file::describe(&args.file) {
+        return Err(Failure::Call(what));
+    }
     let text =
         loader.read(&args.file).map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
     let arguments = CommandArguments::parse(&args.args)?;
@@ -233,7 +236,7 @@ pub(crate) fn compile_from(
         ..session.options()
     };
     let compiled = match python::tracer(args) {
-        Some(tracer) => tracer.compile(&args.file, &arguments, &options)?,
+        Some(tracer) => tracer.compile(&args.file, &text, &arguments, &options)?,
         None => nki_frontend::compile(&args.file, loader, &arguments, &options),
     };
     if compiled.kernel.as_ref().is_none_or(|k| k.target.is_none()) {

@@ -18,6 +18,7 @@ mod markup;
 mod measure;
 pub mod memory;
 mod npy;
+mod other_file;
 mod output;
 mod places;
 mod profile;

@@ -49,11 +49,17 @@ pub struct Stepped<'a> {
 
 /// Lets Python execute kernels: the process of the Python package has one.
 pub trait Tracer: Sync {
-    /// Compiles the kernel of a file.
+    /// Compiles the kernel of a file that has this text.
     ///
     /// # Errors
     /// Why the file cannot be imported.
-    fn compile(&self, file: &Path, arguments: &dyn Arguments, options: &Options) -> Result<Compiled, String>;
+    fn compile(
+        &self,
+        file: &Path,
+        text: &str,
+        arguments: &dyn Arguments,
+        options: &Options,
+    ) -> Result<Compiled, String>;
 
     /// Whether the kernel compiled last calls `breakpoint()`.
     fn breaks(&self) -> bool;

@@ -48,7 +48,7 @@ pub(crate) fn arguments(
     if !args.args.is_empty() || !is_source || !marked() {
         return Ok(Vec::new());
     }
-    let listing = kernels(&args.file, loader, session.memory);
+    let listing = kernels(&args.file, loader, args.kernel.as_deref(), session.memory);
     let Ok(kernel) = listing.choose(args.kernel.as_deref()) else { return Ok(Vec::new()) };
     let Some(text) = listing.sources.text(kernel.span.file) else { return Ok(Vec::new()) };
     let mut found = Found { file: kernel.span.file, kernel, arguments: Vec::new(), diagnostics: Vec::new() };
@@ -65,14 +65,7 @@ pub(crate) fn arguments(
 
 /// Whether this text of the kernel's file has run lines above the kernel.
 pub(crate) fn is_above(kernel: &KernelInfo, text: &str) -> bool {
-    let start = kernel.span.start as usize;
-    let name = if text.get(start..).is_some_and(|rest| rest.starts_with(&kernel.name)) {
-        Some(start)
-    } else {
-        // Python, which listed the kernel, gives no place.
-        text.find(&format!("def {}(", kernel.name)).map(|at| at + "def ".len())
-    };
-    name.is_some_and(|name| !above(text, name).is_empty())
+    !above(text, kernel.span.start as usize).is_empty()
 }
 
 /// The run lines above the function whose name is at `name`: of each, where its arguments begin and end. Between them and `def` there may be other
@@ -81,7 +74,8 @@ fn above(text: &str, name: usize) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     // Brackets that a decorator of several lines closes further down.
     let mut open = 0i32;
-    let mut end = text[..name].rfind('\n').unwrap_or(0);
+    // Python may have read another text than this one.
+    let mut end = text.get(..name).and_then(|before| before.rfind('\n')).unwrap_or(0);
     while end > 0 {
         let start = text[..end].rfind('\n').map_or(0, |at| at + 1);
         let line = text[start..end].trim_end();
@@ -214,6 +208,8 @@ mod tests {
         assert!(lines(before).is_empty());
         assert!(lines("'''\n# nki-sim: x=1\n'''\n@nki.jit\ndef k(x): pass\n").is_empty());
         assert!(lines("# nki-sim x=1\n@nki.jit\ndef k(x): pass\n").is_empty());
+        // A place in another text.
+        assert!(above("# nki-sim: x=1\n", 100).is_empty());
     }
 
     #[test]

@@ -16,6 +16,16 @@ fn wrong_calls_exit_with_2() {
     s.run(&["fly", "k.py"]).exits(2);
     s.run(&["run", "missing.py"]).exits(2).says("cannot read `missing.py`");
     s.run(&["run", "."]).exits(2).says("is a directory");
+    s.run(&["run", "k.py", "--arg", "x=float32[64,4]", "--json", "r.json", "--trace", "t.json"]).exits(0);
+    for command in [
+        &["run", "r.json"] as &[_],
+        &["check", "r.json"],
+        &["migrate", "r.json"],
+        &["sweep", "r.json", "--grid", "x=1"],
+    ] {
+        s.run(command).exits(2).says("`r.json` is a report of `nki-sim run`; `nki-sim compare BEFORE AFTER` compares");
+    }
+    s.run(&["run", "t.json"]).exits(2).says("`t.json` is a trace; https://ui.perfetto.dev shows it");
     s.run(&["run", "k.py", "--target", "trn9"])
         .exits(2)
         .says("expected one of trn1, trn1n, inf2, gen2, trn2, gen3, trn3, gen4");

@@ -216,13 +216,13 @@ pub enum Returned {
     Dict(Vec<(String, Returned)>),
 }
 
-/// Finds the kernels of a file: functions decorated with `nki.jit`, or every function that it defines if there are none. The code at its top level
-/// may use so much memory.
-pub fn kernels(path: &Path, loader: &dyn Loader, memory: Limit) -> Listing {
+/// Finds the kernels of a file: functions decorated with `nki.jit`, or, if there are none, the functions that no other one of the file calls; and the
+/// function `wanted`. The code at its top level may use so much memory.
+pub fn kernels(path: &Path, loader: &dyn Loader, wanted: Option<&str>, memory: Limit) -> Listing {
     let options = Options { memory, ..Options::default() };
     let listing = on_big_stack(|| {
         let mut interp = dialect::evaluation(loader, &options);
-        let found = interp.load_main(path).map(|module| interp.candidates(&module)).unwrap_or_default();
+        let found = interp.load_main(path).map(|module| interp.candidates(&module, wanted)).unwrap_or_default();
         let kernels = found.iter().map(|c| interp.describe(c)).collect();
         Listing { kernels, diagnostics: interp.diagnostics, sources: interp.sources }
     });
@@ -252,7 +252,7 @@ fn evaluate(
 ) -> Result<Compiled, Retarget> {
     let mut interp = dialect::evaluation(loader, options);
     let Some(module) = interp.load_main(path) else { return Ok(ended(interp, None, Ok(None))) };
-    let candidates = interp.candidates(&module);
+    let candidates = interp.candidates(&module, options.kernel.as_deref());
     let kernels: Vec<KernelInfo> = candidates.iter().map(|c| interp.describe(c)).collect();
     let at = match choose(&kernels, options.kernel.as_deref()) {
         Ok(at) => at,
@@ -477,7 +477,7 @@ def new(x):
         }
         assert!(matches!(refused("older", &[]), Some(Refused::UnknownKernel { kernels, .. }) if kernels.len() == 2));
         let file = Counted(SOURCE, AtomicUsize::new(0));
-        let listing = kernels(Path::new("k.py"), &file, Limit::NONE);
+        let listing = kernels(Path::new("k.py"), &file, None, Limit::NONE);
         assert!(matches!(listing.choose(None), Err(Refused::SeveralKernels(_))));
         assert_eq!(listing.choose(Some("new")).map(|k| k.name.as_str()), Ok("new"));
     }
@@ -485,7 +485,7 @@ def new(x):
     #[test]
     fn a_kernel_with_a_grid_is_no_kernel_of_its_own() {
         let source = "import neuronxcc.nki as nki\n@nki.jit\ndef inner(x):\n    return x\nfour = inner[4]\n";
-        let listing = kernels(Path::new("k.py"), &Counted(source, AtomicUsize::new(0)), Limit::NONE);
+        let listing = kernels(Path::new("k.py"), &Counted(source, AtomicUsize::new(0)), None, Limit::NONE);
         assert_eq!(listing.choose(None).map(|k| k.name.as_str()), Ok("inner"));
         assert!(matches!(listing.choose(Some("four")), Err(Refused::UnknownKernel { .. })));
     }

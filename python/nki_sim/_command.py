@@ -1,8 +1,10 @@
 """The console script `nki-sim`: the same command as the binary."""
 
+import ast
 import importlib.util
 import inspect
 import os
+import re
 import signal
 import sys
 import traceback
@@ -22,19 +24,63 @@ def main():
 
 
 def kernels(path, wanted):
-    """The kernels of a file, and its function of the name that is wanted, if that is none: (name,
-    function, target, [(parameter, default, annotation)], signature) of each. The native module
-    calls it."""
+    """The kernels of a file: those with a decorator, or, if there are none, its functions that no other one of it calls; and its function
+    of the name that is wanted. (name, function, target, [(parameter, default, annotation)], signature, place) of each. The
+    native module calls it."""
     from ._kernel import Kernel
 
     module = _imported(os.path.abspath(path))
-    found = {}
+    definitions = _definitions(path)
+    found, plain = {}, {}
     for name, value in vars(module).items():
         if isinstance(value, Kernel) and value.func.__module__ == module.__name__:
             found[value.__name__] = value
-        elif name == wanted and isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
-            found[name] = Kernel(value)
-    return [_described(name, kernel) for name, kernel in found.items()]
+        elif isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
+            plain[name] = value
+    if not found:
+        found = {name: Kernel(plain[name]) for name in _uncalled(plain, definitions)}
+    if wanted in plain and wanted not in found:
+        found[wanted] = Kernel(plain[wanted])
+    return [(*_described(name, kernel), _place(kernel.func, definitions)) for name, kernel in found.items()]
+
+
+def _definitions(path):
+    """The functions that a file defines: from the line of each (the first of its decorators) and its name to its syntax and the bytes of the
+    line with its name."""
+    with open(path, "rb") as file:
+        source = file.read()
+    lines = source.splitlines()
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found[first, node.name] = (node, lines[node.lineno - 1])
+    return found
+
+
+def _definition(function, definitions):
+    return definitions.get((function.__code__.co_firstlineno, function.__code__.co_name))
+
+
+def _uncalled(functions, definitions):
+    """The names of the functions that no other one calls; of all, if each is called."""
+    calls = {}
+    for name, function in functions.items():
+        definition = _definition(function, definitions)
+        nodes = ast.walk(definition[0]) if definition else ()
+        calls[name] = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    free = [name for name in functions if not any(name in calls[other] for other in functions if other != name)]
+    return free or list(functions)
+
+
+def _place(function, definitions):
+    """The place of a function's name: its line, and the column in bytes; None if the file does not define it."""
+    definition = _definition(function, definitions)
+    if definition is None:
+        return None
+    node, line = definition
+    keyword = re.compile(rb"(?:async\s+)?def\s+").match(line, node.col_offset)
+    return keyword and (node.lineno, keyword.end())
 
 
 def _imported(path):

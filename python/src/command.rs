@@ -33,12 +33,20 @@ struct Last {
     breaks: bool,
 }
 
-/// A kernel as `nki_sim._command.kernels` describes it: name, function, its target, and its parameters with default and annotation.
-type Found = (String, Py<PyFunction>, Option<String>, Vec<(String, Option<String>, Option<String>)>, String);
+/// A kernel as `nki_sim._command.kernels` describes it: name, function, its target, its parameters with default and annotation, its signature, and
+/// the line and column of its name.
+type Found =
+    (String, Py<PyFunction>, Option<String>, Vec<(String, Option<String>, Option<String>)>, String, Option<(u32, u32)>);
 
 impl Tracer for OfCommand {
-    fn compile(&self, file: &Path, arguments: &dyn Arguments, options: &Options) -> Result<Compiled, String> {
-        Python::attach(|py| match self.compile(py, file, arguments, options) {
+    fn compile(
+        &self,
+        file: &Path,
+        text: &str,
+        arguments: &dyn Arguments,
+        options: &Options,
+    ) -> Result<Compiled, String> {
+        Python::attach(|py| match self.compile(py, (file, text), arguments, options) {
             Ok(Ok(compiled)) => Ok(compiled),
             Ok(Err(refused)) => {
                 Ok(Compiled { refused: Some(refused), ..wrong(options.target, Vec::new(), SourceMap::new()) })
@@ -72,14 +80,13 @@ impl OfCommand {
     fn compile(
         &self,
         py: Python<'_>,
-        file: &Path,
+        (file, text): (&Path, &str),
         arguments: &dyn Arguments,
         options: &Options,
     ) -> PyResult<Result<Compiled, Refused>> {
         let module = PyModule::import(py, "nki_sim._command")?;
         let found: Vec<Found> = module.getattr("kernels")?.call1((file, options.kernel.as_deref()))?.extract()?;
-        let kernels = found.iter().map(info).collect::<PyResult<Vec<_>>>()?;
-        let listing = Listing { kernels, ..Listing::default() };
+        let listing = listing(file, text, &found)?;
         let chosen = listing.choose(options.kernel.as_deref()).and_then(|kernel| {
             kernel.check(&arguments.names())?;
             let values = arguments.values().map_err(Refused::Value)?.into_owned();
@@ -133,7 +140,20 @@ fn wrong(target: Target, diagnostics: Vec<Diagnostic>, sources: SourceMap) -> Co
     }
 }
 
-fn info((name, _, target, params, signature): &Found) -> PyResult<KernelInfo> {
+/// The kernels with their places in the file.
+fn listing(path: &Path, text: &str, found: &[Found]) -> PyResult<Listing> {
+    let mut sources = SourceMap::new();
+    let file = sources.add(path.display().to_string(), text);
+    let kernel = |found: &Found| {
+        let start = found.5.and_then(|(line, column)| sources.offset(file, line, column));
+        let name = |start| Span::new(file, start, start + found.0.len() as u32);
+        Ok(KernelInfo { span: start.map_or_else(Span::default, name), ..info(found)? })
+    };
+    let kernels = found.iter().map(kernel).collect::<PyResult<Vec<_>>>()?;
+    Ok(Listing { kernels, sources, ..Listing::default() })
+}
+
+fn info((name, _, target, params, signature, _): &Found) -> PyResult<KernelInfo> {
     let param = |(name, default, annotation): &(String, Option<String>, Option<String>)| Param {
         name: name.clone(),
         default: default.clone(),

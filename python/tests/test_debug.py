@@ -532,6 +532,30 @@ def test_commands_say_what_is_wrong(tmp_path):
     assert ran.returncode == 2 and "nki_sim.sweep" in ran.stderr
 
 
+def test_both_frontends_list_the_same_kernels(tmp_path):
+    file = tmp_path / "a_kernel.py"
+
+    def refused(text, *words):
+        file.write_text(text)
+        both = [command("run", str(file), *words, "--frontend", frontend).stderr for frontend in ("builtin", "python")]
+        assert both[0] == both[1]
+        return both[0]
+
+    helper = "import nki\n\ndef helper(x):\n    return x\n\n"
+    plain = helper + "def kernel(x):\n    return [helper(y) for y in x]\n"
+    assert "kernel `kernel` needs argument `x`" in refused(plain)
+    assert "kernel `helper` needs argument `x`" in refused(plain, "--kernel", "helper")
+    assert "2 kernels; choose one with --kernel: kernel, other" in refused(plain + "\ndef other():\n    pass\n")
+    decorated = helper + "@nki.jit\ndef kernel(x):\n    return x\n"
+    assert "kernel `kernel` needs argument `x`" in refused(decorated)
+    assert "kernel `helper` needs argument `x`" in refused(decorated, "--kernel", "helper")
+    # The comment above the kernel is found by the place of the kernel, not by its name.
+    above = "import nki\n\n# def kernel(x)\ndef other():\n    pass\n\n# nki-sim: x=1\n@nki.jit\ndef kernel(x):\n    return x\n"
+    assert "comment above the kernel counts only without --arg" in refused(above, "--arg", "y=1")
+    below = above.replace("# nki-sim: x=1\n", "").replace("# def kernel(x)", "# nki-sim: x=1\n# def kernel(x)")
+    assert "or, above the kernel, a comment such as" in refused(below, "--arg", "y=1")
+
+
 def test_break_opens_the_inspector(tmp_path):
     file = tmp_path / "a_kernel.py"
     file.write_text(KERNEL)

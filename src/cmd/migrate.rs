@@ -8,7 +8,7 @@ use nki_frontend::{Change, Migration, migrate};
 use crate::cli::MigrateArgs;
 use crate::output::{color, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::{Failure, source_text};
+use crate::{Failure, other_file, source_text};
 
 /// Longest text of a construct on its line.
 const SHOWN: usize = 100;
@@ -19,6 +19,9 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     inputs.add("the file that is migrated", &args.file);
     check_places(&[("--output", args.output.as_deref())], &inputs)?;
     let path = args.file.display().to_string();
+    if let Some(what) = other_file::describe(&args.file) {
+        return Err(Failure::Call(what));
+    }
     let text = source_text::read(&args.file).map_err(|error| format!("cannot read `{path}`: {error}"))?;
     let mut sources = SourceMap::default();
     let file = sources.add(path, text.clone());

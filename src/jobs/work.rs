@@ -362,7 +362,7 @@ fn run_at<'a>(
 fn is_constant(session: &Session, args: &RunArgs, sources: &Sources<'_>, name: &str) -> Result<bool, Failure> {
     use nki_frontend::Loader as _;
     let file = &args.kernel.file;
-    let listing = nki_frontend::kernels(file, sources, session.memory);
+    let listing = nki_frontend::kernels(file, sources, args.kernel.kernel.as_deref(), session.memory);
     if listing.diagnostics.iter().any(Diagnostic::is_error) {
         // The compilation reports it.
         return Ok(true);

@@ -69,7 +69,7 @@ pub(crate) fn kernel(file: &str, source: String, args: &[(String, Arg)], options
 pub(crate) fn source(source: &str) {
     const FILE: &str = "fuzzed.py";
     let path = Path::new(FILE);
-    for kernel in nki_frontend::kernels(path, &Text(path, source.into()), Limit::NONE).kernels {
+    for kernel in nki_frontend::kernels(path, &Text(path, source.into()), None, Limit::NONE).kernels {
         let needed = kernel.params.iter().filter(|p| p.default.is_none());
         let tile = || Arg::Tensor { shape: vec![128, 64], dtype: F32 };
         let args: Vec<(String, Arg)> = needed.map(|p| (p.name.clone(), tile())).collect();

@@ -29,6 +29,18 @@ pub(crate) struct Candidate {
     pub(crate) config: (Value, Value),
 }
 
+/// Which of the functions of a file are kernels: those with a decorator; if there are none, those that no other one calls; if all are called, all.
+fn kernels_among(functions: &[(bool, Candidate)]) -> Vec<bool> {
+    if functions.iter().any(|(decorated, _)| *decorated) {
+        return functions.iter().map(|(decorated, _)| *decorated).collect();
+    }
+    let defs = || functions.iter().map(|(_, c)| &c.function.def);
+    let calls: Vec<_> = defs().map(|def| (def.name, def.calls())).collect();
+    let is_called = |name| calls.iter().any(|(caller, called)| *caller != name && called.contains(&name));
+    let free: Vec<bool> = defs().map(|def| !is_called(def.name)).collect();
+    if free.contains(&true) { free } else { vec![true; functions.len()] }
+}
+
 impl Interp<'_> {
     /// Loads and runs the file of the kernel; `None` if there were errors, which are reported.
     pub(crate) fn load_main(&mut self, path: &Path) -> Option<Rc<Module>> {
@@ -48,8 +60,9 @@ impl Interp<'_> {
         }
     }
 
-    /// The kernels of a file in source order: the functions that it defines and decorates as kernels, or all that it defines if it decorates none.
-    pub(crate) fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
+    /// The kernels of a file in source order: the functions that it defines and decorates as kernels. If it decorates none, those that no other
+    /// function of it calls. The function `wanted` is one of them in any case.
+    pub(crate) fn candidates(&self, module: &Rc<Module>, wanted: Option<&str>) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
             let (function, kernel) = match value {
@@ -77,8 +90,10 @@ impl Interp<'_> {
             }
         }
         found.sort_by_key(|(decorated, c)| (c.function.def.name_span.start, !decorated));
-        let any_decorated = found.iter().any(|(decorated, _)| *decorated);
-        found.into_iter().filter(|(decorated, _)| *decorated || !any_decorated).map(|(_, c)| c).collect()
+        let is_kernel = kernels_among(&found);
+        let is_wanted = |name: &str| wanted == Some(name);
+        let kept = found.into_iter().zip(is_kernel).filter(|((_, c), is_kernel)| *is_kernel || is_wanted(&c.name));
+        kept.map(|((_, c), _)| c).collect()
     }
 
     /// What a caller has to know of a kernel.

@@ -461,7 +461,7 @@ fn a_package_has_all_its_modules() {
 fn kernels_are_found() {
     let list = |source: &str| {
         let files = [("k.py", source)];
-        let listing = crate::kernels(Path::new("k.py"), &Files(&files), Limit::NONE);
+        let listing = crate::kernels(Path::new("k.py"), &Files(&files), None, Limit::NONE);
         listing.kernels.iter().map(|k| k.name.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(list("def a():\n    pass\ndef b():\n    pass\n"), "a b");
@@ -470,6 +470,23 @@ fn kernels_are_found() {
         list("from nki import jit as J\n@J(mode='x')\ndef a():\n    pass\ndef b():\n    pass\nc = J(b)\n"),
         "a c"
     );
+    // Without a decorator, what another function calls is a helper.
+    assert_eq!(list("def h(x):\n    return h(x)\ndef a():\n    return [h(i) for i in range(2)]\n"), "a");
+    assert_eq!(
+        list(
+            "def h():\n    pass\ndef a():\n    def inner():\n        h()\n    return lambda: g()\ndef g():\n    pass\n"
+        ),
+        "a"
+    );
+    assert_eq!(list("def a():\n    b()\ndef b():\n    a()\n"), "a b");
+    assert_eq!(list("def a():\n    pass\ndef main():\n    simulate(a)\n"), "a main");
+    let files = [("k.py", "def h():\n    print('h')\ndef a():\n    h()\n")];
+    let chosen = |name: &str| {
+        let options = Options { kernel: Some(name.into()), ..Options::default() };
+        crate::compile(Path::new("k.py"), &Files(&files), &[], &options).prints
+    };
+    assert_eq!(chosen("h"), ["h"]);
+    assert!(chosen("g").is_empty());
     let two = run("import nki\n@nki.jit\ndef a():\n    pass\n@nki.jit\ndef b():\n    pass\n");
     assert_eq!(two, "which-kernel: k.py has 2 kernels: which one?");
 }

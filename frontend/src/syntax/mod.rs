@@ -1,6 +1,7 @@
 //! Python source: its tree, the parser that makes it, and the resolution of names to slots.
 
 mod blocks;
+mod calls;
 mod carried;
 mod hoist;
 pub(crate) mod parse;

@@ -190,8 +190,11 @@ fn axes(
             file.display()
         )));
     }
+    if let Some(what) = crate::other_file::describe(file) {
+        return Err(Failure::Call(what));
+    }
     let text = sources.read(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
-    let listing = nki_frontend::kernels(file, sources, session.memory);
+    let listing = nki_frontend::kernels(file, sources, args.kernel.kernel.as_deref(), session.memory);
     check_places(&reports_of(args), &Inputs::of_sources(&listing.sources))?;
     if listing.diagnostics.iter().any(Diagnostic::is_error) {
         let target = crate::settings::target(args.kernel.target)?;
