@@ -30,6 +30,10 @@ fn of_content(mut file: File) -> Option<&'static str> {
     if start.starts_with(b"PAR1") {
         return Some("a table in Parquet; `nki-sim compare` reads the directory of such tables");
     }
+    // Packets of a Perfetto trace are field 1 of the file. No text has a NUL.
+    if start.starts_with(b"\x0a") && start.contains(&0) {
+        return Some("a trace; https://ui.perfetto.dev shows it");
+    }
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     if !text.starts_with(b"{") && !text.starts_with(b"[") {
         return None;
@@ -83,12 +87,13 @@ mod tests {
 
     #[test]
     fn other_files_are_known_by_their_content() {
-        let rows: [(&[u8], &str); 8] = [
+        let rows: [(&[u8], &str); 9] = [
             (b"\x93NUMPY\x01\x00", "is an array; pass it"),
             (b"PK\x03\x04", "is an archive"),
             (b"PAR1", "is a table in Parquet"),
             (b"\xef\xbb\xbf {\"latency_us\": 1, \"engines\": {}}", "is a report of `nki-sim run`; `nki-sim compare"),
             (b"{\"traceEvents\": []}", "is a trace"),
+            (b"\x0a\x10\x08\x00", "is a trace"),
             (b"{\"instruction\": []}", "is a profile; `nki-sim replay`"),
             (b"\n[1, {\"a\": 2}]\n", "is JSON; expected a .py or .nkir file"),
             (b"{\"cells\": [], \"nbformat\": 4}", "is a notebook"),
