@@ -339,7 +339,7 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
     let file = args.file.display();
     let names = |kernels: &[KernelInfo]| kernels.iter().map(|k| &*k.name).collect::<Vec<_>>().join(", ");
     Failure::Call(match refused {
-        Refused::NoKernel => format!("`{file}` has no kernel: no function is decorated with @nki.jit"),
+        Refused::NoKernel => format!("`{file}` has no kernel: it defines no function"),
         Refused::SeveralKernels(kernels) => {
             format!("`{file}` has {} kernels; choose one with --kernel: {}", kernels.len(), names(&kernels))
         }
@@ -368,7 +368,10 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
     if !unknown.is_empty() {
         message += &format!("kernel `{}` has no parameter called {}", kernel.name, quoted(unknown));
         let free = kernel.params.iter().map(|p| &*p.name).filter(|p| args.args.iter().all(|(given, _)| given != p));
-        if let Some(near) = slugs::nearest_of(&unknown[0], free) {
+        let of_rank = unknown[0].split_once('@').filter(|(name, _)| kernel.params.iter().any(|p| p.name == *name));
+        if of_rank.is_some() {
+            message += "; NAME@RANK is the argument of one rank, and needs --ranks";
+        } else if let Some(near) = slugs::nearest_of(&unknown[0], free) {
             message += &format!("; did you mean `{near}`?");
         }
     }

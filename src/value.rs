@@ -342,6 +342,9 @@ impl<'a> Parser<'a> {
                     self.at = open;
                     return Err(self.error("this bracket is never closed with `]`"));
                 }
+                Err(_) if !digits.is_empty() => {
+                    return Err(self.error(format!("an extent of {digits}: the largest is {}", u32::MAX)));
+                }
                 Err(_) => return Err(self.error("an extent (a positive integer) expected")),
             }
             self.blank();
@@ -363,7 +366,7 @@ impl<'a> Parser<'a> {
         let mut first = true;
         while self.eat(':') {
             let at = self.at;
-            let word = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+            let word = self.take_while(|c| c != ':').trim();
             if first && let Some(f) = Fill::from_name(word) {
                 fill = f;
             } else if seed.is_none()

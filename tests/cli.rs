@@ -33,12 +33,24 @@ fn wrong_calls_exit_with_2() {
     s.run(&["run", "k.py", "--arg", "x"]).exits(2).says("NAME=VALUE");
     s.run(&["run", "k.py", "--arg", "x=float32[2"]).exits(2).says("--arg x=float32[2: at character 8");
     s.run(&["run", "k.py", "--arg", "x=1", "--arg", "x=2"]).exits(2).says("given twice");
+    s.run(&["run", "k.py", "--arg", "x=float32[99999999999]"]).exits(2).says("the largest is 4294967295");
+    s.run(&["run", "k.py", "--arg", "x=float32[2]:arange:-1"]).exits(2).says("`-1`: expected a seed");
+    s.run(&["run", "k.py", "--arg", "x@0=float32[2,2]"]).exits(2).says("argument of one rank, and needs --ranks");
     s.run(&["run", "k.py", "--rtol", "-1"]).exits(2);
     s.run(&["run", "k.py", "--arg", "x=none.npy"]).exits(2).says("cannot read `none.npy`");
     let sweep =
         |plot| s.run(&["sweep", "k.py", "--arg", "x=float32[64,4]", "--grid", "amount=1.0,2.0", "--plot", plot]);
     sweep("p.png").exits(2).says("--plot p.png: a plot is an SVG file; give a name that ends in .svg");
     sweep("p.svg").exits(0);
+}
+
+#[test]
+fn a_value_of_a_grid_that_is_there_twice_is_one_point() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.run(&["sweep", "k.py", "--arg", "x=float32[64,4]", "--grid", "amount=1.0, 2.0,1.0", "--csv", "t.csv"]).exits(0);
+    let table = std::fs::read_to_string(s.path("t.csv")).expect("written");
+    assert_eq!(table.lines().count(), 3, "{table}");
 }
 
 #[test]

@@ -210,7 +210,10 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
             MOST_BYTES >> 30
         ));
     }
-    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::InvalidData => format!("`{}` is not a text file", path.display()),
+        _ => cannot(e),
+    })?;
     // Some editors put a byte order mark in front.
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),

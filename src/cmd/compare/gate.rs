@@ -10,6 +10,10 @@
 //! metric    := "latency" | "engine." ENGINE | "cause." CAUSE | "line." FILE ":" LINE | a name from the comparison
 //! ```
 
+use std::collections::BTreeSet;
+
+use nki_sim_core::report::CAUSES;
+
 use super::{Change, Checked, Difference};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,10 +122,38 @@ impl Gate {
         Ok(Checked { condition: self.text.clone(), change, failed })
     }
 
+    /// Checks that the cause or the file of the line exists: what a run does not have counts as 0, but a name that nothing has would never fail.
+    fn check_name(&self, result: &Difference) -> Result<(), String> {
+        if let Some(cause) = self.metric.strip_prefix("cause.") {
+            let kind = |name: &str| name.split_once(": ").map_or(name, |x| x.1).split(' ').next().map(str::to_owned);
+            let known = result.causes.iter().any(|c| c.name == cause || kind(&c.name) == kind(cause));
+            if !known && CAUSES.iter().all(|c| Some(c.name) != kind(cause).as_deref()) {
+                let names: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
+                return Err(format!(
+                    "--fail-if '{}': `{cause}` is no cause; causes are {}",
+                    self.text,
+                    names.join(", ")
+                ));
+            }
+        }
+        let Some(line) = self.metric.strip_prefix("line.") else { return Ok(()) };
+        let file = |name: &str| name.split_once(':').map(|x| x.0.to_owned());
+        let files: BTreeSet<String> = result.lines.iter().filter_map(|c| file(&c.name)).collect();
+        match file(line) {
+            None => Err(format!("--fail-if '{}': expected line.FILE:LINE", self.text)),
+            Some(file) if files.is_empty() || files.contains(&file) => Ok(()),
+            Some(file) => {
+                let list: Vec<String> = files.into_iter().collect();
+                Err(format!("--fail-if '{}': no line is in `{file}`; the files are {}", self.text, list.join(", ")))
+            }
+        }
+    }
+
     fn find(&self, result: &Difference) -> Result<Change, String> {
         let name = self.metric.as_str();
         let exact = |list: &[Change], name: &str| list.iter().find(|c| c.name == name).cloned();
         let named = |c: Change| Change { name: name.to_string(), ..c };
+        self.check_name(result)?;
         let found = if let Some(engine) = name.strip_prefix("engine.") {
             exact(&result.engines, engine).map(named)
         } else if let Some(cause) = name.strip_prefix("cause.") {

@@ -37,6 +37,9 @@ fn conditions_mean_what_the_grammar_says() {
     assert_eq!(checked("cause.semaphore > +0.5", 100.0, 104.0), Ok(true));
     assert_eq!(checked("line.k.py:7 > +1%", 100.0, 104.0), Ok(true));
     assert_eq!(checked("dma.bytes > +0%", 100.0, 104.0), Ok(false));
+    // What neither run has counts as 0.
+    assert_eq!(checked("cause.table-load > +1us", 100.0, 104.0), Ok(false));
+    assert_eq!(checked("line.k.py:9 > +1us", 100.0, 104.0), Ok(false));
 }
 
 #[test]
@@ -48,6 +51,9 @@ fn wrong_conditions_say_what_is_wrong() {
         ("latency > fast", "is not a number"),
         ("speed > 3", "both files must have `speed`"),
         ("engine.pool > 3", "they have vector"),
+        ("cause.semafore > +1us", "`semafore` is no cause; causes are "),
+        ("line.k2.py:7 > +1us", "no line is in `k2.py`; the files are k.py"),
+        ("line.7 > +1us", "expected line.FILE:LINE"),
         ("dma.bytes > 1us", "`dma.bytes` is not a time in us"),
     ] {
         let e = checked(text, 1.0, 1.0).unwrap_err();

@@ -6,6 +6,7 @@ mod render;
 mod search;
 mod state;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -214,7 +215,10 @@ fn axes(
         if constant && sources::constant_line(&text, name).is_none() {
             return Err(Failure::Call(format!("--grid {}", no_axis(name, kernel, file))));
         }
-        let values = grid::split(values).map_err(|e| format!("--grid {name}: {e}"))?;
+        let mut values = grid::split(values).map_err(|e| format!("--grid {name}: {e}"))?;
+        // A value that is there twice is one point.
+        let mut seen = BTreeSet::new();
+        values.retain(|v| seen.insert(v.trim().to_owned()));
         if !constant {
             for v in &values {
                 crate::value::parse(v).map_err(|e| Failure::Call(format!("--grid {name}={v}: {e}")))?;
