@@ -15,7 +15,9 @@ def main(words=None):
     try:
         return options.run(options)
     except (OSError, ValueError) as error:
-        print(f"neuron-profile: {error}", file=sys.stderr)
+        named = isinstance(error, OSError) and error.filename is not None
+        text = f"cannot open `{error.filename}`: {error.strerror}" if named else error
+        print(f"neuron-profile: {text}", file=sys.stderr)
         return 1
 
 

@@ -274,4 +274,4 @@ def test_host_names():
 
 def test_the_program_neuron_profile_is_installed():
     found = subprocess.run([sys.executable, "-m", "nki_sim._neuron_profile", "view", "-n", "no.neff", "-s", "no.ntff"], capture_output=True, text=True)
-    assert found.returncode == 1 and "neuron-profile: " in found.stderr
+    assert found.returncode == 1 and found.stderr == "neuron-profile: cannot open `no.neff`: No such file or directory\n"
