@@ -27,6 +27,7 @@ FITTED = [
     "kernel.head_us=8:14",
     "kernel.pair_us=1:6",
     "compiler.trigger_estimate",
+    "compiler.dma_latency_us=1.5:5",
     "cores.hbm_bytes_per_ns",
     "dma.profile_trigger_ns",
     "collectives.hop_us",

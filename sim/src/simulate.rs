@@ -1,11 +1,13 @@
 //! From traces to timelines: what was executed is lowered, ordered by the schedule, and run by the machine.
 
+use std::sync::Arc;
+
 use nki_isa::Program;
 
 use crate::place::Placement;
-use crate::schedule::{Policy, orders};
+use crate::schedule::{Policy, Schedule, on_clock, schedules};
 use crate::timeline::{Ps, Timeline};
-use crate::timing::lower::{Dependences, Lowered, lower};
+use crate::timing::lower::{Dependences, Lowered, graph_in_order, lower};
 use crate::timing::order::Order;
 use crate::timing::{self, CostModel, Laws, ParamError, Params};
 use crate::trace::{CoreId, Trace};
@@ -71,12 +73,24 @@ fn scheduled<'r>(
 ) -> (Vec<(CoreId, Lowered<'r>)>, Vec<Order>) {
     let reach = policy.reach();
     let mut lowered = Vec::new();
+    let mut seen = Vec::new();
     for (rank, r) in ranks.iter().enumerate() {
         for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
-            let low = lower(r.program, c, r.placement, trace, model, &reach, known);
+            let (low, ops) = lower(r.program, c, r.placement, trace, model, &reach, known);
             lowered.push((CoreId { rank, core: c as u32 }, low));
+            seen.push(ops);
         }
     }
-    let orders = orders(&lowered, model.machine(), policy);
+    let schedules = schedules(&lowered, model.machine(), policy);
+    let mut orders = Vec::with_capacity(schedules.len());
+    for (((id, low), seen), Schedule { order, clock }) in lowered.iter_mut().zip(seen).zip(schedules) {
+        let RankTrace { program, placement, .. } = ranks[id.rank];
+        if let Some(clock) = clock
+            && let Some(placement) = on_clock(program, id.core, placement, low, &clock)
+        {
+            low.graph = Arc::new(graph_in_order(program, &placement, low, seen, &clock.taken));
+        }
+        orders.push(order);
+    }
     (lowered, orders)
 }

@@ -150,6 +150,22 @@ impl Deps {
         deps
     }
 
+    /// The same, where the operation at each position of the list has the number `order[position]`.
+    pub(crate) fn renumbered(&self, order: &[u32]) -> Self {
+        let mut position = vec![0; order.len()];
+        for (at, op) in (0..).zip(order) {
+            position[*op as usize] = at;
+        }
+        let mut deps =
+            Deps { starts: Vec::with_capacity(self.starts.len()), edges: Vec::with_capacity(self.edges.len()) };
+        deps.starts.push(0);
+        for at in position {
+            deps.edges.extend(self.of(at).iter().map(|d| Dep { on: order[d.on as usize], ..*d }));
+            deps.starts.push(deps.edges.len() as u32);
+        }
+        deps
+    }
+
     /// What operation `op` waits for, in program order; at most one entry for a queue whose reach is 1.
     pub fn of(&self, op: usize) -> &[Dep] {
         &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]
@@ -466,7 +482,7 @@ pub(crate) fn regions(
             stride: p.stride.max(1),
             count: if p.stride == 0 { 1 } else { i64::from(p.count) },
         };
-        (p, view.free_dims(), i64::from(address.byte))
+        (p, view.free_dims(), placement.base(view, address))
     } else {
         (Partitions { start: 0, stride: 1, count: 1 }, &view.dims[..], 0)
     };

@@ -19,16 +19,18 @@ use std::collections::BinaryHeap;
 
 use nki_diag::Diagnostic;
 use nki_isa::ids::Address;
-use nki_isa::{Arch, Program, Space, TensorId};
+use nki_isa::{Arch, Program, Space, TensorId, View};
+use rustc_hash::FxHashMap;
 
 pub use lifetimes::Lifetime;
 use packing::Halves;
 pub(crate) use report::span;
 use reuse::Shared;
-use space::{Free, Order};
+use space::Order;
+pub(crate) use space::{Free, Order as Rule};
 
 /// Automatic addresses are multiples of this, in SBUF and in PSUM banks that tiles share.
-const ALIGN: u32 = 32;
+pub(crate) const ALIGN: u32 = 32;
 
 /// The addresses of tensors.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,6 +50,32 @@ pub struct Placement {
     pub findings: Vec<Diagnostic>,
     /// Memories that are too small, as warnings: tensors extend beyond their ends, and times are meaningless. Part of `findings`, too.
     pub over_capacity: Vec<Diagnostic>,
+    /// Bytes at the end of each partition of SBUF that the compiler keeps for itself.
+    pub reserved: u32,
+    /// Tensors whose parts have addresses of their own.
+    pub(crate) parts: FxHashMap<TensorId, Vec<Part>>,
+}
+
+/// Bytes of a tensor in each partition that nothing uses together with its others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Its first byte and the byte behind its last, in the tensor.
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// The address of its first byte.
+    pub(crate) at: u32,
+}
+
+/// The first byte of a tensor that a view names in a partition, and the byte behind the last.
+pub(crate) fn extent(view: &View) -> (i64, i64) {
+    let size = view.dtype.size() as i64;
+    let (mut low, mut high) = (view.offset, view.offset);
+    for dim in view.free_dims() {
+        let span = dim.stride * (i64::from(dim.count) - 1).max(0);
+        low += span.min(0);
+        high += span.max(0);
+    }
+    (low * size, (high + 1) * size)
 }
 
 /// What happens where a memory is too small.
@@ -61,6 +89,14 @@ pub enum Capacity {
 }
 
 impl Placement {
+    /// The byte at which a tensor would start if all of it were where `view` is.
+    pub(crate) fn base(&self, view: &View, address: Address) -> i64 {
+        let Some(parts) = self.parts.get(&view.tensor) else { return i64::from(address.byte) };
+        let (low, _) = extent(view);
+        let part = parts.iter().find(|p| p.start <= low && low < p.end);
+        part.map_or(i64::from(address.byte), |p| i64::from(p.at) - p.start)
+    }
+
     /// The address of an on-chip tensor.
     pub fn address(&self, tensor: TensorId) -> Option<Address> {
         self.addresses.get(tensor.0 as usize).copied().flatten()
@@ -119,7 +155,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
 pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Result<Placement, Vec<Diagnostic>> {
     let arch = Arch::of(program.target);
     let mut lives = lifetimes::lifetimes(program);
-    let mut placement = Placement { addresses: vec![None; program.tensors.len()], ..Placement::default() };
+    let mut placement = Placement { addresses: vec![None; program.tensors.len()], reserved, ..Placement::default() };
     let mut errors = Vec::new();
     for core in 0..program.cores.len().max(1) as u32 {
         for region in [

@@ -5,10 +5,12 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 /// Which of the free places a tensor takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// The first after the place that was taken last, and from 0 again when nothing is free further on: an address is used again as late as
     /// possible, so that a later use seldom waits for an earlier one.
     Round,
+    /// As [`Order::Round`], but in no more of the memory than has been needed so far.
+    Within,
     /// As [`Order::Round`], but tensors that outlive such a round take the last place of all: among the others they would leave holes.
     Apart,
     /// The one that has been free longest. Large tensors go round in the places that are large enough, where going round all of the memory would
@@ -20,12 +22,14 @@ pub(super) enum Order {
 
 /// Free intervals of a range of addresses.
 #[derive(Debug, Clone)]
-pub(super) struct Free {
+pub(crate) struct Free {
     /// By start; intervals do not touch.
     blocks: BTreeMap<u32, Block>,
     /// End of the place that was taken last.
     cursor: u32,
     order: Order,
+    /// End of the highest place that was ever taken.
+    mark: u32,
     /// Places given back so far.
     given: u32,
 }
@@ -40,7 +44,7 @@ struct Block {
 
 impl Free {
     /// All of `capacity` but `reserved` (sorted, disjoint).
-    pub(super) fn new(capacity: u32, reserved: &[(u32, u32)], order: Order) -> Self {
+    pub(crate) fn new(capacity: u32, reserved: &[(u32, u32)], order: Order) -> Self {
         let mut blocks = BTreeMap::new();
         let mut at = 0;
         for &(start, end) in reserved {
@@ -52,7 +56,7 @@ impl Free {
         if at < capacity {
             blocks.insert(at, Block { length: capacity - at, since: 0 });
         }
-        Free { blocks, cursor: 0, order, given: 0 }
+        Free { blocks, cursor: 0, mark: 0, order, given: 0 }
     }
 
     /// As [`Self::take`], at the highest address.
@@ -68,18 +72,27 @@ impl Free {
     }
 
     /// Takes `length` bytes at a multiple of `align`; `avoid` may move a candidate on to a later address.
-    pub(super) fn take(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+    pub(crate) fn take(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let at = match self.order {
             Order::Round | Order::Apart => {
                 let from = self.cursor;
                 self.first_fit(from, u32::MAX, length, align, &avoid)
                     .or_else(|| self.first_fit(0, from, length, align, &avoid))
             }
+            Order::Within => {
+                let mark = self.mark;
+                let below = |at: u32| if at.saturating_add(length) > mark { Some(u32::MAX) } else { avoid(at) };
+                let from = self.cursor;
+                self.first_fit(from, mark, length, align, &below)
+                    .or_else(|| self.first_fit(0, from.min(mark), length, align, &below))
+                    .or_else(|| self.first_fit(0, u32::MAX, length, align, &avoid))
+            }
             Order::Oldest => self.least(length, align, &avoid, |block| (block.since, block.length)),
             Order::Tightest => self.least(length, align, &avoid, |block| (block.length, 0)),
         }?;
         self.cut(at, length);
         self.cursor = at + length;
+        self.mark = self.mark.max(self.cursor);
         Some(at)
     }
 
@@ -146,7 +159,7 @@ impl Free {
     }
 
     /// Gives back what [`Self::take`] gave.
-    pub(super) fn give(&mut self, at: u32, length: u32) {
+    pub(crate) fn give(&mut self, at: u32, length: u32) {
         let (mut start, mut end) = (at, at + length);
         if let Some((&s, block)) = self.blocks.range(..at).next_back()
             && s + block.length == start
@@ -185,6 +198,23 @@ mod tests {
         assert_eq!(free.take(32, 32, ANYWHERE), Some(128));
         assert_eq!(free.take(100, 32, ANYWHERE), None);
         assert_eq!(free.take(32, 32, |at| (at < 200).then_some(200)), Some(224));
+    }
+
+    #[test]
+    fn addresses_go_round_in_what_has_been_needed() {
+        let mut free = Free::new(100, &[], Order::Within);
+        assert_eq!([free.take(20, 1, ANYWHERE), free.take(20, 1, ANYWHERE)], [Some(0), Some(20)]);
+        free.give(0, 20);
+        assert_eq!(free.take(10, 1, ANYWHERE), Some(0));
+        free.give(20, 20);
+        // On from the last one, and round before any more is taken.
+        assert_eq!([free.take(20, 1, ANYWHERE), free.take(10, 1, ANYWHERE)], [Some(10), Some(30)]);
+        assert_eq!(free.take(10, 1, ANYWHERE), Some(40));
+        // What does not fit starts where free space reaches the end of it.
+        free.give(30, 10);
+        free.give(40, 10);
+        assert_eq!(free.take(30, 1, ANYWHERE), Some(30));
+        assert_eq!(free.take(50, 1, ANYWHERE), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The list scheduler: on a clock of its own, the queue that can start something first takes it.
 //!
-//! The clock has the machine's costs, except that the trigger of a transfer is dearer, that a matmul in fp32 takes a single pass, that all DMA
-//! engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
+//! The clock has the machine's costs, except that the trigger of a transfer is dearer and its latency longer, that a matmul in fp32 takes a single
+//! pass, that all DMA engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
 //! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is in program order within a
 //! window. Of what can start at the same time a queue takes loads first, then stores.
 //!
@@ -14,15 +14,15 @@ use std::collections::BinaryHeap;
 
 use nki_diag::progress;
 
-use super::Compiler;
 use super::loads::{Class, class, places};
+use super::{Clock, Compiler, Schedule};
 use crate::timeline::Ps;
 use crate::timing::cost::{CostKind, MachineConstants};
 use crate::timing::lower::{ENGINES, Lowered, Segment};
 use crate::timing::order::Order;
 
-/// The order of one core.
-pub(super) fn order(low: &Lowered<'_>, machine: &MachineConstants, compiler: &Compiler) -> Order {
+/// The schedule of one core.
+pub(super) fn schedule(low: &Lowered<'_>, machine: &MachineConstants, compiler: &Compiler) -> Schedule {
     let mut scheduler = Scheduler::new(low, machine, compiler);
     progress::begin("statements scheduled", low.ops.len() as u64);
     let mut from = [0; ENGINES];
@@ -30,7 +30,7 @@ pub(super) fn order(low: &Lowered<'_>, machine: &MachineConstants, compiler: &Co
         scheduler.segment(&from, segment);
         from = segment.taken;
     }
-    scheduler.order
+    Schedule { order: scheduler.order, clock: Some(scheduler.clock) }
 }
 
 /// Operations of one class in a fixed order.
@@ -105,6 +105,7 @@ struct Scheduler<'a> {
     /// Operations taken.
     count: u64,
     order: Order,
+    clock: Clock,
 }
 
 impl<'a> Scheduler<'a> {
@@ -135,6 +136,7 @@ impl<'a> Scheduler<'a> {
             rendezvous: 0,
             count: 0,
             order: Order { queues: std::array::from_fn(|q| Vec::with_capacity(low.queues[q].len())) },
+            clock: Clock { taken: Vec::with_capacity(n), times: vec![(0, 0); n] },
         }
     }
 
@@ -297,12 +299,15 @@ impl<'a> Scheduler<'a> {
                 // All engines serve transfers in turn; one that uses few of them takes longer.
                 let served = self.dma.max(begin) + dma.total() / Ps::from(self.machine.dma_engines);
                 self.dma = served;
-                (free, served.max(begin + dma.longest()) + dma.payload + dma.notify)
+                let complete = served.max(begin + dma.longest()) + dma.payload + dma.notify;
+                (free, complete + self.compiler.dma_latency)
             }
             Some(CostKind::Free) | None => (now, now),
         };
         self.queues[q].free = free;
         self.complete = self.complete.max(complete);
+        self.clock.taken.push(op);
+        self.clock.times[op as usize] = (now, complete);
         let mut touched = 1u32 << q;
         if self.low.rendezvous.get(self.rendezvous).is_some_and(|r| r.op == op) {
             self.rendezvous += 1;

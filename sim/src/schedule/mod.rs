@@ -1,19 +1,24 @@
 //! The compiler's part: in which order the engines take their instructions.
 //!
 //! A pure function of what a core executed (operations with costs and dependences), the machine's constants and a [`Policy`] gives one order for
-//! each engine queue, before anything runs. The machine ([`crate::timing`]) follows it and decides nothing.
+//! each engine queue, before anything runs, and the clock on which it was made, from which addresses follow. The machine
+//! ([`crate::timing`]) follows the order and decides nothing.
 //!
-//! `list`: the list scheduler, with a clock of its own. `loads`: in which order transfers are triggered.
+//! `list`: the list scheduler, with a clock of its own. `loads`: in which order transfers are triggered. `addresses`: where tensors are, by that
+//! clock.
 
+mod addresses;
 mod list;
 mod loads;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use addresses::on_clock;
 use nki_isa::names::Engine;
 use rayon::prelude::*;
 
 use crate::deps::{IN_ORDER, Reach};
+use crate::timeline::Ps;
 use crate::timing::Params;
 use crate::timing::cost::MachineConstants;
 use crate::timing::lower::{ENGINES, Lowered};
@@ -42,6 +47,8 @@ pub struct Compiler {
     pub dma_window: u32,
     /// The compiler's estimate of the time of a trigger, in thousandths of what the machine needs.
     pub trigger_estimate: u64,
+    /// What the compiler adds to the machine's latency of a transfer.
+    pub dma_latency: Ps,
     /// The compiler's estimate of the time of a matmul in fp32, in thousandths of what the machine needs.
     pub fp32_estimate: u64,
 }
@@ -59,6 +66,7 @@ impl Policy {
                 trigger_window: window(compiler.trigger_window.value),
                 dma_window: window(compiler.dma_window.value),
                 trigger_estimate: (compiler.trigger_estimate.value * 1e3).round() as u64,
+                dma_latency: (compiler.dma_latency_us.value * 1e6).round() as Ps,
                 fp32_estimate: (compiler.fp32_estimate.value * 1e3).round() as u64,
             }),
         }
@@ -83,11 +91,32 @@ impl Policy {
     }
 }
 
-/// The orders of all cores, in the order of `lowered`. The cores of a program are compiled independently.
-pub(crate) fn orders(lowered: &[(CoreId, Lowered<'_>)], machine: &MachineConstants, policy: &Policy) -> Vec<Order> {
-    let order = |(_, low): &(CoreId, Lowered<'_>)| match policy {
-        Policy::Program => Order::of_program(low),
-        Policy::Compiler(compiler) => list::order(low, machine, compiler),
+/// What the compiler made of one core's operations.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    pub(crate) order: Order,
+    /// `None` for the program's own order.
+    pub(crate) clock: Option<Clock>,
+}
+
+/// The clock on which the compiler made an order.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// All operations but the barriers, in the order in which they were taken.
+    pub(crate) taken: Vec<u32>,
+    /// By operation: when it starts and when it is complete.
+    pub(crate) times: Vec<(Ps, Ps)>,
+}
+
+/// The schedules of all cores, in the order of `lowered`. The cores of a program are compiled independently.
+pub(crate) fn schedules(
+    lowered: &[(CoreId, Lowered<'_>)],
+    machine: &MachineConstants,
+    policy: &Policy,
+) -> Vec<Schedule> {
+    let schedule = |(_, low): &(CoreId, Lowered<'_>)| match policy {
+        Policy::Program => Schedule { order: Order::of_program(low), clock: None },
+        Policy::Compiler(compiler) => list::schedule(low, machine, compiler),
     };
-    lowered.par_iter().map(order).collect()
+    lowered.par_iter().map(schedule).collect()
 }

@@ -1,15 +1,18 @@
 //! What holds for every order.
 
+use nki_isa::inst::Footprint;
+use nki_isa::program::NodeKind;
 use nki_isa::{DType, Program, Space, Target, TensorId};
 use proptest::prelude::*;
 
-use super::{Policy, orders};
+use super::{Clock, Policy, Schedule, on_clock, schedules};
 use crate::exec::trace_only;
-use crate::place::place;
-use crate::testing::{Builder, add, dma};
+use crate::place::{Placement, place};
+use crate::testing::{Builder, add, dma, pattern};
 use crate::timing::lower::{ENGINES, Lowered, OpKind, lower};
 use crate::timing::order::Order;
 use crate::timing::tests::laws::{build, kernel};
+use crate::timing::tests::matmul::blocked;
 use crate::timing::tests::time_with;
 use crate::timing::{CostModel, Laws, Params};
 use crate::trace::CoreId;
@@ -21,11 +24,20 @@ fn with_order(choices: &[(u8, u8, u8, u8)], loops: bool, params: &Params, check:
 fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Order)) {
     let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
     let (laws, policy) = (Laws::new(params).unwrap(), Policy::of(params));
-    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &policy.reach(), None);
+    let (low, _) = lower(program, 0, &placement, &trace.cores[0], &laws, &policy.reach(), None);
     let lowered = [(CoreId { rank: 0, core: 0 }, low)];
-    let found = orders(&lowered, laws.machine(), &policy);
-    assert_eq!(found, orders(&lowered, laws.machine(), &policy));
-    check(&lowered[0].1, &found[0]);
+    let schedule = || schedules(&lowered, laws.machine(), &policy).swap_remove(0);
+    let Schedule { order, clock } = schedule();
+    assert_eq!(order, schedule().order);
+    let low = &lowered[0].1;
+    if let Some(Clock { taken, times }) = clock {
+        // Taken as they start, each queue in its order.
+        assert!(taken.is_sorted_by_key(|op| times[*op as usize].0) || low.segments.len() > 1);
+        for (queue, ops) in order.queues.iter().enumerate() {
+            assert!(taken.iter().filter(|op| low.queue(**op) == Some(queue)).eq(ops));
+        }
+    }
+    check(low, &order);
 }
 
 /// `kept` is read last, so that its load has the last place; but the store that overwrites what it reads holds the space of the load before it.
@@ -54,6 +66,115 @@ fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
             assert_eq!(ops.len(), all.len());
         }
     });
+}
+
+/// `n` tiles of `bytes` a partition: each is loaded and added to a sum.
+fn chain(n: usize, bytes: u32) -> Builder {
+    let mut b = Builder::new();
+    let shape = [128, bytes / 4];
+    let (x, out) = (b.input("x", &shape, DType::F32), b.output("out", &shape, DType::F32));
+    let sum = b.tensor("sum", Space::Sbuf, &shape, DType::F32);
+    for _ in 0..n {
+        let t = b.tensor("t", Space::Sbuf, &shape, DType::F32);
+        b.push(dma(b.whole(t), b.whole(x)));
+        b.push(add(b.whole(sum), b.whole(sum), b.whole(t)));
+    }
+    b.push(dma(b.whole(out), b.whole(sum)));
+    b
+}
+
+/// Where the tensors of a program are by the clock, with the clock and the operations.
+fn placed_on_clock(program: &Program, check: impl Fn(Option<&Placement>, &Lowered<'_>, &Clock)) {
+    let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
+    let params = Params::of(program.target);
+    let (laws, policy) = (Laws::new(&params).unwrap(), Policy::of(&params));
+    let (low, _) = lower(program, 0, &placement, &trace.cores[0], &laws, &policy.reach(), None);
+    let lowered = [(CoreId { rank: 0, core: 0 }, low)];
+    let clock = schedules(&lowered, laws.machine(), &policy).swap_remove(0).clock.unwrap();
+    let low = &lowered[0].1;
+    check(on_clock(program, 0, &placement, low, &clock).as_ref(), low, &clock);
+}
+
+#[test]
+fn tensors_alive_at_one_time_on_the_clock_are_apart() {
+    let bytes = 2048;
+    let b = chain(100, bytes);
+    placed_on_clock(&b.program, |placement, low, clock| {
+        let placement = placement.expect("fits");
+        // By tensor: its bytes, from when until when they are its own.
+        let mut lives: Vec<(u32, u64, u64)> = Vec::new();
+        for tensor in (2..b.program.tensors.len() as u32).map(TensorId) {
+            let uses = |op: &u32| {
+                let mut footprint = Footprint::default();
+                let NodeKind::Inst(inst) = &low.nodes[low.ops[*op as usize].node.0 as usize].kind else { return false };
+                inst.footprint(&mut footprint);
+                footprint.reads.iter().chain(&footprint.writes).any(|v| v.tensor == tensor)
+            };
+            let times = || clock.taken.iter().filter(|op| uses(op)).map(|op| clock.times[*op as usize]);
+            let (from, until) = (times().map(|t| t.0).min().unwrap(), times().map(|t| t.1).max().unwrap());
+            lives.push((placement.address(tensor).unwrap().byte, from, until));
+        }
+        for (i, a) in lives.iter().enumerate() {
+            for b in &lives[i + 1..] {
+                assert!(a.0 + bytes <= b.0 || b.0 + bytes <= a.0 || a.2 <= b.1 || b.2 <= a.1, "{a:?} {b:?}");
+            }
+        }
+        // They go round in a few places, where program order would use all of the memory.
+        let end = lives.iter().map(|l| l.0 + bytes).max().unwrap();
+        assert!((3 * bytes..12 * bytes).contains(&end), "{end}");
+    });
+}
+
+#[test]
+fn parts_that_nothing_uses_together_are_placed_apart() {
+    let mut b = Builder::new();
+    let (x, out) = (b.input("x", &[128, 512], DType::F32), b.output("out", &[128, 512], DType::F32));
+    let both = b.tensor("both", Space::Sbuf, &[128, 1024], DType::F32);
+    let halves = [0, 512].map(|at| pattern(b.whole(both), 0, at, &[(1, 128), (1, 512)]));
+    let whole = b.tensor("whole", Space::Sbuf, &[128, 512], DType::F32);
+    for half in &halves {
+        b.push(dma(half.clone(), b.whole(x)));
+        b.push(add(b.whole(whole), half.clone(), half.clone()));
+    }
+    b.push(dma(b.whole(out), b.whole(whole)));
+    placed_on_clock(&b.program, |placement, _, _| {
+        let parts = &placement.expect("fits").parts[&both];
+        let bytes: Vec<(i64, i64)> = parts.iter().map(|p| (p.start, p.end)).collect();
+        assert_eq!(bytes, [(0, 2048), (2048, 4096)]);
+    });
+    // One access to all of it makes it one.
+    b.push(add(b.whole(both), b.whole(both), b.whole(both)));
+    placed_on_clock(&b.program, |placement, _, _| assert!(placement.expect("fits").parts.is_empty()));
+}
+
+#[test]
+fn explicit_addresses_stay_and_the_memory_is_enough() {
+    let mut b = chain(3, 4096);
+    let kept = b.placed("kept", Space::Sbuf, &[128, 1024], DType::F32, (0, 0));
+    b.push(dma(b.whole(kept), b.whole(TensorId(0))));
+    placed_on_clock(&b.program, |placement, _, _| {
+        let placement = placement.expect("fits");
+        assert_eq!(placement.address(kept).unwrap().byte, 0);
+        let others = (2..6).map(|i| placement.address(TensorId(i)).unwrap().byte);
+        assert!(others.min() >= Some(4096));
+    });
+    // The sum and one tile fill the memory, so that the others wait for them on the clock, too.
+    placed_on_clock(&chain(3, 100_000).program, |placement, _, _| {
+        let placement = placement.expect("fits");
+        assert!((2..6).all(|i| placement.address(TensorId(i)).unwrap().byte + 100_000 <= 229_376));
+    });
+}
+
+/// Where the clock thinks that transfers arrive sooner, fewer places go round, and on the machine loads wait for them.
+#[test]
+fn a_load_waits_for_memory_where_the_clock_is_faster() {
+    let elapsed = |latency: f64| {
+        let mut params = Params::of(Target::Trn2);
+        params.set("compiler.dma_latency_us", latency).unwrap();
+        time_with(&blocked(DType::F32, (2048, 2048, 2048), (1, 1, 4)), &params).0.elapsed
+    };
+    let (short, long) = (elapsed(0.0), elapsed(20.0));
+    assert!(short > long * 105 / 100, "{short} {long}");
 }
 
 proptest! {

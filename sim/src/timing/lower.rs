@@ -238,17 +238,24 @@ pub(super) fn queue_of(engine: Engine) -> u8 {
     Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(ENGINES - 1) as u8
 }
 
+/// Operations as the analysis of dependences sees them.
+pub(crate) struct Seen<'p> {
+    ops: Vec<deps::Op<'p>>,
+    /// By tensor: whether an instruction writes it.
+    written: Vec<bool>,
+}
+
 /// Lowers what core `core` executed. `reach` says how far the order of a queue may depart from the program's;
 /// `known` is of this trace with this placement.
 pub(crate) fn lower<'p>(
     program: &'p Program,
     core: usize,
     placement: &Placement,
-    trace: &CoreTrace,
+    trace: &'p CoreTrace,
     model: &dyn CostModel,
     reach: &Reach,
     known: Option<&Dependences>,
-) -> Lowered<'p> {
+) -> (Lowered<'p>, Seen<'p>) {
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let machine = model.machine();
@@ -321,21 +328,43 @@ pub(crate) fn lower<'p>(
             EventKind::Branch(_) => push(OpKind::Barrier(machine.branch), barrier),
         }
     }
-    let find = || {
-        let written = deps::written_tensors(program);
-        Graph::new(deps::analyze(program, placement, &seen, &written, reach), ops.len())
-    };
+    let written = deps::written_tensors(program);
+    let find = || Graph::new(deps::analyze(program, placement, &seen, &written, reach), ops.len());
     let graph = match known {
         Some(known) => known.get(core, reach, seen.iter().map(|op| op.queue).collect(), find),
         None => Arc::new(find()),
     };
-    drop(seen);
     let rendezvous = trace.rendezvous.iter().filter_map(|r| {
         let op = ops.binary_search_by_key(&r.event, |op| op.trace).ok()? as u32;
         Some(Rendezvous { op, number: r.number, posted: r.posted })
     });
     let rendezvous = rendezvous.collect();
-    Lowered::new(nodes, ops, costs, graph, rendezvous, machine.dma_engines)
+    (Lowered::new(nodes, ops, costs, graph, rendezvous, machine.dma_engines), Seen { ops: seen, written })
+}
+
+/// The dependences of operations that are taken in the order `taken` (all but the barriers), by operation: with the addresses of `placement`.
+pub(crate) fn graph_in_order(
+    program: &Program,
+    placement: &Placement,
+    low: &Lowered<'_>,
+    seen: Seen<'_>,
+    taken: &[u32],
+) -> Graph {
+    let n = low.ops.len();
+    let mut order = Vec::with_capacity(n);
+    let mut rest = taken;
+    for segment in &low.segments {
+        let (part, behind) = rest.split_at(segment.count as usize);
+        order.extend_from_slice(part);
+        rest = behind;
+        if (segment.end as usize) < n {
+            order.push(segment.end);
+        }
+    }
+    let ops: Vec<deps::Op<'_>> = order.iter().map(|op| seen.ops[*op as usize]).collect();
+    drop(seen.ops);
+    let deps = deps::analyze(program, placement, &ops, &seen.written, &deps::IN_ORDER);
+    Graph::new(deps.renumbered(&order), n)
 }
 
 /// The registers that decide whether a dynamic loop is entered.

@@ -63,7 +63,7 @@ proptest! {
 
         let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
         let laws = Laws::new(&params).unwrap();
-        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &Policy::of(&params).reach(), None);
+        let (low, _) = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &Policy::of(&params).reach(), None);
         let by_trace = |op: usize| t.events.iter().find(|e| e.trace == low.ops[op].trace);
         for op in 0..low.ops.len() {
             for d in low.graph.deps.of(op) {

@@ -171,7 +171,7 @@ fn speed_of_parts() {
     let laws = crate::timing::Laws::new(&params).unwrap();
     for _ in 0..3 {
         let at = std::time::Instant::now();
-        let low = crate::timing::lower::lower(
+        let (low, _) = crate::timing::lower::lower(
             &program,
             0,
             &placement,

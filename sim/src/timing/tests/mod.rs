@@ -4,7 +4,7 @@ mod collectives;
 mod device;
 mod forms;
 pub(crate) mod laws;
-mod matmul;
+pub(crate) mod matmul;
 mod published;
 
 use nki_isa::{DType, Program, Space, Target};
