@@ -420,7 +420,9 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
         (_, Value::Type(BuiltinType::Object)) => true,
         (Value::Type(a), Value::Type(b)) => a == b || (*a, *b) == (BuiltinType::Bool, BuiltinType::Int),
-        (Value::Class(class), Value::Type(base)) => class.enum_kind().is_some_and(|kind| kind.is_of(*base)),
+        (Value::Class(class), Value::Type(base)) => {
+            class.builtin_base() == Some(*base) || class.enum_kind().is_some_and(|kind| kind.is_of(*base))
+        }
         (Value::ExceptionClass(a), Value::ExceptionClass(b)) => interp.is_exception(*a, *b),
         (Value::Class(class), Value::ExceptionClass(base)) => {
             class.exception_base().is_some_and(|own| interp.is_exception(own, *base))
@@ -488,6 +490,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "callable", 1, 1)?;
     Ok(Value::Bool(match &args.positional[0] {
         Value::Instance(instance) => instance.class.lookup(sym::call).is_some(),
+        Value::Descriptor(descriptor) => matches!(**descriptor, Descriptor::Method(_)),
         Value::Function(_)
         | Value::Native(_)
         | Value::BoundMethod(_)

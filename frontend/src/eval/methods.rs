@@ -81,6 +81,21 @@ pub(crate) fn exists(value: &Value, name: &str) -> bool {
     table(value).contains(&name)
 }
 
+/// Whether values of a type have this method.
+pub(crate) fn exists_for(kind: BuiltinType, name: &str) -> bool {
+    let table = match kind {
+        BuiltinType::List => LIST,
+        BuiltinType::Dict => DICT,
+        BuiltinType::Set => SET,
+        BuiltinType::Tuple => TUPLE,
+        BuiltinType::Str => STR,
+        BuiltinType::Int => INT,
+        BuiltinType::Float => FLOAT,
+        _ => &[],
+    };
+    table.contains(&name)
+}
+
 impl Interp<'_> {
     /// `base.name(...)` of a built-in value.
     pub(crate) fn call_builtin_method(&mut self, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
@@ -300,7 +315,8 @@ impl Interp<'_> {
     pub(crate) fn make_dict(&mut self, args: CallArgs) -> EvalResult<Dict> {
         let span = args.span;
         let mut dict = Dict::default();
-        match args.positional.first() {
+        let from = args.positional.first().cloned().map(|from| self.as_dict(from, span)).transpose()?;
+        match &from {
             None => {}
             Some(Value::Dict(other)) => {
                 self.charge_items(other.borrow().len().saturating_mul(4), span)?;

@@ -140,7 +140,10 @@ impl Interp<'_> {
                 Err(Raise::at("integer-overflow", format!("{x} does not fit in 64 bits"), span, "in this call"))
             }
             Value::Float(x) => Ok(Value::Int(x.trunc() as i64)),
-            value => match self.as_index(value) {
+            Value::Instance(instance) if instance.class.lookup(sym::int_).is_some() => {
+                self.convert(&args.positional[0], sym::int_, "an int", span)
+            }
+            value => match self.to_index(value, span)? {
                 Some(x) => Ok(Value::Int(x)),
                 None => self.convert(value, sym::int_, "an int", span),
             },
@@ -152,7 +155,7 @@ impl Interp<'_> {
         args.positional_only(self, "range", 1, 3)?;
         let mut parts = [0i64; 3];
         for (part, value) in parts.iter_mut().zip(&args.positional) {
-            *part = match (self.as_index(value), value) {
+            *part = match (self.to_index(value, args.span)?, value) {
                 (Some(x), _) => x,
                 (None, Value::Host(_)) if !self.in_kernel => return Ok(value.clone()),
                 (None, Value::Object(o)) if o.unknown_number().is_some() => {
@@ -251,6 +254,7 @@ impl Interp<'_> {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
                 (kind, Value::EnumMember(member)) => member.kind().is_of(*kind),
+                (kind, Value::Instance(instance)) if instance.class.builtin_base() == Some(*kind) => true,
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
                 _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
             },

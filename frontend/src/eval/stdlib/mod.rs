@@ -2,6 +2,7 @@
 
 pub(crate) mod array;
 pub(crate) mod dtype;
+mod library;
 mod math;
 mod numpy;
 mod objects;
@@ -72,6 +73,9 @@ const UNARY: &[(&str, Unary)] = &[
 /// An attribute of one of [`MODULES`].
 pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value> {
     let native = |func: NativeFn| Some(Value::native(format!("{module}.{name}"), func, 0));
+    if library::has(module, name) {
+        return Some(interp.library(name, span).unwrap_or_else(|_| interp.host(format!("{module}.{name}"), span)));
+    }
     match (module, name) {
         ("math" | "numpy", "pi") => Some(Value::Float(std::f64::consts::PI)),
         ("math" | "numpy", "e") => Some(Value::Float(std::f64::consts::E)),
@@ -156,7 +160,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("functools", "wraps") => native(tools::wraps),
         ("functools", "update_wrapper") => native(tools::update_wrapper),
         ("functools", "total_ordering") => native(ordering::total_ordering),
-        ("functools", "singledispatch" | "singledispatchmethod") => native(no_dispatch),
+        ("functools", "singledispatchmethod") => native(no_dispatch),
         ("functools", "cached_property") => native(|i, mut a| {
             a.positional_only(i, "cached_property", 1, 1)?;
             let function = a.positional.pop().unwrap_or(Value::None);
@@ -210,8 +214,9 @@ fn identity(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(args.positional.into_iter().next().unwrap_or(Value::None))
 }
 
-/// `@singledispatch`
+/// `@singledispatchmethod`
 fn no_dispatch(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let message = "functools.singledispatch is not supported";
-    Err(Raise::at("unsupported-syntax", message, args.span, "here").help("test the type with isinstance()"))
+    let message = "functools.singledispatchmethod is not supported by the built-in evaluator";
+    Err(Raise::at("unsupported-syntax", message, args.span, "here")
+        .help("call a function that is decorated with functools.singledispatch, or run the kernel through Python"))
 }

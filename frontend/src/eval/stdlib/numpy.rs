@@ -32,6 +32,8 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "reshape" => |i, a| method(i, a, "reshape"),
         "transpose" => |i, a| method(i, a, "transpose"),
         "ravel" => |i, a| method(i, a, "ravel"),
+        "argsort" => |i, a| method(i, a, "argsort"),
+        "cumsum" => |i, a| method(i, a, "cumsum"),
         "sum" => |i, a| total(i, a, "sum"),
         "mean" => |i, a| method(i, a, "mean"),
         "any" => |i, a| method(i, a, "any"),
