@@ -76,13 +76,13 @@ impl Interp<'_> {
             }
             BuiltinType::Slice => {
                 args.positional_only(self, name, 1, 3)?;
+                let one = args.positional.len() == 1;
                 let mut parts = args.positional.into_iter();
-                let parts = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
-                let [a, b, c] = parts;
-                Value::Slice(Rc::new(if b.is_none() && c.is_none() {
-                    Slice { start: Value::None, stop: a, step: Value::None }
-                } else {
-                    Slice { start: a, stop: b, step: c }
+                let [a, b, c] = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
+                // `slice(n)` ends at n, `slice(n, None)` begins there.
+                Value::Slice(Rc::new(match one {
+                    true => Slice { start: Value::None, stop: a, step: Value::None },
+                    false => Slice { start: a, stop: b, step: c },
                 }))
             }
             BuiltinType::Type => {

@@ -197,6 +197,8 @@ def deletions():
         x[::2] = [1]
     except ValueError as e:
         print(e)
+    y = list(range(6))
+    print(y[slice(2)], y[slice(2, None)], y[slice(None, 2)], y[slice(1, 5, 2)], y[slice(None, None, -2)], slice(3), slice(3, None), y[slice(None)])
     x[At(0)] = "first"
     x[1:1] = [At(1).n]
     print(x)
