@@ -404,6 +404,12 @@ fn sorted(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
 
 fn reversed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "reversed", 1, 1)?;
+    if let Value::Instance(instance) = &args.positional[0] {
+        let method = interp.sym("__reversed__");
+        if let Some(method) = instance.class.lookup(method) {
+            return interp.call_with(&method, args.positional[0].clone(), CallArgs::none(args.span));
+        }
+    }
     let mut items = interp.iterate(&args.positional[0], args.span)?;
     items.reverse();
     Ok(Iter::of("reversed", items))

@@ -18,8 +18,21 @@ const LONGEST_TEXT: i64 = 50_000_000;
 const LIST: &[&str] =
     &["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
 const DICT: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
-const SET: &[&str] =
-    &["add", "clear", "copy", "difference", "discard", "intersection", "issubset", "remove", "union", "update"];
+const SET: &[&str] = &[
+    "add",
+    "clear",
+    "copy",
+    "difference",
+    "discard",
+    "intersection",
+    "isdisjoint",
+    "issubset",
+    "issuperset",
+    "remove",
+    "symmetric_difference",
+    "union",
+    "update",
+];
 const TUPLE: &[&str] = &["count", "index"];
 const STR: &[&str] = &[
     "capitalize",
@@ -370,18 +383,25 @@ impl Interp<'_> {
             }
             _ => {
                 let mut result = base;
+                let mut wanted = 0;
                 for other in &args.positional {
                     let items = self.iterate(other, span)?;
                     let other = self.make_set(items, span)?;
+                    if let ("issuperset", Value::Set(other)) = (name, &other) {
+                        wanted = other.borrow().len();
+                    }
                     let op = match name {
                         "difference" => BinOp::Sub,
-                        "intersection" | "issubset" => BinOp::BitAnd,
+                        "intersection" | "issubset" | "issuperset" | "isdisjoint" => BinOp::BitAnd,
+                        "symmetric_difference" => BinOp::BitXor,
                         _ => BinOp::BitOr,
                     };
                     result = self.binary(op, &result, &other, span)?;
                 }
                 match (name, &result) {
                     ("issubset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == set.borrow().len())),
+                    ("issuperset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == wanted)),
+                    ("isdisjoint", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == 0)),
                     ("update", Value::Set(all)) => {
                         let all = all.borrow().clone();
                         *set.borrow_mut() = all;

@@ -239,7 +239,19 @@ def dispatches():
     print(area(None), area(2), area({}))
 
 
+class Backwards:
+    def __reversed__(self):
+        return iter("cba")
+
+
+def more():
+    s = {1, 2, 3}
+    print(s.isdisjoint({7}), s.isdisjoint([1]), s.issuperset({1}), s.issuperset([4]), s.symmetric_difference({1, 9}), s.issubset(range(5)))
+    print(list(itertools.compress("abc", [1, 0, 1])), list(reversed(Backwards())), operator.contains([1], 1), operator.not_(0))
+
+
 def main():
+    more()
     deques()
     counters()
     stacks()

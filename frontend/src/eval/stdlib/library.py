@@ -587,6 +587,10 @@ def groupby(iterable, key=None):
             advance()
 
 
+def compress(data, selectors):
+    return (x for x, chosen in zip(data, selectors) if chosen)
+
+
 class object_of_its_own:
     pass
 

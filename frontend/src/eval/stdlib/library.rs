@@ -22,7 +22,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("collections", &["deque", "Counter"]),
     ("contextlib", &["ExitStack", "nullcontext", "suppress"]),
     ("functools", &["singledispatch"]),
-    ("itertools", &["groupby"]),
+    ("itertools", &["compress", "groupby"]),
     ("operator", &["attrgetter", "itemgetter", "methodcaller"]),
 ];
 
