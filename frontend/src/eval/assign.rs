@@ -462,7 +462,7 @@ impl Interp<'_> {
 
     /// A position in a sequence of `len`, negative ones counted from the end.
     pub(crate) fn index(&mut self, index: &Value, len: usize, what: &str, span: Span) -> EvalResult<usize> {
-        let Some(position) = self.to_index(index, span)? else {
+        let Some(position) = self.position_of(index, span)? else {
             return Err(Raise::at(
                 "type-error",
                 format!("a {what} index must be an int or a slice, not {}", index.a_type()),
@@ -483,7 +483,7 @@ impl Interp<'_> {
     }
 
     /// The integer that a value counts as where Python takes an index: by its `__index__`, too.
-    pub(crate) fn to_index(&mut self, value: &Value, span: Span) -> EvalResult<Option<i64>> {
+    pub(crate) fn position_of(&mut self, value: &Value, span: Span) -> EvalResult<Option<i64>> {
         if let Value::Instance(instance) = value
             && instance.base_int().is_none()
             && let Some(method) = instance.class.lookup(sym::index)

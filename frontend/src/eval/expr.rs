@@ -470,7 +470,7 @@ impl Interp<'_> {
     pub(crate) fn slice_bounds(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<(i64, i64, i64)> {
         let mut part = |value: &Value| match value {
             Value::None => Ok(None),
-            value => match self.to_index(value, span)? {
+            value => match self.position_of(value, span)? {
                 Some(value) => Ok(Some(value)),
                 None => Err(Raise::at(
                     "type-error",

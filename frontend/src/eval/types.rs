@@ -143,7 +143,7 @@ impl Interp<'_> {
             Value::Instance(instance) if instance.class.lookup(sym::int_).is_some() => {
                 self.convert(&args.positional[0], sym::int_, "an int", span)
             }
-            value => match self.to_index(value, span)? {
+            value => match self.position_of(value, span)? {
                 Some(x) => Ok(Value::Int(x)),
                 None => self.convert(value, sym::int_, "an int", span),
             },
@@ -155,7 +155,7 @@ impl Interp<'_> {
         args.positional_only(self, "range", 1, 3)?;
         let mut parts = [0i64; 3];
         for (part, value) in parts.iter_mut().zip(&args.positional) {
-            *part = match (self.to_index(value, args.span)?, value) {
+            *part = match (self.position_of(value, args.span)?, value) {
                 (Some(x), _) => x,
                 (None, Value::Host(_)) if !self.in_kernel => return Ok(value.clone()),
                 (None, Value::Object(o)) if o.unknown_number().is_some() => {

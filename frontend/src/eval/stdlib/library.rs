@@ -1,4 +1,4 @@
-//! The parts of Python's library that are written in Python, in library.py.
+//! The parts of Python's library that are written in Python, in the folder `library`: one module of all its files.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -12,7 +12,13 @@ use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
 use crate::syntax::*;
 
-const SOURCE: &str = include_str!("library.py");
+const SOURCE: &str = concat!(
+    include_str!("library/bases.py"),
+    "\n\n",
+    include_str!("library/collections.py"),
+    "\n\n",
+    include_str!("library/functions.py")
+);
 
 /// Where its lines are reported.
 const PATH: &str = "<nki-sim>/library.py";
@@ -30,7 +36,7 @@ const NAMES: &[(&str, &[&str])] = &[
 const BASES: &[(BuiltinType, &str)] =
     &[(BuiltinType::List, "ListBase"), (BuiltinType::Dict, "DictBase"), (BuiltinType::Int, "IntBase")];
 
-/// What library.py cannot do itself.
+/// What these files cannot do themselves.
 const HELPERS: &[(&str, NativeFn)] = &[
     ("enter_context", enter_context),
     ("exit_context", exit_context),
@@ -41,13 +47,13 @@ const HELPERS: &[(&str, NativeFn)] = &[
     ("types_of_first_parameter", types_of_first_parameter),
 ];
 
-/// Whether library.py has this name of a module.
+/// Whether the files have this name of a module.
 pub(super) fn has(module: &str, name: &str) -> bool {
     NAMES.iter().any(|(known, names)| *known == module && names.contains(&name))
 }
 
 impl Interp<'_> {
-    /// A name of library.py, which is run first.
+    /// A name of these files, which are run first.
     pub(super) fn library(&mut self, name: &str, span: Span) -> EvalResult<Value> {
         let path = PathBuf::from(PATH);
         let known = self.modules.iter().find(|(p, _)| *p == path).and_then(|(_, module)| module.clone());
@@ -81,7 +87,7 @@ impl Class {
         mro.iter().find_map(of).map(|(kind, _)| *kind)
     }
 
-    /// The class of library.py from which it derives, where that stands for this type.
+    /// The class of these files from which it derives, where that stands for this type.
     fn library_base(&self, kind: BuiltinType) -> Option<Rc<Class>> {
         let (_, wanted) = BASES.iter().find(|(base, _)| *base == kind)?;
         self.mro.get()?.iter().find(|class| *class.name == **wanted && class.is_of_library()).cloned()
@@ -217,7 +223,7 @@ fn types_of_first_parameter(interp: &mut Interp<'_>, args: CallArgs) -> EvalResu
     let Some(annotation) = function.def.params.first().and_then(|p| p.annotation) else {
         return refuse("register() of a function whose first parameter is not annotated".into());
     };
-    let text = interp.source_text(annotation).to_string();
+    let text = interp.source_text(annotation);
     let mut found = Vec::new();
     for path in text.trim_matches(['"', '\'']).split('|').map(str::trim) {
         let mut parts = path.split('.');

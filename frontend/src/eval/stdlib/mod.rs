@@ -129,30 +129,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("abc", "abstractmethod") => native(identity),
         ("abc", "ABC") => Some(Value::Type(BuiltinType::Object)),
 
-        ("dataclasses", "dataclass") => native(dataclass),
-        ("dataclasses", "field") => native(field),
-        ("dataclasses", "replace") => native(replace),
-        ("dataclasses", "asdict") => native(asdict),
-        ("dataclasses", "fields") => native(fields),
-        ("dataclasses", "is_dataclass") => native(|i, a| {
-            a.positional_only(i, "is_dataclass", 1, 1)?;
-            let class = match &a.positional[0] {
-                Value::Class(class) => Some(class),
-                Value::Instance(instance) => Some(&instance.class),
-                _ => None,
-            };
-            Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass(_)))))
-        }),
-
-        ("enum", "Enum") => Some(Value::Type(BuiltinType::Enum)),
-        ("enum", "IntEnum") => Some(Value::Type(BuiltinType::IntEnum)),
-        ("enum", "StrEnum") => Some(Value::Type(BuiltinType::StrEnum)),
-        ("enum", "Flag") => Some(Value::Type(BuiltinType::Flag)),
-        ("enum", "IntFlag") => Some(Value::Type(BuiltinType::IntFlag)),
-        // Each use makes a new value when the class is made.
-        ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
-        ("enum", "unique") => native(super::enums::unique),
-
+        ("dataclasses" | "enum", _) if let Some(value) = class_attr(module, name) => Some(value),
         ("functools", "partial") => native(partial),
         ("functools", "reduce") => native(reduce),
         ("functools", "cache") => native(super::cached::cache),
@@ -179,6 +156,37 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("builtins", _) => interp.builtin(name),
         // Types for annotations, mostly.
         _ => Some(interp.host(format!("{module}.{name}"), span)),
+    }
+}
+
+/// An attribute of `dataclasses` or `enum`.
+fn class_attr(module: &str, name: &str) -> Option<Value> {
+    let native = |func: NativeFn| Some(Value::native(format!("{module}.{name}"), func, 0));
+    match (module, name) {
+        ("dataclasses", "dataclass") => native(dataclass),
+        ("dataclasses", "field") => native(field),
+        ("dataclasses", "replace") => native(replace),
+        ("dataclasses", "asdict") => native(asdict),
+        ("dataclasses", "fields") => native(fields),
+        ("dataclasses", "is_dataclass") => native(|i, a| {
+            a.positional_only(i, "is_dataclass", 1, 1)?;
+            let class = match &a.positional[0] {
+                Value::Class(class) => Some(class),
+                Value::Instance(instance) => Some(&instance.class),
+                _ => None,
+            };
+            Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass(_)))))
+        }),
+
+        ("enum", "Enum") => Some(Value::Type(BuiltinType::Enum)),
+        ("enum", "IntEnum") => Some(Value::Type(BuiltinType::IntEnum)),
+        ("enum", "StrEnum") => Some(Value::Type(BuiltinType::StrEnum)),
+        ("enum", "Flag") => Some(Value::Type(BuiltinType::Flag)),
+        ("enum", "IntFlag") => Some(Value::Type(BuiltinType::IntFlag)),
+        // Each use makes a new value when the class is made.
+        ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
+        ("enum", "unique") => native(super::enums::unique),
+        _ => None,
     }
 }
 

@@ -42,9 +42,9 @@ fn names_of_other_files_choose_the_language() {
         is_older(&[("k.py", &format!("{import}{kernel}")), ("helper.py", helper)]);
     }
     // A file that imports a language itself keeps it.
-    let both = format!("import nki\nfrom helper import twice\n@nki.jit\ndef k():\n    print(twice(3))\n");
+    let both = "import nki\nfrom helper import twice\n@nki.jit\ndef k():\n    print(twice(3))\n";
     let helper = "import neuronxcc.nki.language as nl\ndef twice(x):\n    return 2 * x\n";
-    assert_eq!(run_files(&[("k.py", &both), ("helper.py", helper)], &[], &Options::default()), "6");
+    assert_eq!(run_files(&[("k.py", both), ("helper.py", helper)], &[], &Options::default()), "6");
 }
 
 #[test]
