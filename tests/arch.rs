@@ -74,7 +74,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("timeline", &["trace", "deps"]),
     ("exec", &["trace", "place", "deps"]),
     ("timing", &["trace", "place", "deps", "timeline"]),
-    ("schedule", &["trace", "deps", "timeline", "timing"]),
+    ("schedule", &["trace", "place", "deps", "timeline", "timing"]),
     ("simulate", &["trace", "place", "deps", "timeline", "timing", "schedule"]),
     ("analysis", &["trace", "place", "deps", "timeline", "timing", "schedule", "simulate"]),
     ("report", &["trace", "place", "timeline", "analysis"]),

@@ -117,6 +117,22 @@ fn operands_in_another_form() {
 }
 
 #[test]
+fn integers_are_promoted() {
+    let args: &[&str] = &["x=int8[128,16]", "y=uint8[128,16]"];
+    same(
+        "migrate/integers.py",
+        1,
+        &[("known", args), ("unknown", args), ("unknown", &["x=uint32[128,16]", "y=int32[128,16]"])],
+    );
+    let s = Session::new();
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/migrate/integers.py");
+    let ran = s.run(&["migrate", old.to_str().expect("UTF-8")]).exits(1);
+    let listed: Vec<&str> = ran.stderr.lines().filter(|l| l.contains("by hand: ")).collect();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert!(listed[0].contains("nl.multiply of a tile and an int") && listed[1].contains("nl.divide of two tiles"));
+}
+
+#[test]
 fn kernels_of_files_with_work_left_run_where_nothing_of_theirs_is_left() {
     same(
         "beta1/values.py",

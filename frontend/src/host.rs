@@ -316,4 +316,8 @@ pub trait Host: Sync {
     fn array(&self, file: &str) -> Result<HostArray, String>;
     /// The module that `import path` finds in code of this scope; relative if `path` begins with dots.
     fn import(&self, scope: u64, path: &str) -> Option<Arg>;
+    /// The modules that the global names of a scope belong to: those among them, and those of functions of the simulator.
+    fn modules(&self, _scope: u64) -> Vec<String> {
+        Vec::new()
+    }
 }

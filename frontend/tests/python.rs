@@ -59,3 +59,13 @@ fn patterns_of_every_kind_match() {
 fn numbers_divide_compare_and_round_exactly() {
     check("arithmetic.py");
 }
+
+#[test]
+fn librarys_containers_contexts_and_dispatch_behave() {
+    check("library.py");
+}
+
+#[test]
+fn classes_derive_from_types_and_have_fields_of_every_kind() {
+    check("classes.py");
+}

@@ -35,13 +35,23 @@ def about_code(code, globals_):
         for start, stop, line in code.co_lines():
             positions[start // 2 : stop // 2] = [(line, None, None, None)] * ((stop - start) // 2)
     lines = max((line for line, *_ in positions if line is not None), default=1)
-    return False, name, text, lines, _modules(globals_), positions, _targets(code)
+    return False, name, text, lines, modules_of(globals_), positions, _targets(code)
 
 
-def _modules(globals_):
-    """The names of the modules among globals, and of those that functions of the API among them are of."""
+#: The packages of the language.
+_API = {"nki", "neuronxcc"}
+
+
+def modules_of(globals_):
+    """The names of the modules among globals, and of those that functions of the API among them are of.
+    If none is of the API, those of the modules among globals, too."""
     modules = {value.__name__ for value in globals_.values() if isinstance(value, types.ModuleType)}
-    return sorted(modules | {value.module for value in globals_.values() if isinstance(value, _native.Function)})
+    modules |= {value.module for value in globals_.values() if isinstance(value, _native.Function)}
+    if not any(name.split(".")[0] in _API for name in modules):
+        known = [value for value in globals_.values() if isinstance(value, types.ModuleType)]
+        within = {value.__name__ for module in known for value in vars(module).values() if isinstance(value, types.ModuleType)}
+        modules |= {name for name in within if name.split(".")[0] in _API}
+    return sorted(modules)
 
 
 def _targets(code):

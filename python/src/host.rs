@@ -150,6 +150,20 @@ impl Host for Live {
         self.note(Read::Import(scope, path.to_owned(), found.clone()));
         found
     }
+
+    fn modules(&self, scope: u64) -> Vec<String> {
+        Python::attach(|py| modules(py, &self.table, scope)).unwrap_or_default()
+    }
+}
+
+/// The names of the modules that the global names of a scope belong to.
+fn modules(py: Python<'_>, table: &Table, scope: u64) -> Option<Vec<String>> {
+    let scope = table.object(py, scope)?;
+    let names = match scope.cast::<PyDict>() {
+        Ok(dict) => dict.clone().into_any(),
+        Err(_) => scope.getattr("__dict__").ok()?,
+    };
+    py.import("nki_sim._trace").ok()?.call_method1("modules_of", (names,)).ok()?.extract().ok()
 }
 
 fn global(py: Python<'_>, table: &Table, scope: u64, name: &str) -> Option<Arg> {

@@ -1,6 +1,7 @@
 """Kernels of `neuronxcc.nki` that Python executes: the same programs as those of the evaluator, also where the older compiler read the source
 of a kernel."""
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -464,3 +465,27 @@ def vectors_on_chip(x):
 def test_vectors_on_chip_are_columns(both_frontends):
     np.testing.assert_array_equal(np.asarray(vectors_on_chip(X)), np.stack([X[:, 3], 2 * X[:, 3]]))
     assert both_frontends
+
+
+API = "from neuronxcc import nki\nfrom neuronxcc.nki import isa as nisa, language as nl\n"
+
+
+@pytest.mark.parametrize(
+    "imports, prefix", [("from {api} import nki, nl\n", ""), ("from {api} import *\n", ""), ("import {api} as api\n", "api.")], ids=["names", "star", "module"]
+)
+def test_a_module_that_gets_the_language_from_another_one(both_frontends, tmp_path, monkeypatch, imports, prefix):
+    api, name = f"api_of_{len(imports)}", f"kernel_of_{len(imports)}"
+    (tmp_path / f"{api}.py").write_text(API)
+    kernel = """
+@{p}nki.jit
+def doubled(x):
+    out = {p}nl.ndarray(x.shape, dtype=x.dtype, buffer={p}nl.shared_hbm)
+    i, j = {p}nl.arange(128)[:, None], {p}nl.arange(64)[None, :]
+    {p}nl.store(out[i, j], {p}nl.load(x[i, j]) * 2)
+    return out
+"""
+    (tmp_path / f"{name}.py").write_text(imports.format(api=api) + kernel.format(p=prefix))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module(name)
+    np.testing.assert_array_equal(np.asarray(module.doubled(X)), X * 2)
+    assert both_frontends == ["doubled"]

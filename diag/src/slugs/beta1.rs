@@ -71,11 +71,14 @@ first one is that in which all of `loop_indices` are 0.
 
     "matmul-mask" (Suspicious), "`mask=` of a matmul has an axis that two axes of the matmul have", "
 A mask restricts the axes of the operands, and the first axis of both is the contraction. Rows of the
-product are the columns of the first operand, and may be as many. A mask as an index names the operand.
+product are the columns of the first operand, and may be as many as the contraction is long, or as the
+product has columns. A mask as an index names the operand.
 
     nisa.nc_matmul(a, b, mask=i_p < n)                  # unclear: sums over the first n rows
     nisa.nc_matmul(a[i_p < n], b)                       # the same: i_p = nl.arange(128)[:, None]
-    nisa.nc_matmul(a[i_f < n], b)                       # n rows of the product: i_f = nl.arange(128)[None, :]";
+    nisa.nc_matmul(a[i_f < n], b)                       # n rows of the product: i_f = nl.arange(128)[None, :]
+    nisa.nc_matmul(a, b, mask=i_f < n)                  # unclear if both have 128 columns: n columns
+    nisa.nc_matmul(a, b[i_f < n])                       # the same";
 
     "tile-condition", "a tile, a mask or an index tile is used as a condition", "
 A kernel is specialised before it runs: the values of a tile are not known then, and an index tile

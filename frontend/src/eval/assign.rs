@@ -297,6 +297,15 @@ impl Interp<'_> {
                 class.attrs.borrow_mut().set(name, value);
                 Ok(())
             }
+            Value::EnumMember(member) if !matches!(name, sym::value | sym::plain_name) => {
+                if matches!(&*self.name(name), "_value_" | "_name_") {
+                    let message = format!("`{}` of a member of an Enum is assigned", self.name(name));
+                    return Err(Raise::at("unsupported-syntax", message, span, "assigned here")
+                        .help("give the member its value in the body of the class, or run the kernel through Python"));
+                }
+                member.attrs.borrow_mut().set(name, value);
+                Ok(())
+            }
             Value::Module(module) => {
                 let index = module.index.borrow().get(&name).copied();
                 match index {
@@ -335,13 +344,18 @@ impl Interp<'_> {
                     let len = list.items.borrow().len();
                     let (start, stop, step) = self.slice_bounds(slice, len, span)?;
                     if step != 1 {
-                        return Err(Raise::at(
-                            "unsupported-syntax",
-                            "assignment to a slice with a step",
-                            span,
-                            "assigned here",
-                        )
-                        .help("assign the items in a loop"));
+                        let at = self.slice_indices(slice, len, span)?;
+                        if at.len() != new.len() {
+                            let message = format!(
+                                "attempt to assign sequence of size {} to extended slice of size {}",
+                                new.len(),
+                                at.len()
+                            );
+                            return Err(Raise::at("value-error", message, span, "assigned here"));
+                        }
+                        let mut items = list.items.borrow_mut();
+                        at.into_iter().zip(new).for_each(|(i, value)| items[i] = value);
+                        return Ok(());
                     }
                     let stop = stop.max(start);
                     list.items.borrow_mut().splice(start as usize..stop as usize, new);
@@ -427,10 +441,17 @@ impl Interp<'_> {
                                 list.items.borrow_mut().drain(start as usize..stop.max(start) as usize);
                                 return Ok(());
                             }
+                            let gone = self.slice_indices(slice, len, target.span)?;
+                            let mut at = 0..;
+                            list.items.borrow_mut().retain(|_| !at.next().is_some_and(|i| gone.contains(&i)));
+                            return Ok(());
                         }
                         let at = self.index(&index, len, "list", target.span)?;
                         list.items.borrow_mut().remove(at);
                         Ok(())
+                    }
+                    Value::Instance(instance) if let Some(method) = instance.class.lookup(sym::delitem) => {
+                        self.call_with(&method, base.clone(), CallArgs::of([index], target.span)).map(drop)
                     }
                     _ => Err(self.no_item(&base, "deleted", target.span)),
                 }
@@ -441,7 +462,7 @@ impl Interp<'_> {
 
     /// A position in a sequence of `len`, negative ones counted from the end.
     pub(crate) fn index(&mut self, index: &Value, len: usize, what: &str, span: Span) -> EvalResult<usize> {
-        let Some(position) = self.as_index(index) else {
+        let Some(position) = self.position_of(index, span)? else {
             return Err(Raise::at(
                 "type-error",
                 format!("a {what} index must be an int or a slice, not {}", index.a_type()),
@@ -459,6 +480,24 @@ impl Interp<'_> {
                 format!("index {position}, length {len}"),
             )),
         }
+    }
+
+    /// The integer that a value counts as where Python takes an index: by its `__index__`, too.
+    pub(crate) fn position_of(&mut self, value: &Value, span: Span) -> EvalResult<Option<i64>> {
+        if let Value::Instance(instance) = value
+            && instance.base_int().is_none()
+            && let Some(method) = instance.class.lookup(sym::index)
+        {
+            let index = self.call_with(&method, value.clone(), CallArgs::none(span))?;
+            return match index.as_int() {
+                Some(index) => Ok(Some(index)),
+                None => {
+                    let message = format!("__index__ returned a non-int (type {})", index.type_name());
+                    Err(Raise::at("type-error", message, span, "used as an index"))
+                }
+            };
+        }
+        Ok(self.as_index(value))
     }
 
     /// The integer behind an index: an int, or a member of an IntEnum.

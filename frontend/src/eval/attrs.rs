@@ -128,6 +128,7 @@ impl Interp<'_> {
                 sym::plain_name if member.name == sym::empty => Value::None,
                 sym::plain_name => Value::Str(self.name(member.name)),
                 sym::class => Value::Class(member.class.clone()),
+                _ if let Some(value) = member.attrs.borrow().get(name) => value.clone(),
                 _ => match member.class.lookup(name) {
                     Some(value) => self.bind(value, base, &member.class.clone(), span)?,
                     None => match &*self.name(name) {

@@ -404,6 +404,12 @@ fn sorted(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
 
 fn reversed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "reversed", 1, 1)?;
+    if let Value::Instance(instance) = &args.positional[0] {
+        let method = interp.sym("__reversed__");
+        if let Some(method) = instance.class.lookup(method) {
+            return interp.call_with(&method, args.positional[0].clone(), CallArgs::none(args.span));
+        }
+    }
     let mut items = interp.iterate(&args.positional[0], args.span)?;
     items.reverse();
     Ok(Iter::of("reversed", items))
@@ -420,7 +426,9 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
         (_, Value::Type(BuiltinType::Object)) => true,
         (Value::Type(a), Value::Type(b)) => a == b || (*a, *b) == (BuiltinType::Bool, BuiltinType::Int),
-        (Value::Class(class), Value::Type(base)) => class.enum_kind().is_some_and(|kind| kind.is_of(*base)),
+        (Value::Class(class), Value::Type(base)) => {
+            class.builtin_base() == Some(*base) || class.enum_kind().is_some_and(|kind| kind.is_of(*base))
+        }
         (Value::ExceptionClass(a), Value::ExceptionClass(b)) => interp.is_exception(*a, *b),
         (Value::Class(class), Value::ExceptionClass(base)) => {
             class.exception_base().is_some_and(|own| interp.is_exception(own, *base))
@@ -488,6 +496,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "callable", 1, 1)?;
     Ok(Value::Bool(match &args.positional[0] {
         Value::Instance(instance) => instance.class.lookup(sym::call).is_some(),
+        Value::Descriptor(descriptor) => matches!(**descriptor, Descriptor::Method(_)),
         Value::Function(_)
         | Value::Native(_)
         | Value::BoundMethod(_)

@@ -80,35 +80,37 @@ impl Interp<'_> {
                     let value = self.eval(frame, expr)?;
                     args.positional.extend(self.iterate(&value, expr.span)?);
                 }
-                Argument::DoubleStar(expr) => match self.eval(frame, expr)? {
-                    Value::Dict(ref dict) => {
-                        for (_, key, value) in dict.borrow().iter() {
-                            let Value::Str(name) = key else {
-                                return Err(Raise::at(
-                                    "arguments",
-                                    "`**` needs string keys",
-                                    expr.span,
-                                    "in this call",
-                                ));
-                            };
-                            let name = self.names.intern(name);
-                            if args.keyword.iter().any(|(n, _)| *n == name) {
-                                let text = format!("`{}` is given twice", self.name(name));
-                                return Err(Raise::at("arguments", text, expr.span, "the second time"));
+                Argument::DoubleStar(expr) => {
+                    match self.eval(frame, expr).and_then(|dict| self.as_dict(dict, expr.span))? {
+                        Value::Dict(ref dict) => {
+                            for (_, key, value) in dict.borrow().iter() {
+                                let Value::Str(name) = key else {
+                                    return Err(Raise::at(
+                                        "arguments",
+                                        "`**` needs string keys",
+                                        expr.span,
+                                        "in this call",
+                                    ));
+                                };
+                                let name = self.names.intern(name);
+                                if args.keyword.iter().any(|(n, _)| *n == name) {
+                                    let text = format!("`{}` is given twice", self.name(name));
+                                    return Err(Raise::at("arguments", text, expr.span, "the second time"));
+                                }
+                                args.keyword.push((name, value.clone()));
                             }
-                            args.keyword.push((name, value.clone()));
+                        }
+                        Value::Host(_) if !self.in_kernel => {}
+                        other => {
+                            return Err(Raise::at(
+                                "type-error",
+                                format!("`**` needs a dict, not {}", other.a_type()),
+                                expr.span,
+                                "here",
+                            ));
                         }
                     }
-                    Value::Host(_) if !self.in_kernel => {}
-                    other => {
-                        return Err(Raise::at(
-                            "type-error",
-                            format!("`**` needs a dict, not {}", other.a_type()),
-                            expr.span,
-                            "here",
-                        ));
-                    }
-                },
+                }
             }
         }
         Ok(args)
@@ -163,7 +165,7 @@ impl Interp<'_> {
                 None => Err(self.not_callable(callee, args.span)),
             },
             Value::Descriptor(descriptor) => match &**descriptor {
-                Descriptor::Static(function) => self.call(function, args),
+                Descriptor::Static(function) | Descriptor::Method(function) => self.call(function, args),
                 _ => Err(self.not_callable(callee, args.span)),
             },
             Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}(...)", host.path), args.span)),

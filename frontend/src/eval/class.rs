@@ -18,6 +18,8 @@ impl Interp<'_> {
         let mut kind = ClassKind::Plain;
         // The `int` of `class Color(int, Enum)`.
         let mut mixin = None;
+        // The `dict` of `class Table(dict)`.
+        let mut builtin = None;
         let mut lenient = false;
         let mut bases: Vec<Rc<Class>> = Vec::new();
         for base in &def.bases {
@@ -36,12 +38,26 @@ impl Interp<'_> {
                     kind = ClassKind::Record;
                     lenient = true;
                 }
-                Value::Type(base @ (BuiltinType::Int | BuiltinType::Str | BuiltinType::Float)) => mixin = Some(base),
+                Value::Type(
+                    base @ (BuiltinType::Int
+                    | BuiltinType::Str
+                    | BuiltinType::Float
+                    | BuiltinType::List
+                    | BuiltinType::Dict
+                    | BuiltinType::Set
+                    | BuiltinType::Tuple),
+                ) => (mixin, builtin) = (Some(base), Some(base)),
                 Value::Type(base) if let Some(found) = EnumKind::of_base(base) => kind = ClassKind::Enum(found),
                 Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
                 Value::ExceptionClass(base) => kind = ClassKind::Exception(base),
                 // `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
                 _ => {}
+            }
+        }
+        if let (Some(base), ClassKind::Plain) = (builtin, kind) {
+            match self.class_for_base(base, def.name_span)? {
+                Some(class) => bases.push(class),
+                None => return Err(self.no_subclass(def, base)),
             }
         }
         if let ClassKind::Enum(found) = &mut kind {
@@ -93,6 +109,13 @@ impl Interp<'_> {
         Ok(Value::Class(class))
     }
 
+    fn no_subclass(&self, def: &ClassDef, base: BuiltinType) -> Box<Raise> {
+        let (name, base) = (self.name(def.name), base.name());
+        let message = format!("the class {name} derives from {base}, which the built-in evaluator does not support");
+        Raise::at("unsupported-syntax", message, def.name_span, "this class")
+            .help(format!("hold the {base} in an attribute of the class, or run the kernel through Python"))
+    }
+
     /// The names a class body binds, in order.
     fn class_body(
         &mut self,
@@ -140,7 +163,19 @@ impl Interp<'_> {
                 fields.push(field.clone());
             }
         }
+        let (mut kw_only, mut init_only) = (false, false);
         for stmt in &def.body {
+            if let StmtKind::AnnAssign(_, annotation, _) = &stmt.kind {
+                let text = self.source_text(annotation.span);
+                let named = |name: &str| {
+                    text.split('[').next().is_some_and(|t| t.trim_matches('"').rsplit('.').next() == Some(name))
+                };
+                if named("KW_ONLY") {
+                    kw_only = true;
+                    continue;
+                }
+                init_only = named("InitVar");
+            }
             let target = match &stmt.kind {
                 StmtKind::AnnAssign(target, annotation, _)
                     if !self.source_text(annotation.span).contains("ClassVar") =>
@@ -155,7 +190,7 @@ impl Interp<'_> {
             };
             let ExprKind::Name(name, _) = target.kind else { continue };
             let value = class.attrs.borrow().get(name).cloned();
-            let field = match value {
+            let mut field = match value {
                 None => Field::new(name, FieldDefault::Required),
                 Some(Value::FieldSpec(ref spec)) => {
                     // The class attribute becomes the default itself, as dataclasses do.
@@ -166,10 +201,14 @@ impl Interp<'_> {
                         }
                     }
                     let FieldSpec { init, kw_only, compare, repr, .. } = **spec;
-                    Field { name, default: spec.default.clone(), init, kw_only, compare, repr }
+                    Field { name, default: spec.default.clone(), init, kw_only, compare, repr, init_only: false }
                 }
                 Some(value) => Field::new(name, FieldDefault::Value(value)),
             };
+            field.kw_only |= kw_only;
+            if init_only {
+                (field.init_only, field.compare, field.repr) = (true, false, false);
+            }
             // A field that is declared again keeps its place.
             match fields.iter_mut().find(|f| f.name == name) {
                 Some(old) => *old = field,
@@ -208,9 +247,9 @@ impl Interp<'_> {
                 matches!(ancestor.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record | ClassKind::NamedTuple);
             if made {
                 let fields = ancestor.fields.borrow().clone();
-                self.fill_fields(&instance, &fields, &mut args)?;
+                let given = self.fill_fields(&instance, &fields, &mut args)?;
                 if let Some(post) = class.lookup(sym::post_init) {
-                    self.call_with(&post, value.clone(), CallArgs::none(span))?;
+                    self.call_with(&post, value.clone(), CallArgs::of(given, span))?;
                 }
                 instance.frozen.set(class.is_frozen());
                 return Ok(value);
@@ -223,8 +262,13 @@ impl Interp<'_> {
         Ok(value)
     }
 
-    /// The constructor made from fields.
-    fn fill_fields(&mut self, instance: &Rc<Instance>, fields: &[Field], args: &mut CallArgs) -> EvalResult<()> {
+    /// The constructor made from fields. Returns the values for `__post_init__`.
+    fn fill_fields(
+        &mut self,
+        instance: &Rc<Instance>,
+        fields: &[Field],
+        args: &mut CallArgs,
+    ) -> EvalResult<Vec<Value>> {
         let class = &instance.class;
         let span = args.span;
         let mut values: Vec<Option<Value>> = vec![None; fields.len()];
@@ -270,6 +314,7 @@ impl Interp<'_> {
                 }
             }
         }
+        let mut init_only = Vec::new();
         for (field, value) in fields.iter().zip(values) {
             let value = match (value, &field.default) {
                 (Some(value), _) => value,
@@ -283,9 +328,13 @@ impl Interp<'_> {
                     return Err(Raise::at("arguments", text, span, "in this call"));
                 }
             };
-            instance.attrs.borrow_mut().set(field.name, value);
+            if field.init_only {
+                init_only.push(value);
+            } else {
+                instance.attrs.borrow_mut().set(field.name, value);
+            }
         }
-        Ok(())
+        Ok(init_only)
     }
 
     /// `super().__init__(...)` where the bases have no `__init__` of their own.
@@ -341,6 +390,12 @@ impl Interp<'_> {
         changes: &[(Symbol, Value)],
         span: Span,
     ) -> EvalResult<Value> {
+        if let Some(field) = instance.class.fields.borrow().iter().find(|f| f.init_only) {
+            let message =
+                format!("replace() of a {} with the InitVar `{}`", instance.class.name, self.name(field.name));
+            return Err(Raise::at("unsupported-syntax", message, span, "in this call")
+                .help("call the class itself, or run the kernel through Python"));
+        }
         let attrs = instance.attrs.borrow().clone();
         let copy =
             Rc::new(Instance { class: instance.class.clone(), attrs: RefCell::new(attrs), frozen: Cell::new(false) });

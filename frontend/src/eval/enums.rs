@@ -1,5 +1,6 @@
 //! Enums: members, values that are strings or numbers too, and flags that combine.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -86,14 +87,30 @@ impl Interp<'_> {
             let known = members.iter().find(|m| self.equals(&m.value, &value)).cloned();
             let member = known.unwrap_or_else(|| {
                 let combined = kind.flag && value.as_int().is_some_and(|v| v.count_ones() != 1);
-                let member = Rc::new(EnumMember { class: class.clone(), name, value });
+                let member = Rc::new(EnumMember { class: class.clone(), name, value, attrs: RefCell::default() });
                 let list = if combined { &class.combinations } else { &class.members };
                 list.borrow_mut().push(member.clone());
                 member
             });
+            self.init_member(class, &member, span)?;
             class.attrs.borrow_mut().set(name, Value::EnumMember(member));
         }
         Ok(())
+    }
+
+    /// Calls the `__init__` of an Enum for a new member, with its value, of a tuple with the items.
+    fn init_member(&mut self, class: &Class, member: &Rc<EnumMember>, span: Span) -> EvalResult<()> {
+        let Some(init) = class.lookup(sym::init) else { return Ok(()) };
+        if member.kind().mixin.is_some() && matches!(member.value, Value::Tuple(_)) {
+            let message = format!("the Enum {} derives from a type of values and has an `__init__`", class.name);
+            return Err(Raise::at("unsupported-syntax", message, span, "this class")
+                .help("derive it from Enum alone, or run the kernel through Python"));
+        }
+        let items = match &member.value {
+            Value::Tuple(items) => items.to_vec(),
+            other => vec![other.clone()],
+        };
+        self.call_with(&init, Value::EnumMember(member.clone()), CallArgs::of(items, span)).map(drop)
     }
 
     /// Runs the body of an Enum. An `auto()` becomes a value where it is assigned, so that later lines can use it.
@@ -281,7 +298,8 @@ impl Interp<'_> {
             names.push((value & !covered).to_string());
         }
         let name = if covered == 0 { sym::empty } else { self.sym(&names.join("|")) };
-        let member = Rc::new(EnumMember { class: class.clone(), name, value: Value::Int(value) });
+        let attrs = RefCell::default();
+        let member = Rc::new(EnumMember { class: class.clone(), name, value: Value::Int(value), attrs });
         class.combinations.borrow_mut().push(member.clone());
         Ok(Value::EnumMember(member))
     }

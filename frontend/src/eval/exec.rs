@@ -117,6 +117,7 @@ impl Interp<'_> {
             StmtKind::Import(names) => {
                 for name in names {
                     let value = self.import_module(frame, &name.path, name.has_alias, stmt.span)?;
+                    self.adopt_dialect(frame.module, &value);
                     self.assign(frame, &name.bind, value)?;
                 }
             }

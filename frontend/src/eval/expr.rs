@@ -194,6 +194,22 @@ impl Interp<'_> {
         Ok(out)
     }
 
+    /// The dict of the keys and values of an object that has `keys` and `__getitem__`; any other value as it is.
+    pub(crate) fn as_dict(&mut self, value: Value, span: Span) -> EvalResult<Value> {
+        let Value::Instance(instance) = &value else { return Ok(value) };
+        let keys = self.sym("keys");
+        if instance.class.lookup(keys).is_none() {
+            return Ok(value);
+        }
+        let keys = self.call_method(&value, keys, CallArgs::none(span))?;
+        let mut dict = Dict::default();
+        for key in self.iterate(&keys, span)? {
+            let item = self.get_item(&value, &key, span)?;
+            dict.set(self.new_key(&key, span)?, key, item);
+        }
+        Ok(Value::dict(dict))
+    }
+
     fn eval_dict(&mut self, frame: &Frame<'_>, items: &[(Option<Expr>, Expr)]) -> EvalResult<Value> {
         let mut dict = Dict::default();
         for (key, value) in items {
@@ -203,7 +219,7 @@ impl Interp<'_> {
                     let value = self.eval(frame, value)?;
                     dict.set(self.new_key(&key_value, key.span)?, key_value, value);
                 }
-                None => match self.eval(frame, value)? {
+                None => match self.eval(frame, value).and_then(|dict| self.as_dict(dict, value.span))? {
                     Value::Dict(ref other) => {
                         for (key, original, value) in other.borrow().iter() {
                             dict.set(key.clone(), original.clone(), value.clone());
@@ -452,9 +468,9 @@ impl Interp<'_> {
 
     /// Start, stop and step of a slice of a sequence of `len`, clamped.
     pub(crate) fn slice_bounds(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<(i64, i64, i64)> {
-        let part = |value: &Value| match value {
+        let mut part = |value: &Value| match value {
             Value::None => Ok(None),
-            value => match self.as_index(value) {
+            value => match self.position_of(value, span)? {
                 Some(value) => Ok(Some(value)),
                 None => Err(Raise::at(
                     "type-error",
@@ -477,7 +493,7 @@ impl Interp<'_> {
         Ok((start, stop, step))
     }
 
-    fn slice_indices(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<Vec<usize>> {
+    pub(super) fn slice_indices(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<Vec<usize>> {
         let (start, stop, step) = self.slice_bounds(slice, len, span)?;
         let range = super::value::Range { start, stop, step };
         self.charge_items(2 * range.len() as usize, span)?;

@@ -262,6 +262,12 @@ impl Interp<'_> {
 
     /// `text % values`
     pub(crate) fn percent(&mut self, text: &str, values: &Value, span: Span) -> EvalResult<String> {
+        let is_dict = match values {
+            Value::Instance(instance) => instance.class.builtin_base() == Some(BuiltinType::Dict),
+            other => matches!(other, Value::Dict(_)),
+        };
+        let named = is_dict.then(|| values.clone());
+        let mut by_name = false;
         let mut values = match values {
             Value::Tuple(items) => items.to_vec(),
             other => vec![other.clone()],
@@ -275,6 +281,26 @@ impl Interp<'_> {
                 continue;
             }
             let mut spec = String::new();
+            let mut keyed = None;
+            if chars.peek() == Some(&'(') {
+                let Some(dict) = &named else {
+                    return Err(Raise::at("type-error", "format requires a mapping", span, "here"));
+                };
+                chars.next();
+                let (mut key, mut depth) = (String::new(), 1);
+                loop {
+                    match chars.next() {
+                        Some(')') if depth == 1 => break,
+                        Some(c) => {
+                            depth += i32::from(c == '(') - i32::from(c == ')');
+                            key.push(c);
+                        }
+                        None => return Err(Raise::at("value-error", "incomplete format key", span, "here")),
+                    }
+                }
+                keyed = Some(self.get_item(dict, &Value::str(key), span)?);
+                by_name = true;
+            }
             let kind = loop {
                 match chars.next() {
                     Some('%') if spec.is_empty() => break '%',
@@ -287,8 +313,8 @@ impl Interp<'_> {
                 out.push('%');
                 continue;
             }
-            let Some(value) = values.next() else {
-                return Err(Raise::at("value-error", "not enough values for the format", span, "here"));
+            let Some(value) = keyed.or_else(|| values.next()) else {
+                return Err(Raise::at("type-error", "not enough arguments for format string", span, "here"));
             };
             let value = match (kind, &value) {
                 ('s', _) => Value::str(self.str(&value)?),
@@ -307,6 +333,11 @@ impl Interp<'_> {
             let text = self.format_value(&value, &format!("{spec}{kind}"), span)?;
             self.charge_text(out.len().saturating_add(text.len()), span)?;
             out.push_str(&text);
+        }
+        // Python takes any dict, also for a text that names none of its items.
+        if !by_name && named.is_none() && values.next().is_some() {
+            let message = "not all arguments converted during string formatting";
+            return Err(Raise::at("type-error", message, span, "here"));
         }
         Ok(out)
     }

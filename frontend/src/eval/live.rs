@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::language::Dialect;
 use super::native::CallArgs;
 use super::stdlib::{array::host_array, dtype};
 use super::value::{Host as HostValue, *};
@@ -313,10 +314,19 @@ impl Interp<'_> {
         }
     }
 
+    /// The dialect of a module of the host that imports no dialect's package itself.
+    fn dialect_of_scope(&self, scope: u64) -> &'static dyn Dialect {
+        let modules = self.host.map(|host| host.modules(scope)).unwrap_or_default();
+        let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+        self.dialect_by(&modules)
+    }
+
     /// A module without what is in it: names are looked up in the host when they are used.
     fn host_module(&mut self, scope: u64, file: &Path, name: &str) -> Rc<Module> {
         let ast = self.live.files.get(file).cloned().flatten();
-        let dialect = ast.as_ref().map_or(self.dialect, |ast| self.dialect_of(ast));
+        let dialect = ast
+            .as_ref()
+            .map_or(self.dialect, |ast| self.dialect_of(ast).unwrap_or_else(|| self.dialect_of_scope(scope)));
         let symbols = ast.map(|ast| ast.globals.clone()).unwrap_or_default();
         if let Some(known) = self.live.modules.get(&(scope, file.to_path_buf())) {
             if known.symbols.borrow().len() < symbols.len() {
@@ -336,6 +346,8 @@ impl Interp<'_> {
             symbols: RefCell::new(symbols),
             live: Some(scope),
             dialect: Cell::new(dialect),
+            unnamed: Cell::new(false),
+            stars: RefCell::default(),
         });
         self.live.modules.insert((scope, file.to_path_buf()), module.clone());
         module
@@ -522,7 +534,7 @@ impl Interp<'_> {
             let name = self.sym(name);
             let member = if canonical == &*self.name(name) {
                 let value = self.take_over(value, None, span)?;
-                let member = Rc::new(EnumMember { class: made.clone(), name, value });
+                let member = Rc::new(EnumMember { class: made.clone(), name, value, attrs: RefCell::default() });
                 made.members.borrow_mut().push(member.clone());
                 Some(Value::EnumMember(member))
             } else {

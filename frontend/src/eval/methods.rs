@@ -18,8 +18,21 @@ const LONGEST_TEXT: i64 = 50_000_000;
 const LIST: &[&str] =
     &["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
 const DICT: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
-const SET: &[&str] =
-    &["add", "clear", "copy", "difference", "discard", "intersection", "issubset", "remove", "union", "update"];
+const SET: &[&str] = &[
+    "add",
+    "clear",
+    "copy",
+    "difference",
+    "discard",
+    "intersection",
+    "isdisjoint",
+    "issubset",
+    "issuperset",
+    "remove",
+    "symmetric_difference",
+    "union",
+    "update",
+];
 const TUPLE: &[&str] = &["count", "index"];
 const STR: &[&str] = &[
     "capitalize",
@@ -79,6 +92,21 @@ fn table(value: &Value) -> &'static [&'static str] {
 /// Whether a built-in value has this method.
 pub(crate) fn exists(value: &Value, name: &str) -> bool {
     table(value).contains(&name)
+}
+
+/// Whether values of a type have this method.
+pub(crate) fn exists_for(kind: BuiltinType, name: &str) -> bool {
+    let table = match kind {
+        BuiltinType::List => LIST,
+        BuiltinType::Dict => DICT,
+        BuiltinType::Set => SET,
+        BuiltinType::Tuple => TUPLE,
+        BuiltinType::Str => STR,
+        BuiltinType::Int => INT,
+        BuiltinType::Float => FLOAT,
+        _ => &[],
+    };
+    table.contains(&name)
 }
 
 impl Interp<'_> {
@@ -300,7 +328,8 @@ impl Interp<'_> {
     pub(crate) fn make_dict(&mut self, args: CallArgs) -> EvalResult<Dict> {
         let span = args.span;
         let mut dict = Dict::default();
-        match args.positional.first() {
+        let from = args.positional.first().cloned().map(|from| self.as_dict(from, span)).transpose()?;
+        match &from {
             None => {}
             Some(Value::Dict(other)) => {
                 self.charge_items(other.borrow().len().saturating_mul(4), span)?;
@@ -354,18 +383,25 @@ impl Interp<'_> {
             }
             _ => {
                 let mut result = base;
+                let mut wanted = 0;
                 for other in &args.positional {
                     let items = self.iterate(other, span)?;
                     let other = self.make_set(items, span)?;
+                    if let ("issuperset", Value::Set(other)) = (name, &other) {
+                        wanted = other.borrow().len();
+                    }
                     let op = match name {
                         "difference" => BinOp::Sub,
-                        "intersection" | "issubset" => BinOp::BitAnd,
+                        "intersection" | "issubset" | "issuperset" | "isdisjoint" => BinOp::BitAnd,
+                        "symmetric_difference" => BinOp::BitXor,
                         _ => BinOp::BitOr,
                     };
                     result = self.binary(op, &result, &other, span)?;
                 }
                 match (name, &result) {
                     ("issubset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == set.borrow().len())),
+                    ("issuperset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == wanted)),
+                    ("isdisjoint", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == 0)),
                     ("update", Value::Set(all)) => {
                         let all = all.borrow().clone();
                         *set.borrow_mut() = all;

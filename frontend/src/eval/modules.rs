@@ -104,6 +104,12 @@ impl Interp<'_> {
         {
             return Ok(Some(found));
         }
+        let stars = module.stars.borrow().clone();
+        for from in stars.iter().rev().filter(|_| !text.starts_with('_')) {
+            if let Some(found) = self.find_attr(from, name, span)? {
+                return Ok(Some(found));
+            }
+        }
         Ok(None)
     }
 
@@ -195,18 +201,33 @@ impl Interp<'_> {
             self.modules.push((path.to_path_buf(), None));
             return Ok(None);
         };
-        let file = self.sources.add(path.to_string_lossy(), text.as_str());
-        let (mut ast, errors) = parse(file, &text, &mut self.names);
+        self.load_text(path, name, &text, &[]).map(Some)
+    }
+
+    /// Runs a text as a module, in which these names are bound.
+    pub(crate) fn load_text(
+        &mut self,
+        path: &Path,
+        name: &str,
+        text: &str,
+        bound: &[(&str, Value)],
+    ) -> EvalResult<Rc<Module>> {
+        let file = self.sources.add(path.to_string_lossy(), text);
+        let (mut ast, errors) = parse(file, text, &mut self.names);
         self.diagnostics.extend(errors);
-        let dialect = self.dialect_of(&ast);
+        let named = self.dialect_of(&ast);
         resolve::resolve(&mut ast);
         let mut globals = Vec::with_capacity(ast.globals.len());
         let mut index = FxHashMap::default();
         for (i, symbol) in ast.globals.iter().enumerate() {
+            let text = self.name(*symbol);
             let value = match *symbol {
                 sym::name => Value::str(name),
                 sym::file => Value::str(path.to_string_lossy()),
-                other => self.builtin(&self.name(other)).unwrap_or(Value::Unset),
+                _ => match bound.iter().find(|(name, _)| *name == &*text) {
+                    Some((_, value)) => value.clone(),
+                    None => self.builtin(&text).unwrap_or(Value::Unset),
+                },
             };
             globals.push(value);
             index.insert(*symbol, i as u32);
@@ -218,12 +239,14 @@ impl Interp<'_> {
             index: RefCell::new(index),
             symbols: RefCell::new(ast.globals.clone()),
             live: None,
-            dialect: Cell::new(dialect),
+            dialect: Cell::new(named.unwrap_or_else(|| self.dialect_by(&[]))),
+            unnamed: Cell::new(named.is_none()),
+            stars: RefCell::default(),
         });
         // Known before it runs, so that circular imports end.
         self.modules.push((path.to_path_buf(), Some(module.clone())));
         self.run_module(&module, &ast)?;
-        Ok(Some(module))
+        Ok(module)
     }
 
     fn run_module(&mut self, module: &Rc<Module>, ast: &ModuleAst) -> EvalResult<()> {
@@ -411,16 +434,21 @@ impl Interp<'_> {
                     Value::Host(Rc::new(Host { path: text.to_string(), reason: Some(reason), span: Some(span) }))
                 }
             };
+            self.adopt_dialect(frame.module, &value);
             self.assign(frame, bind, value)?;
         }
         Ok(())
     }
 
-    /// `from module import *`: of a file all that is public, for others may import it from here; of the simulator's modules what is used.
+    /// `from module import *`: of a file all that is public; of the simulator's modules what is used here, and later what others use from here.
     fn import_star(&mut self, frame: &Frame<'_>, module: &Value, span: Span) -> EvalResult<()> {
         let own = Value::Module(frame.module.clone());
         if let Value::Module(source) = module {
             let listed = self.listed(source);
+            if listed.is_none() {
+                let stars = source.stars.borrow().clone();
+                stars.iter().try_for_each(|from| self.import_star(frame, from, span))?;
+            }
             let names: Vec<Symbol> = match &listed {
                 Some(all) => all.iter().map(|name| self.sym(name)).collect(),
                 None => source.symbols.borrow().clone(),
@@ -437,18 +465,24 @@ impl Interp<'_> {
                     value => value,
                 };
                 if let Some(value) = found {
+                    self.adopt_dialect(frame.module, &value);
                     self.set_attr(&own, name, value, span)?;
                 }
             }
             return Ok(());
         }
+        if !matches!(module, Value::NativeModule(_)) {
+            return Ok(());
+        }
+        self.adopt_dialect(frame.module, module);
+        frame.module.stars.borrow_mut().push(module.clone());
         let wanted: Vec<(Symbol, bool)> = {
             let (symbols, globals) = (frame.module.symbols.borrow(), frame.module.globals.borrow());
             symbols.iter().zip(globals.iter()).map(|(name, value)| (*name, !matches!(value, Value::Unset))).collect()
         };
         for (name, bound) in wanted {
             let text = self.name(name);
-            if text.starts_with('_') || self.builtin(&text).is_some() || !matches!(module, Value::NativeModule(_)) {
+            if text.starts_with('_') {
                 continue;
             }
             match self.find_attr(module, name, span)? {
@@ -476,20 +510,17 @@ impl Interp<'_> {
 }
 
 impl Interp<'_> {
-    /// The dialect that a file is written in, by what it imports, also in the functions and branches that it has. Of `try` it is the first
-    /// attempt that counts: whether a package can be imported is known.
-    pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
+    /// The dialect that a file is written in, by what it imports, also in its functions, classes and branches. Of `try` only the first
+    /// attempt counts: whether a package can be imported is known. `None` if the file imports nothing of any dialect.
+    pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> Option<&'static dyn Dialect> {
         let mut imports = Vec::new();
         collect_imports(&ast.body, &mut imports);
-        self.dialect_by(&imports)
+        self.dialect_named_by(&imports)
     }
 
     /// Resolves a dotted name of the API in the dialect whose package it is in, whatever the dialect of the code that runs.
     pub(crate) fn in_dialect_of<T>(&mut self, path: &str, resolve: impl FnOnce(&mut Self) -> T) -> T {
-        let owner = self.dialect_by(&[path]);
-        if !owner.packages().iter().any(|package| path.split('.').next() == Some(package)) {
-            return resolve(self);
-        }
+        let Some(owner) = self.dialect_named_by(&[path]) else { return resolve(self) };
         let outer = std::mem::replace(&mut self.dialect, owner);
         let resolved = resolve(self);
         self.dialect = outer;
@@ -500,15 +531,52 @@ impl Interp<'_> {
     pub(crate) fn dialect_by(&self, imports: &[&str]) -> &'static dyn Dialect {
         (self.dialect_of)(self.options, imports)
     }
+
+    /// The same; `None` if no dialect provides any of them.
+    pub(crate) fn dialect_named_by(&self, imports: &[&str]) -> Option<&'static dyn Dialect> {
+        let dialect = self.dialect_by(imports);
+        let is_provided = |path: &&str| path.split('.').next().is_some_and(|root| dialect.packages().contains(&root));
+        let named = dialect.name() != self.dialect_by(&[]).name() || imports.iter().any(is_provided);
+        named.then_some(dialect)
+    }
+
+    /// A module that imports no dialect's package itself is written in the dialect of the first value of one that it gets from another file.
+    pub(crate) fn adopt_dialect(&mut self, module: &Module, value: &Value) {
+        if !module.unnamed.get() {
+            return;
+        }
+        let found = match value {
+            Value::NativeModule(native) => native.dialect,
+            Value::Native(native) => self.dialect_named_by(&[&*native.name]),
+            Value::Module(other) if !other.unnamed.get() => Some(other.dialect.get()),
+            _ => None,
+        };
+        if let Some(dialect) = found {
+            module.unnamed.set(false);
+            module.dialect.set(dialect);
+            self.dialect = dialect;
+        }
+    }
 }
 
+/// The modules that statements import, and those in their bodies.
 fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Vec<&'a str>) {
     for stmt in body {
+        let mut within = |body: &'a [Stmt]| collect_imports(body, imports);
         match &stmt.kind {
             StmtKind::Import(names) => imports.extend(names.iter().map(|n| &*n.path)),
             StmtKind::ImportFrom(import) if import.level == 0 => imports.push(&*import.path),
-            StmtKind::Try(t) => collect_imports(&t.body, imports),
-            StmtKind::Def(def, _) => collect_imports(&def.body, imports),
+            StmtKind::Try(t) => [&t.body, &t.orelse, &t.finally].into_iter().for_each(|body| within(body)),
+            StmtKind::If(branches, otherwise) => {
+                branches.iter().for_each(|(_, body)| within(body));
+                within(otherwise);
+            }
+            StmtKind::For(repeated) => [&repeated.body, &repeated.orelse].into_iter().for_each(|body| within(body)),
+            StmtKind::While(_, body, orelse) => [body, orelse].into_iter().for_each(|body| within(body)),
+            StmtKind::With(_, body) => within(body),
+            StmtKind::Match(choice) => choice.cases.iter().for_each(|case| within(&case.body)),
+            StmtKind::Def(def, _) => within(&def.body),
+            StmtKind::Class(class, _) => within(&class.body),
             _ => {}
         }
     }

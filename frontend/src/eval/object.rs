@@ -89,12 +89,14 @@ pub(crate) struct Field {
     pub(crate) compare: bool,
     /// Whether it is shown.
     pub(crate) repr: bool,
+    /// It is no attribute, but an argument of `__post_init__` (`InitVar`).
+    pub(crate) init_only: bool,
 }
 
 impl Field {
     /// A field that the constructor takes.
     pub(crate) fn new(name: Symbol, default: FieldDefault) -> Self {
-        Self { name, default, init: true, kw_only: false, compare: true, repr: true }
+        Self { name, default, init: true, kw_only: false, compare: true, repr: true, init_only: false }
     }
 }
 
@@ -179,6 +181,8 @@ pub(crate) struct EnumMember {
     /// Empty for a combination of flags that has no name.
     pub(crate) name: Symbol,
     pub(crate) value: Value,
+    /// What `__init__` of its class has set.
+    pub(crate) attrs: RefCell<AttrMap>,
 }
 
 /// Something in a class that attribute access transforms.

@@ -409,7 +409,8 @@ impl Interp<'_> {
                 }
                 return Err(self.not_iterable(value, span));
             }
-            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Vec::new()) },
+            // Also outside of a kernel: an empty list would be a value that the kernel could use.
+            Value::Host(host) => return Err(self.host_error(host, span)),
             Value::Poison => return Err(Raise::reported()),
             Value::Object(object) => return object.iterate(span),
             other => return Err(self.not_iterable(other, span)),

@@ -26,12 +26,11 @@ impl Interp<'_> {
         self.leave_errors_to_driver();
     }
 
-    /// Notes the dialect of a file of the driver; where it is that of a file without imports, the dialect of these modules. The first file is
-    /// the kernel's.
-    pub(crate) fn drive_file(&mut self, file: FileId, dialect: &'static dyn Dialect, modules: &[String]) {
+    /// Notes the dialect of a file of the driver: the one that its imports name, otherwise that of these modules. The first file is the
+    /// kernel's.
+    pub(crate) fn drive_file(&mut self, file: FileId, named: Option<&'static dyn Dialect>, modules: &[String]) {
         let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
-        let unnamed = dialect.name() == self.dialect_by(&[]).name();
-        let dialect = if unnamed { self.dialect_by(&modules) } else { dialect };
+        let dialect = named.unwrap_or_else(|| self.dialect_by(&modules));
         if self.driven.is_empty() {
             self.dialect = dialect;
         }

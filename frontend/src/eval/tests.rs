@@ -7,6 +7,7 @@ use nki_diag::memory::Limit;
 use crate::{Arg, Loader, Options, syntax::sym};
 
 mod classes;
+mod dialects;
 mod live;
 mod numbers;
 mod python;

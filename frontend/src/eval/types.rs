@@ -76,13 +76,13 @@ impl Interp<'_> {
             }
             BuiltinType::Slice => {
                 args.positional_only(self, name, 1, 3)?;
+                let one = args.positional.len() == 1;
                 let mut parts = args.positional.into_iter();
-                let parts = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
-                let [a, b, c] = parts;
-                Value::Slice(Rc::new(if b.is_none() && c.is_none() {
-                    Slice { start: Value::None, stop: a, step: Value::None }
-                } else {
-                    Slice { start: a, stop: b, step: c }
+                let [a, b, c] = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
+                // `slice(n)` ends at n, `slice(n, None)` begins there.
+                Value::Slice(Rc::new(match one {
+                    true => Slice { start: Value::None, stop: a, step: Value::None },
+                    false => Slice { start: a, stop: b, step: c },
                 }))
             }
             BuiltinType::Type => {
@@ -140,7 +140,10 @@ impl Interp<'_> {
                 Err(Raise::at("integer-overflow", format!("{x} does not fit in 64 bits"), span, "in this call"))
             }
             Value::Float(x) => Ok(Value::Int(x.trunc() as i64)),
-            value => match self.as_index(value) {
+            Value::Instance(instance) if instance.class.lookup(sym::int_).is_some() => {
+                self.convert(&args.positional[0], sym::int_, "an int", span)
+            }
+            value => match self.position_of(value, span)? {
                 Some(x) => Ok(Value::Int(x)),
                 None => self.convert(value, sym::int_, "an int", span),
             },
@@ -152,7 +155,7 @@ impl Interp<'_> {
         args.positional_only(self, "range", 1, 3)?;
         let mut parts = [0i64; 3];
         for (part, value) in parts.iter_mut().zip(&args.positional) {
-            *part = match (self.as_index(value), value) {
+            *part = match (self.position_of(value, args.span)?, value) {
                 (Some(x), _) => x,
                 (None, Value::Host(_)) if !self.in_kernel => return Ok(value.clone()),
                 (None, Value::Object(o)) if o.unknown_number().is_some() => {
@@ -251,6 +254,7 @@ impl Interp<'_> {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
                 (kind, Value::EnumMember(member)) => member.kind().is_of(*kind),
+                (kind, Value::Instance(instance)) if instance.class.builtin_base() == Some(*kind) => true,
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
                 _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
             },

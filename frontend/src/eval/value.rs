@@ -182,6 +182,7 @@ impl Value {
         match self {
             Self::Int(value) => Some(*value),
             Self::Bool(value) => Some(i64::from(*value)),
+            Self::Instance(instance) => instance.base_int(),
             _ => None,
         }
     }
@@ -425,6 +426,10 @@ pub(crate) struct Module {
     pub(crate) live: Option<u64>,
     /// The language that it is written in.
     pub(crate) dialect: Cell<&'static dyn Dialect>,
+    /// It imports no package of a dialect itself, so far: see [`super::Interp::adopt_dialect`].
+    pub(crate) unnamed: Cell<bool>,
+    /// Modules of the simulator of which it imports all names (`import *`). Those that it does not use are looked up when others do.
+    pub(crate) stars: RefCell<Vec<Value>>,
 }
 
 /// A module the simulator provides.

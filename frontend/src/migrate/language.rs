@@ -32,6 +32,15 @@ pub(super) const COMPARISONS: &[&str] = &[
 /// Functions of several elements that choose the type of their result.
 pub(super) const REDUCTIONS: &[&str] = &["sum", "max", "min", "mean", "prod", "var", "softmax", "rms_norm"];
 
+/// The type of an operation of an int and a tile of this type, if that is one of integers.
+pub(super) fn integer(dtype: &str) -> Option<&'static str> {
+    match dtype {
+        "int8" | "int16" | "int32" | "uint8" | "uint16" | "bool_" => Some("int32"),
+        "uint32" => Some("float32"),
+        _ => None,
+    }
+}
+
 fn is_reduction(name: &str) -> bool {
     REDUCTIONS.contains(&name) && !matches!(name, "softmax" | "rms_norm") || name == "all"
 }
@@ -257,6 +266,19 @@ impl Pass<'_> {
         let (tile, number) = match (self.tile(left), self.tile(right)) {
             (Some(t), None) => (t, right),
             (None, Some(t)) => (t, left),
+            (Some(a), Some(b)) => {
+                let is_int = |t: &Tile| t.dtype.as_deref().is_some_and(|d| integer(bare(d)).is_some());
+                let is_float = |t: &Tile| t.dtype.as_deref().is_some_and(|d| bare(d).contains("float"));
+                if name != "divide" || is_float(&a) || is_float(&b) {
+                    return None;
+                }
+                if is_int(&a) && is_int(&b) {
+                    return Some(format!("{}.float32", self.nl()));
+                }
+                let instead = "dtype=nl.float32 if both are of integers";
+                self.report(by_hand(right.span, "the type of nl.divide of two tiles", instead));
+                return None;
+            }
             _ => return None,
         };
         let dtype = tile.dtype.as_deref().map(bare);
@@ -267,9 +289,7 @@ impl Pass<'_> {
         if name == "divide" && matches!(self.kinds.kind(self.number(number)), Kind::Int) {
             match dtype {
                 Some("bfloat16" | "float16" | "tfloat32") => return None,
-                Some(d) if d.starts_with("int") || d.starts_with("uint") => {
-                    return Some(format!("{}.float32", self.nl()));
-                }
+                Some(d) if integer(d).is_some() => return Some(format!("{}.float32", self.nl())),
                 _ => {}
             }
             let instead = "dtype=nl.float32 if the tile is of integers";
@@ -278,7 +298,19 @@ impl Pass<'_> {
         }
         match self.kinds.kind(self.number(number)) {
             Kind::Float => Some(format!("{}.float32", self.nl())),
-            Kind::Int => None,
+            // Python's ints counted as int32.
+            Kind::Int => match dtype {
+                Some("bfloat16" | "float16" | "tfloat32") => None,
+                Some(d) if integer(d).is_some() => {
+                    integer(d).filter(|promoted| *promoted != d).map(|d| format!("{}.{d}", self.nl()))
+                }
+                _ => {
+                    let what = format!("the type of nl.{name} of a tile and an int");
+                    let instead = "dtype=nl.int32 if the tile is of narrower integers, nl.float32 if it is uint32";
+                    self.report(by_hand(number.span, &what, instead));
+                    None
+                }
+            },
             _ => {
                 let what = format!("the type of nl.{name} of a tile and a number");
                 self.report(by_hand(

@@ -194,6 +194,13 @@ impl Pass<'_> {
 
     /// What the file calls a module, which it imports if it did not.
     fn module(&mut self, path: &'static str, short: &str) -> String {
+        let name = self.module_name(path, short);
+        self.needs.insert(path, name.clone());
+        name
+    }
+
+    /// What the file calls a module, or will call it.
+    fn module_name(&self, path: &str, short: &str) -> String {
         if let Some(name) = self.needs.get(path) {
             return name.clone();
         }
@@ -201,9 +208,7 @@ impl Pass<'_> {
         let mut found: Vec<&str> =
             self.kinds.imported.iter().filter(|(_, p)| *p == path).map(|(n, _)| &**names.name(*n)).collect();
         found.sort_unstable();
-        let name = found.first().map_or(short, |n| n).to_owned();
-        self.needs.insert(path, name.clone());
-        name
+        found.first().map_or(short, |n| n).to_owned()
     }
 
     fn nl(&mut self) -> String {
@@ -512,8 +517,12 @@ impl Pass<'_> {
                 _ => self.spliced(expr.span, &children(expr)),
             },
             ExprKind::Unary(UnaryOp::Neg, of) if self.tile(of).is_some() => {
+                // Beta 1 multiplied by -1.0.
+                let known = self.tile(of).and_then(|tile| tile.dtype);
+                let is_float32 = known.is_some_and(|dtype| result::bare(&dtype) == "float32");
+                let dtype = if is_float32 { String::new() } else { format!(", dtype={}.float32", self.nl()) };
                 let of = self.place(of, &[])?.text;
-                Ok(format!("{}.negative({of})", self.nl()))
+                Ok(format!("{}.negative({of}{dtype})", self.nl()))
             }
             _ => self.spliced(expr.span, &children(expr)),
         }

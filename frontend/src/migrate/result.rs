@@ -2,10 +2,11 @@
 
 use super::access::{Place, tuple};
 use super::call::Parts;
-use super::kinds::{Memory, Tile};
+use super::kinds::{Kind, Memory, Tile};
+use super::language::integer;
 use super::poly::Poly;
 use super::{Outcome, Pass, by_hand, operation};
-use crate::syntax::{Argument, Expr, ExprKind, UnaryOp};
+use crate::syntax::{Argument, BinOp, Expr, ExprKind, UnaryOp};
 
 /// The result of an instruction: a tile to make.
 pub(super) struct Made {
@@ -213,12 +214,34 @@ impl Pass<'_> {
                 let of = |t: &Option<Tile>| t.as_ref().and_then(|t| t.dtype.clone());
                 let dtype = match (&a, &b) {
                     (Some(_), Some(_)) => promoted(of(&a).as_deref(), of(&b).as_deref()),
-                    _ => of(&a).or(of(&b)).filter(|d| bare(d) == "float32"),
+                    (tile, _) => self.with_number(*op, of(&a).or(of(&b)), if tile.is_some() { right } else { left }),
                 };
                 sbuf(dtype)
             }
-            ExprKind::Unary(UnaryOp::Neg, of) => self.tile(of),
+            ExprKind::Unary(UnaryOp::Neg, of) => {
+                let tile = self.tile(of)?;
+                sbuf(
+                    tile.dtype
+                        .filter(|d| bare(d) == "float32")
+                        .or_else(|| Some(format!("{}.float32", self.module_name("nki.language", "nl")))),
+                )
+            }
             ExprKind::Call(callee, args) => self.called(callee, args),
+            _ => None,
+        }
+    }
+
+    /// The type of an operation of a tile of this type and a number.
+    fn with_number(&self, op: BinOp, dtype: Option<String>, number: &Expr) -> Option<String> {
+        let float32 = || Some(format!("{}.float32", self.module_name("nki.language", "nl")));
+        match (self.kinds.kind(self.number(number)), dtype) {
+            (_, Some(dtype)) if bare(&dtype) == "float32" => Some(dtype),
+            (Kind::Float, _) => float32(),
+            (Kind::Int, Some(dtype)) => match integer(bare(&dtype)) {
+                Some(_) if op == BinOp::Div => float32(),
+                Some(promoted) => Some(format!("{}.{promoted}", self.module_name("nki.language", "nl"))),
+                None => Some(dtype).filter(|d| matches!(bare(d), "bfloat16" | "float16" | "tfloat32")),
+            },
             _ => None,
         }
     }

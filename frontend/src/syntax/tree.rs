@@ -97,7 +97,7 @@ symbols! {
     super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len", next_ = "__next__",
     genexpr = "<genexpr>", iterable = ".0", stop_iteration = "StopIteration", generator_exit = "GeneratorExit", match_args = "__match_args__",
     runtime_error = "RuntimeError", setattr = "__setattr__", delattr = "__delattr__", getattribute = "__getattribute__", get = "__get__", set = "__set__",
-    set_name = "__set_name__", init_subclass = "__init_subclass__", metaclass = "metaclass",
+    set_name = "__set_name__", delitem = "__delitem__", base_value = "_base_value", init_subclass = "__init_subclass__", metaclass = "metaclass",
 }
 
 /// Where a name's value lives; filled in by the scope pass.

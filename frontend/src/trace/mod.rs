@@ -229,7 +229,7 @@ impl Trace<'_, '_> {
     /// A file whose text is not known, with this number of lines, which are empty.
     pub fn add_lines(&mut self, path: &str, lines: u32, modules: &[String]) -> FileId {
         let file = self.interp.sources.add(path, "\n".repeat(lines as usize));
-        self.interp.drive_file(file, self.interp.dialect_by(&[]), modules);
+        self.interp.drive_file(file, None, modules);
         file
     }
 

@@ -214,6 +214,11 @@ impl Lower<'_> {
         let what = "gather_flattened";
         self.on_chip(what, data)?;
         self.on_chip(what, indices)?;
+        if !indices.view.dtype.is_int() {
+            let message = format!("`{}` is {}, indices are integers", indices.storage.name, indices.view.dtype);
+            return Err(Violation::new("unsupported-dtype", what, message)
+                .help(format!("convert them before: nl.copy({}, dtype=nl.uint32)", indices.storage.name)));
+        }
         let in_sbuf = |l: &mut Self, t: &Tensor, dtype: DType| {
             if t.view.space == Space::Sbuf && t.view.dtype == dtype { Ok(t.clone()) } else { l.copy(t, Some(dtype)) }
         };

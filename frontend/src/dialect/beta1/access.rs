@@ -58,6 +58,16 @@ impl Access {
         }
     }
 
+    /// Whether an index that moves along this axis of the frame leaves its dimension.
+    fn leaves_along(&self, axis: usize) -> bool {
+        let leaves = |(entry, dim): (&IndexTile, &Dim)| {
+            let (low, high) = entry.range();
+            let moves = entry.axes.get(axis).is_some_and(|a| a.coefficient != 0);
+            moves && (low < 0 || high >= i64::from(dim.count))
+        };
+        self.entries.iter().zip(&self.base.view.dims).any(leaves)
+    }
+
     /// The first dimension that an index leaves.
     pub(super) fn outside(&self) -> Option<Violation> {
         for (d, entry) in self.entries.iter().enumerate() {
@@ -204,6 +214,14 @@ impl Place {
     /// The operand, which must be one.
     pub(super) fn need(value: &Value, what: &str, span: Span) -> EvalResult<Place> {
         Place::of(value, what, span)?.ok_or_else(|| wrong(what, "a tile", value, span))
+    }
+
+    /// Whether the operand indexes beyond its tensor along this axis, so that it needs a mask there.
+    pub(super) fn leaves_tensor_along(&self, axis: usize) -> bool {
+        match self {
+            Place::Tile(_) => false,
+            Place::Access(access) => access.leaves_along(axis),
+        }
     }
 
     pub(super) fn rank(&self) -> usize {

@@ -488,7 +488,17 @@ fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     let what = "nl.gather_flattened";
     let [data, indices, mask, d, _] = args.bind(interp, what, ["data", "indices", "mask", "dtype", "name"], 2)?;
     let dtype = opt_dtype(d, what, span)?;
-    compute(interp, what, span, mask, &[&need(data), &need(indices)], |l, o| {
+    let (data, indices) = (need(data), need(indices));
+    if let Some(place) = Place::of(&indices, what, span)? {
+        let outline = place.outline(span)?;
+        let dtype = outline.view.dtype;
+        if dtype != DType::U32 {
+            let message = format!("{what}: `{}` is {dtype}, indices are uint32", outline.storage.name);
+            return Err(Raise::at("unsupported-dtype", message, span, "here")
+                .help(format!("convert them before: nl.copy({}, dtype=nl.uint32)", outline.storage.name)));
+        }
+    }
+    compute(interp, what, span, mask, &[&data, &indices], |l, o| {
         l.gather_flattened(tile_of(&o[0])?, tile_of(&o[1])?, dtype)
     })
 }

@@ -92,7 +92,9 @@ impl MatmulClips {
         let mut parts = MatmulParts { rows: outer[rows], columns: own[1], contracted: common(outer[1 - rows], own[0]) };
         let mut ambiguous = None;
         if let Some(mask) = mask {
-            ambiguous = parts.restrict(mask, [first_frame, second_frame], rows, span)?;
+            let needs_mask = [first, second].map(|(place, _)| place.leaves_tensor_along(1));
+            let operands = MaskedAxes { first: first_frame, second: second_frame, rows, needs_mask };
+            ambiguous = parts.restrict(mask, &operands, span)?;
         }
         if [parts.rows, parts.columns, parts.contracted].iter().any(|(from, to)| from >= to) {
             (parts.rows, parts.columns) = ((0, 0), (0, 0));
@@ -116,30 +118,25 @@ impl MatmulClips {
         if let Some(message) = &self.ambiguous {
             let finding = Diagnostic::warning("matmul-mask", message.clone())
                 .at(span, "in this call")
-                .help("write x[i_p < n] for the operand that is meant: its rows are the contraction, its columns are in the product");
+                .help("write x[i < n] for the operand that is meant, where i is an index tile: its partitions are the contraction, its columns are rows or columns of the product");
             interp.report_once(finding, span);
         }
     }
 }
 
+/// What the axes of `mask=` may be: axes of the operands, the first of which has the rows of the product along axis `rows`.
+struct MaskedAxes {
+    first: [u32; 2],
+    second: [u32; 2],
+    rows: usize,
+    /// Whether either operand indexes beyond its tensor along its second axis, so that it cannot do without a mask.
+    needs_mask: [bool; 2],
+}
+
 impl MatmulParts {
-    /// Applies `mask=`, whose axes are those of the operands: the first is their partitions, the second the free axis that has its length.
-    /// Returns what the first may mean besides, if it may.
-    fn restrict(
-        &mut self,
-        mask: &Clip,
-        [first, second]: [[u32; 2]; 2],
-        rows: usize,
-        span: Span,
-    ) -> EvalResult<Option<String>> {
-        let refuse = |n: u32| {
-            let message = format!(
-                "mask= restricts an axis of length {n}, the operands of the matmul have shapes ({}, {}) and ({}, {})",
-                first[0], first[1], second[0], second[1]
-            );
-            Err(Raise::at("bad-mask", message, span, "here")
-                .help("give the operands masks of their own: x[i_p < n], or slice them"))
-        };
+    /// Applies `mask=`, whose axes are those of the operands: the first is their partitions, the second the free axis that has its length,
+    /// of two the one of the operand that needs a mask. Returns what else the mask may mean, if it may.
+    fn restrict(&mut self, mask: &Clip, axes: &MaskedAxes, span: Span) -> EvalResult<Option<String>> {
         if mask.is_empty() {
             self.contracted = (0, 0);
             return Ok(None);
@@ -150,30 +147,63 @@ impl MatmulParts {
             if part == (0, n) {
                 continue;
             }
-            // The free axis of the first operand is the other one than its partitions.
-            let (of_first, is_rows) = if axis == 0 { (first[0], rows == 0) } else { (first[1], rows == 1) };
-            if axis == 0 && of_first == n && is_rows {
-                self.rows = common(self.rows, part);
-            } else if axis == 0 && second[0] == n {
-                self.contracted = common(self.contracted, part);
-                if first[rows] == n {
-                    let message = format!(
-                        "mask= restricts the first axis of a matmul, of length {n}: the contraction, which is the partitions of both operands, not the rows of the product"
-                    );
-                    ambiguous = Some(message);
-                }
-            } else if axis == 0 && first[rows] == n {
-                self.rows = common(self.rows, part);
-            } else if axis == last && axis > 0 && second[1] == n {
-                self.columns = common(self.columns, part);
-            } else if axis == last && axis > 0 && of_first == n {
-                let own = if is_rows { &mut self.rows } else { &mut self.contracted };
-                *own = common(*own, part);
-            } else {
-                return refuse(n);
-            }
+            let applied = match axis {
+                0 => self.restrict_first_axis(axes, n, part),
+                _ if axis == last => self.restrict_last_axis(axes, n, part),
+                _ => None,
+            };
+            let Some(doubt) = applied else {
+                let ([a, b], [c, d]) = (axes.first, axes.second);
+                let message = format!(
+                    "mask= restricts an axis of length {n}, the operands of the matmul have shapes ({a}, {b}) and ({c}, {d})"
+                );
+                return Err(Raise::at("bad-mask", message, span, "here")
+                    .help("give the operands masks of their own: x[i_p < n], or slice them"));
+            };
+            ambiguous = ambiguous.or(doubt);
         }
         Ok(ambiguous)
+    }
+
+    /// Applies what a mask leaves of its first axis; `None` if the matmul has no such axis, otherwise what else it may mean.
+    fn restrict_first_axis(&mut self, axes: &MaskedAxes, n: u32, part: (u32, u32)) -> Option<Option<String>> {
+        let mut doubt = None;
+        if axes.first[0] == n && axes.rows == 0 {
+            self.rows = common(self.rows, part);
+        } else if axes.second[0] == n {
+            self.contracted = common(self.contracted, part);
+            doubt = (axes.first[axes.rows] == n).then(|| {
+                format!("mask= restricts the first axis of a matmul, of length {n}: the contraction, which is the partitions of both operands, not the rows of the product")
+            });
+        } else if axes.first[axes.rows] == n {
+            self.rows = common(self.rows, part);
+        } else {
+            return None;
+        }
+        Some(doubt)
+    }
+
+    /// The same for the last axis.
+    fn restrict_last_axis(&mut self, axes: &MaskedAxes, n: u32, part: (u32, u32)) -> Option<Option<String>> {
+        let fits = [axes.first[1] == n, axes.second[1] == n];
+        let [of_first, of_second] = match fits {
+            [true, true] if axes.needs_mask != [false, false] => axes.needs_mask,
+            [true, true] => [false, true],
+            fits => fits,
+        };
+        let of_rows = axes.rows == 1;
+        if of_first {
+            let own = if of_rows { &mut self.rows } else { &mut self.contracted };
+            *own = common(*own, part);
+        }
+        if of_second {
+            self.columns = common(self.columns, part);
+        }
+        let doubt = (fits == [true, true] && axes.needs_mask == [false, false]).then(|| {
+            let other = if of_rows { "its rows" } else { "the contraction" };
+            format!("mask= restricts the last axis of a matmul, of length {n}: the columns of the product, not {other}")
+        });
+        (of_first || of_second).then_some(doubt)
     }
 }
 

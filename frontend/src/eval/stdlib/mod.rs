@@ -2,6 +2,7 @@
 
 pub(crate) mod array;
 pub(crate) mod dtype;
+mod library;
 mod math;
 mod numpy;
 mod objects;
@@ -72,15 +73,18 @@ const UNARY: &[(&str, Unary)] = &[
 /// An attribute of one of [`MODULES`].
 pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value> {
     let native = |func: NativeFn| Some(Value::native(format!("{module}.{name}"), func, 0));
+    if library::has(module, name) {
+        return Some(interp.library(name, span).unwrap_or_else(|_| interp.host(format!("{module}.{name}"), span)));
+    }
     match (module, name) {
         ("math" | "numpy", "pi") => Some(Value::Float(std::f64::consts::PI)),
         ("math" | "numpy", "e") => Some(Value::Float(std::f64::consts::E)),
         ("math", "tau") => Some(Value::Float(std::f64::consts::TAU)),
         ("math" | "numpy", "inf") => Some(Value::Float(f64::INFINITY)),
         ("math" | "numpy", "nan") => Some(Value::Float(f64::NAN)),
-        ("math" | "numpy", "ceil") => native(|i, a| rounded(i, a, "ceil", f64::ceil)),
-        ("math" | "numpy", "floor") => native(|i, a| rounded(i, a, "floor", f64::floor)),
-        ("math" | "numpy", "trunc") => native(|i, a| rounded(i, a, "trunc", f64::trunc)),
+        ("math", "ceil") => native(|i, a| rounded(i, a, "ceil", f64::ceil)),
+        ("math", "floor") => native(|i, a| rounded(i, a, "floor", f64::floor)),
+        ("math", "trunc") => native(|i, a| rounded(i, a, "trunc", f64::trunc)),
         ("math" | "numpy", "gcd") => native(gcd),
         ("math" | "numpy", "lcm") => native(lcm),
         ("math", "prod") => native(prod),
@@ -125,6 +129,40 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("abc", "abstractmethod") => native(identity),
         ("abc", "ABC") => Some(Value::Type(BuiltinType::Object)),
 
+        ("dataclasses" | "enum", _) if let Some(value) = class_attr(module, name) => Some(value),
+        ("functools", "partial") => native(partial),
+        ("functools", "reduce") => native(reduce),
+        ("functools", "cache") => native(super::cached::cache),
+        ("functools", "lru_cache") => native(super::cached::lru_cache),
+        ("functools", "wraps") => native(tools::wraps),
+        ("functools", "update_wrapper") => native(tools::update_wrapper),
+        ("functools", "total_ordering") => native(ordering::total_ordering),
+        ("functools", "singledispatchmethod") => native(no_dispatch),
+        ("functools", "cached_property") => native(|i, mut a| {
+            a.positional_only(i, "cached_property", 1, 1)?;
+            let function = a.positional.pop().unwrap_or(Value::None);
+            Ok(Value::Descriptor(Rc::new(Descriptor::CachedProperty(function))))
+        }),
+        ("contextlib", "contextmanager") => native(super::context::contextmanager),
+        ("contextlib", "_GeneratorContextManager") => native(super::context::of_python),
+        ("itertools", _) if itertools(name).is_some() => itertools(name).and_then(native),
+        ("operator", _) => operator(name).and_then(native),
+        ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
+        ("collections", "defaultdict") => native(defaultdict),
+        ("collections", "namedtuple") => native(namedtuple),
+        ("copy", "copy" | "deepcopy") => {
+            native(if name == "copy" { |i, a| copy(i, a, false) } else { |i, a| copy(i, a, true) })
+        }
+        ("builtins", _) => interp.builtin(name),
+        // Types for annotations, mostly.
+        _ => Some(interp.host(format!("{module}.{name}"), span)),
+    }
+}
+
+/// An attribute of `dataclasses` or `enum`.
+fn class_attr(module: &str, name: &str) -> Option<Value> {
+    let native = |func: NativeFn| Some(Value::native(format!("{module}.{name}"), func, 0));
+    match (module, name) {
         ("dataclasses", "dataclass") => native(dataclass),
         ("dataclasses", "field") => native(field),
         ("dataclasses", "replace") => native(replace),
@@ -148,33 +186,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         // Each use makes a new value when the class is made.
         ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
         ("enum", "unique") => native(super::enums::unique),
-
-        ("functools", "partial") => native(partial),
-        ("functools", "reduce") => native(reduce),
-        ("functools", "cache") => native(super::cached::cache),
-        ("functools", "lru_cache") => native(super::cached::lru_cache),
-        ("functools", "wraps") => native(tools::wraps),
-        ("functools", "update_wrapper") => native(tools::update_wrapper),
-        ("functools", "total_ordering") => native(ordering::total_ordering),
-        ("functools", "singledispatch" | "singledispatchmethod") => native(no_dispatch),
-        ("functools", "cached_property") => native(|i, mut a| {
-            a.positional_only(i, "cached_property", 1, 1)?;
-            let function = a.positional.pop().unwrap_or(Value::None);
-            Ok(Value::Descriptor(Rc::new(Descriptor::CachedProperty(function))))
-        }),
-        ("contextlib", "contextmanager") => native(super::context::contextmanager),
-        ("contextlib", "_GeneratorContextManager") => native(super::context::of_python),
-        ("itertools", _) if itertools(name).is_some() => itertools(name).and_then(native),
-        ("operator", _) => operator(name).and_then(native),
-        ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
-        ("collections", "defaultdict") => native(defaultdict),
-        ("collections", "namedtuple") => native(namedtuple),
-        ("copy", "copy" | "deepcopy") => {
-            native(if name == "copy" { |i, a| copy(i, a, false) } else { |i, a| copy(i, a, true) })
-        }
-        ("builtins", _) => interp.builtin(name),
-        // Types for annotations, mostly.
-        _ => Some(interp.host(format!("{module}.{name}"), span)),
+        _ => None,
     }
 }
 
@@ -210,8 +222,9 @@ fn identity(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(args.positional.into_iter().next().unwrap_or(Value::None))
 }
 
-/// `@singledispatch`
+/// `@singledispatchmethod`
 fn no_dispatch(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let message = "functools.singledispatch is not supported";
-    Err(Raise::at("unsupported-syntax", message, args.span, "here").help("test the type with isinstance()"))
+    let message = "functools.singledispatchmethod is not supported by the built-in evaluator";
+    Err(Raise::at("unsupported-syntax", message, args.span, "here")
+        .help("call a function that is decorated with functools.singledispatch, or run the kernel through Python"))
 }

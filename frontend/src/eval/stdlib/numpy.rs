@@ -32,6 +32,8 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "reshape" => |i, a| method(i, a, "reshape"),
         "transpose" => |i, a| method(i, a, "transpose"),
         "ravel" => |i, a| method(i, a, "ravel"),
+        "argsort" => |i, a| method(i, a, "argsort"),
+        "cumsum" => |i, a| method(i, a, "cumsum"),
         "sum" => |i, a| total(i, a, "sum"),
         "mean" => |i, a| method(i, a, "mean"),
         "any" => |i, a| method(i, a, "any"),
@@ -43,6 +45,9 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "abs" | "absolute" => abs,
         "dtype" => element_type,
         "round" | "around" => round,
+        "ceil" => |i, a| whole(i, a, "ceil", f64::ceil),
+        "floor" => |i, a| whole(i, a, "floor", f64::floor),
+        "trunc" => |i, a| whole(i, a, "trunc", f64::trunc),
         "prod" => |i, a| match a.positional.first().and_then(array_of) {
             Some(_) => method(i, a, "prod"),
             None => super::math::prod(i, a),
@@ -300,6 +305,19 @@ fn extremum(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64, f64
         return total(interp, args, name);
     }
     array::join(&args.positional[0], &args.positional[1], of, args.span)
+}
+
+/// `np.ceil` and the like, which give floats.
+fn whole(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64) -> f64) -> EvalResult<Value> {
+    args.positional_only(interp, name, 1, 1)?;
+    let array = match &args.positional[0] {
+        items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(items, None, args.span)?,
+        other => match array_of(other) {
+            Some(array) => array.clone(),
+            None => return super::math::number(interp, &args, name).map(|x| Value::Float(of(x))),
+        },
+    };
+    Ok(if array.dtype.is_float() { array.map(of) } else { array }.value())
 }
 
 fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -88,7 +88,8 @@ pub(super) fn fields(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
         Some(Value::Class(class)) => class.clone(),
         _ => instance_arg(interp, &args, "fields")?.class.clone(),
     };
-    let names: Vec<Rc<str>> = class.fields.borrow().iter().map(|f| interp.name(f.name)).collect();
+    let fields = class.fields.borrow();
+    let names: Vec<Rc<str>> = fields.iter().filter(|f| !f.init_only).map(|f| interp.name(f.name)).collect();
     Ok(Value::tuple(names.into_iter().map(|n| record(interp, "Field", &[("name", Value::Str(n))])).collect::<Vec<_>>()))
 }
 
@@ -264,7 +265,7 @@ impl Interp<'_> {
             // How a frozen dataclass sets a field in `__post_init__`.
             (BuiltinType::Object, "__setattr__") => Some(Value::native("object.__setattr__", object_setattr, 0)),
             (BuiltinType::Dict, "fromkeys") => Some(Value::native("dict.fromkeys", fromkeys, 0)),
-            _ => None,
+            _ => return super::library::unbound(self, kind, name),
         })
     }
 }

@@ -283,6 +283,14 @@ pub(super) fn operator(name: &str) -> Option<NativeFn> {
             args.positional_only(interp, "neg", 1, 1)?;
             interp.unary(UnaryOp::Neg, &args.positional[0], args.span)
         },
+        "contains" => |interp, args| {
+            args.positional_only(interp, "contains", 2, 2)?;
+            interp.contains(&args.positional[0], &args.positional[1], args.span).map(Value::Bool)
+        },
+        "not_" => |interp, args| {
+            args.positional_only(interp, "not_", 1, 1)?;
+            interp.unary(UnaryOp::Not, &args.positional[0], args.span)
+        },
         "getitem" => |interp, args| {
             args.positional_only(interp, "getitem", 2, 2)?;
             interp.get_item(&args.positional[0], &args.positional[1], args.span)

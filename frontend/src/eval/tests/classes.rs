@@ -308,12 +308,17 @@ fn total_ordering_derives_the_other_comparisons() {
 }
 
 #[test]
-fn a_function_that_dispatches_by_type_is_refused() {
-    let refused = "unsupported-syntax: functools.singledispatch is not supported";
-    check_kernel("import functools\n@functools.singledispatch\ndef f(v):\n    return 1", refused);
-    let module = "import nki, functools\n@functools.singledispatch\ndef f(v):\n    return 1\n@f.register\ndef _(v: int):\n    return 2\n\
-                  @nki.jit\ndef k():\n    print(f(3))\n";
-    assert_eq!(run(module), "host-value: `f` belongs to the host program and has no value in a kernel");
+fn what_dispatches_by_type_in_a_way_that_is_not_supported_is_refused() {
+    let refused = "unsupported-syntax: functools.singledispatchmethod is not supported by the built-in evaluator";
+    check_kernel("import functools\n@functools.singledispatchmethod\ndef f(v):\n    return 1", refused);
+    check_kernel(
+        "import functools\n@functools.singledispatch\ndef f(v):\n    return 1\n@f.register\ndef _(v: list[int]):\n    return 2",
+        "unsupported-syntax: register(): the annotation `list[int]` is not a class of this module",
+    );
+    check_kernel(
+        "class T(tuple):\n    pass",
+        "unsupported-syntax: the class T derives from tuple, which the built-in evaluator does not support",
+    );
 }
 
 #[test]

@@ -83,3 +83,37 @@ fn reductions_round_as_numpy() {
         check(&format!("{x}print(({expr}))"), expected);
     }
 }
+
+#[test]
+fn numpys_roundings_give_floats() {
+    let check = |expr: &str, expected: &str| {
+        check(&format!("import numpy as np\nprint(repr(({expr})))"), expected);
+        check_kernel(&format!("import numpy as np\nprint(repr(({expr})))"), expected);
+    };
+    check("np.ceil(2.5), np.floor(-2.5), np.trunc(2.5), np.ceil(3)", "(3.0, -3.0, 2.0, 3.0)");
+    check("np.ceil([1.5, -1.5]).tolist(), int(np.ceil(7 / 2))", "([2.0, -1.0], 4)");
+    check(
+        "np.argsort([3, 1, 2]).tolist(), np.argsort([[3, 1], [1, 3]], axis=0).tolist()",
+        "([1, 2, 0], [[1, 0], [0, 1]])",
+    );
+    check("np.argsort([2, 1, 2], kind='stable').tolist(), np.array([5, 6, 7])[[2, 0]].tolist()", "([1, 0, 2], [7, 5])");
+    check(
+        "np.cumsum([1, 2, 3]).tolist(), np.cumsum(np.ones((2, 2)), axis=1).tolist()",
+        "([1, 3, 6], [[1.0, 2.0], [1.0, 2.0]])",
+    );
+    check(
+        "np.cumsum(np.array([100, 100], dtype=np.int8)).tolist(), np.array([1.5, 1]).cumsum().tolist()",
+        "([100, 200], [1.5, 2.5])",
+    );
+    check_kernel(
+        "import numpy as np\nnp.argsort([1, 1])",
+        "value-error: np.argsort of equal elements, whose order NumPy does not define",
+    );
+}
+
+#[test]
+fn what_the_host_computes_is_no_empty_list() {
+    let source = "import nki, torch\nSIZES = list(torch.arange(3))\n@nki.jit\ndef k():\n    print(len(SIZES))\n";
+    let refused = "host-value: `SIZES` belongs to the host program and has no value in a kernel";
+    assert_eq!(run(source), refused);
+}

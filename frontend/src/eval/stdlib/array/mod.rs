@@ -3,6 +3,7 @@
 //! They are values of the meta-program, such as lists are. The machine sees one when `nl.shared_constant` puts it into HBM.
 
 mod arithmetic;
+mod order;
 mod reduce;
 
 use std::fmt;
@@ -469,6 +470,8 @@ const METHODS: &[&str] = &[
     "max",
     "any",
     "all",
+    "argsort",
+    "cumsum",
 ];
 
 /// `array.name(...)`.
@@ -496,6 +499,8 @@ pub(crate) fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: C
         "tolist" => Ok(array.to_list()),
         "item" if array.values.len() == 1 => Ok(scalar(array.dtype, array.values[0])),
         "item" => Err(wrong(format!("item() of an array of shape {}: it needs one element", text(&array.shape)), span)),
+        "argsort" => array.argsort(interp, args),
+        "cumsum" => array.cumsum(interp, args),
         total => {
             args.positional_only(interp, total, 0, 0).map_err(|e| e.help("axes are not supported here"))?;
             array.total(total, span)
@@ -505,6 +510,9 @@ pub(crate) fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: C
 
 /// `array[index]`.
 fn getitem(interp: &mut Interp<'_>, array: &Array, index: &Value, span: Span) -> EvalResult<Value> {
+    if let Some(rows) = array.picked(interp, index, span)? {
+        return Ok(rows);
+    }
     let keys = match index {
         Value::Tuple(items) => items.to_vec(),
         one => vec![one.clone()],

@@ -1,0 +1,129 @@
+//! Orders and running sums along an axis, and rows that a list of positions picks.
+
+use std::cmp::Ordering;
+
+use nki_diag::Span;
+use nki_isa::{DType, Imm};
+
+use super::{Array, float, product, wrong};
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+use crate::host::HostDtype;
+
+/// Ascending, with NaN last.
+fn order(a: Imm, b: Imm) -> Ordering {
+    match (a, b) {
+        (Imm::Int(a), Imm::Int(b)) => a.cmp(&b),
+        (a, b) => {
+            let (a, b) = (float(a), float(b));
+            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+    }
+}
+
+impl Array {
+    /// The array with each line along an axis replaced by what `of` makes of it.
+    fn along(&self, axis: usize, dtype: HostDtype, mut of: impl FnMut(&[Imm]) -> Vec<Imm>) -> Array {
+        let stride = product(&self.shape[axis + 1..]);
+        let count = self.shape[axis];
+        let mut values = self.values.clone();
+        for outer in 0..product(&self.shape[..axis]) {
+            for inner in 0..stride {
+                let at = |i: usize| (outer * count + i) * stride + inner;
+                let line: Vec<Imm> = (0..count).map(|i| self.values[at(i)]).collect();
+                for (i, value) in of(&line).into_iter().enumerate() {
+                    values[at(i)] = value;
+                }
+            }
+        }
+        Array { dtype, shape: self.shape.clone(), values }
+    }
+
+    /// The array to work on and its axis: without an axis, all elements in a row.
+    fn by_axis(&self, axis: Option<Value>, span: Span) -> EvalResult<(Array, usize)> {
+        let n = self.shape.len() as i64;
+        match axis {
+            None | Some(Value::None) => Ok((self.reshape(&[-1], span)?, 0)),
+            Some(value) => match value.as_int().filter(|a| (-n..n).contains(a)) {
+                Some(axis) => Ok((self.clone(), axis.rem_euclid(n) as usize)),
+                None => Err(wrong(format!("axis {value:?} of an array of {n} dimensions"), span)),
+            },
+        }
+    }
+
+    /// `argsort(axis=-1, kind=None, order=None, stable=None)`
+    pub(super) fn argsort(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let [axis, kind, field, stable] = args.bind(interp, "argsort", ["axis", "kind", "order", "stable"], 0)?;
+        if field.is_some_and(|v| !v.is_none()) {
+            return Err(wrong("argsort(order=...), which is for arrays of records", span));
+        }
+        let stable = stable.is_some_and(|v| matches!(v, Value::Bool(true)))
+            || matches!(&kind, Some(Value::Str(kind)) if matches!(&**kind, "stable" | "mergesort"));
+        let (array, axis) = self.by_axis(axis.or(Some(Value::Int(-1))), span)?;
+        let mut ties = false;
+        let sorted = array.along(axis, HostDtype::I64, |line| {
+            let mut at: Vec<usize> = (0..line.len()).collect();
+            at.sort_by(|&a, &b| order(line[a], line[b]));
+            ties |= at.windows(2).any(|pair| order(line[pair[0]], line[pair[1]]) == Ordering::Equal);
+            at.into_iter().map(|i| Imm::Int(i as i64)).collect()
+        });
+        if ties && !stable {
+            let message = "np.argsort of equal elements, whose order NumPy does not define";
+            return Err(Raise::at("value-error", message, span, "here").help("pass kind=\"stable\""));
+        }
+        Ok(sorted.value())
+    }
+
+    /// `cumsum(axis=None, dtype=None)`: each sum is rounded to the type of the result.
+    pub(super) fn cumsum(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let [axis, dtype] = args.bind(interp, "cumsum", ["axis", "dtype"], 0)?;
+        let dtype = match dtype.filter(|v| !v.is_none()) {
+            Some(dtype) => super::dtype_of(&dtype, "cumsum", span)?,
+            None => match self.dtype {
+                HostDtype::Device(DType::U8 | DType::U16 | DType::U32) | HostDtype::U64 => HostDtype::U64,
+                of if of.is_float() => of,
+                _ => HostDtype::I64,
+            },
+        };
+        let (array, axis) = self.astype(dtype).by_axis(axis, span)?;
+        let summed = array.along(axis, dtype, |line| {
+            let mut sum: Option<Imm> = None;
+            let mut next = |x: Imm| {
+                let new = match (sum, x) {
+                    (None, x) => x,
+                    (Some(Imm::Int(a)), Imm::Int(b)) => Imm::Int(a.wrapping_add(b)),
+                    (Some(a), b) => Imm::Float(float(a) + float(b)),
+                };
+                *sum.insert(dtype.fit(new))
+            };
+            line.iter().map(|x| next(*x)).collect()
+        });
+        Ok(summed.value())
+    }
+
+    /// `array[positions]`: rows in the order of a list or an array of ints; `None` if the index is something else.
+    pub(super) fn picked(&self, interp: &mut Interp<'_>, index: &Value, span: Span) -> EvalResult<Option<Value>> {
+        let positions = match (index, super::of(index)) {
+            (_, Some(array)) if !array.dtype.is_float() && array.dtype != HostDtype::Device(DType::Bool) => {
+                array.clone()
+            }
+            (Value::List(list), _) if list.items.borrow().iter().all(|v| matches!(v, Value::Int(_))) => {
+                Array::from_value(index, None, span)?
+            }
+            _ => return Ok(None),
+        };
+        let Some(count) = self.shape.first().copied().filter(|_| !positions.shape.is_empty()) else { return Ok(None) };
+        let rows: Vec<Array> = self.rows().collect();
+        let mut values = Vec::new();
+        for position in &positions.values {
+            let at = interp.index(&Value::Int(position.as_i64().unwrap_or(0)), count, "array axis", span)?;
+            values.extend_from_slice(&rows[at].values);
+        }
+        let shape = [&positions.shape[..], &self.shape[1..]].concat();
+        Ok(Some(Array { dtype: self.dtype, shape, values }.value()))
+    }
+}

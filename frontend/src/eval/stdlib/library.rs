@@ -1,0 +1,250 @@
+//! The parts of Python's library that are written in Python, in the folder `library`: one module of all its files.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::super::Interp;
+use super::super::error::{EvalResult, Raise};
+use super::super::generator::{Resumed, Sent};
+use super::super::native::{CallArgs, NativeFn};
+use super::super::value::*;
+use crate::syntax::*;
+
+const SOURCE: &str = concat!(
+    include_str!("library/bases.py"),
+    "\n\n",
+    include_str!("library/collections.py"),
+    "\n\n",
+    include_str!("library/functions.py")
+);
+
+/// Where its lines are reported.
+const PATH: &str = "<nki-sim>/library.py";
+
+/// The names that kernels import, with their modules.
+const NAMES: &[(&str, &[&str])] = &[
+    ("collections", &["deque", "Counter"]),
+    ("contextlib", &["ExitStack", "nullcontext", "suppress"]),
+    ("functools", &["singledispatch"]),
+    ("itertools", &["compress", "groupby"]),
+    ("operator", &["attrgetter", "itemgetter", "methodcaller"]),
+];
+
+/// The class that a class derives from which names a type of Python's as its base.
+const BASES: &[(BuiltinType, &str)] =
+    &[(BuiltinType::List, "ListBase"), (BuiltinType::Dict, "DictBase"), (BuiltinType::Int, "IntBase")];
+
+/// What these files cannot do themselves.
+const HELPERS: &[(&str, NativeFn)] = &[
+    ("enter_context", enter_context),
+    ("exit_context", exit_context),
+    ("is_type", |interp, args| {
+        args.positional_only(interp, "is_type", 1, 1)?;
+        Ok(Value::Bool(matches!(args.positional[0], Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_))))
+    }),
+    ("types_of_first_parameter", types_of_first_parameter),
+];
+
+/// Whether the files have this name of a module.
+pub(super) fn has(module: &str, name: &str) -> bool {
+    NAMES.iter().any(|(known, names)| *known == module && names.contains(&name))
+}
+
+impl Interp<'_> {
+    /// A name of these files, which are run first.
+    pub(super) fn library(&mut self, name: &str, span: Span) -> EvalResult<Value> {
+        let path = PathBuf::from(PATH);
+        let known = self.modules.iter().find(|(p, _)| *p == path).and_then(|(_, module)| module.clone());
+        let module = match known {
+            Some(module) => module,
+            None => {
+                let helpers = HELPERS.iter().map(|(name, function)| (*name, Value::native(*name, *function, 0)));
+                self.load_text(&path, "nki_sim", SOURCE, &helpers.collect::<Vec<_>>())?
+            }
+        };
+        let symbol = self.sym(name);
+        let value = self.find_attr(&Value::Module(module), symbol, span)?;
+        value.ok_or_else(|| Raise::at("no-attribute", format!("`{name}` is not in the library"), span, "here"))
+    }
+
+    /// The class that stands for a type of Python's where a class derives from it; `None` where it cannot be derived from.
+    pub(crate) fn class_for_base(&mut self, base: BuiltinType, span: Span) -> EvalResult<Option<Rc<Class>>> {
+        let Some((_, name)) = BASES.iter().find(|(kind, _)| *kind == base) else { return Ok(None) };
+        match self.library(name, span)? {
+            Value::Class(ref class) => Ok(Some(class.clone())),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Class {
+    /// The type of Python's that it derives from.
+    pub(crate) fn builtin_base(&self) -> Option<BuiltinType> {
+        let mro = self.mro.get()?;
+        let of = |class: &Rc<Class>| BASES.iter().find(|(_, name)| *name == &*class.name && class.is_of_library());
+        mro.iter().find_map(of).map(|(kind, _)| *kind)
+    }
+
+    /// The class of these files from which it derives, where that stands for this type.
+    fn library_base(&self, kind: BuiltinType) -> Option<Rc<Class>> {
+        let (_, wanted) = BASES.iter().find(|(base, _)| *base == kind)?;
+        self.mro.get()?.iter().find(|class| *class.name == **wanted && class.is_of_library()).cloned()
+    }
+
+    fn is_of_library(&self) -> bool {
+        self.attrs.borrow().iter().any(|(_, value)| match value {
+            Value::Function(function) => function.module.path == Path::new(PATH),
+            _ => false,
+        })
+    }
+}
+
+impl Instance {
+    /// The number that an object of a class derived from int is.
+    pub(crate) fn base_int(&self) -> Option<i64> {
+        match self.attrs.borrow().get(sym::base_value) {
+            Some(Value::Int(value)) if self.class.builtin_base() == Some(BuiltinType::Int) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// `str.lower`: a method that gets its receiver as an argument. The data is the method's symbol and, above, the type's position in [`UNBOUND`].
+pub(super) fn unbound(interp: &mut Interp<'_>, kind: BuiltinType, name: Symbol) -> EvalResult<Option<Value>> {
+    let text = interp.name(name);
+    if super::super::methods::exists_for(kind, &text) {
+        let at = UNBOUND.iter().position(|known| *known == kind).unwrap_or_default() as u32;
+        let function = Value::native(format!("{}.{text}", kind.name()), call_unbound, at << 24 | name.0);
+        return Ok(Some(Value::Descriptor(Rc::new(Descriptor::Method(function)))));
+    }
+    // `dict.__setitem__(self, key, value)` in a class derived from dict.
+    match interp.class_for_base(kind, Span::default())? {
+        Some(class) if text.starts_with("__") => Ok(class.lookup(name)),
+        _ => Ok(None),
+    }
+}
+
+/// Types whose methods can be called with the receiver as an argument.
+const UNBOUND: [BuiltinType; 7] = [
+    BuiltinType::Str,
+    BuiltinType::List,
+    BuiltinType::Dict,
+    BuiltinType::Set,
+    BuiltinType::Tuple,
+    BuiltinType::Int,
+    BuiltinType::Float,
+];
+
+fn call_unbound(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let (kind, name) = (UNBOUND[(args.data >> 24) as usize % UNBOUND.len()], Symbol(args.data & 0x00ff_ffff));
+    let text = interp.name(name);
+    if args.positional.is_empty() {
+        let message = format!("{}.{text}() needs an object: it is a method", kind.name());
+        return Err(Raise::at("type-error", message, span, "in this call"));
+    }
+    let receiver = args.positional.remove(0);
+    if let Value::Instance(instance) = &receiver
+        && let Some(method) = instance.class.library_base(kind).and_then(|class| class.lookup(name))
+    {
+        return interp.call_with(&method, receiver, args);
+    }
+    let class = Value::Type(kind);
+    if !interp.is_instance(receiver.plain(), &class, span)? {
+        let message = format!("{}.{text}() needs a {}, not {}", kind.name(), kind.name(), receiver.a_type());
+        return Err(Raise::at("type-error", message, span, "in this call"));
+    }
+    interp.call_builtin_method(receiver.plain(), name, args)
+}
+
+/// Enters a context and gives its value.
+fn enter_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "enter_context", 1, 1)?;
+    let span = args.span;
+    match &args.positional[0] {
+        Value::Iterator(context) if context.is_context() => interp.enter_generator(context, span),
+        Value::Object(object) => object.clone().enter(interp, span),
+        context @ Value::Instance(_) => interp.call_method(context, sym::enter, CallArgs::none(span)),
+        other => Err(Raise::at("type-error", format!("{} is not a context", other.a_type()), span, "entered here")),
+    }
+}
+
+/// Leaves a context: the class and the object of an exception, or None, and a traceback. Returns whether the context ends the exception.
+fn exit_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "exit_context", 4, 4)?;
+    let span = args.span;
+    let [context, class, error, trace] = args.positional.as_slice() else { return Ok(Value::None) };
+    match context {
+        Value::Iterator(generator) if error.is_none() => {
+            match interp.resume(generator, Sent::Value(Value::None), span)? {
+                Resumed::Returned(_) => Ok(Value::Bool(false)),
+                Resumed::Yielded(_) => Err(runtime_error(interp, "generator didn't stop", span)?),
+            }
+        }
+        Value::Iterator(generator) => {
+            let raise = interp.raise_value(Some(error.clone()), span)?;
+            match interp.resume(generator, Sent::Raise(raise), span) {
+                Ok(Resumed::Returned(_)) => Ok(Value::Bool(true)),
+                Ok(Resumed::Yielded(_)) => Err(runtime_error(interp, "generator didn't stop after throw()", span)?),
+                // It passes on what it got.
+                Err(raise) if raise.exception.as_ref().is_some_and(|passed| passed.is_same(error)) => {
+                    Ok(Value::Bool(false))
+                }
+                Err(raise) => Err(raise),
+            }
+        }
+        Value::Object(object) => {
+            object.clone().exit(interp);
+            Ok(Value::Bool(false))
+        }
+        context => {
+            interp.call_method(context, sym::exit, CallArgs::of([class.clone(), error.clone(), trace.clone()], span))
+        }
+    }
+}
+
+fn runtime_error(interp: &mut Interp<'_>, text: &str, span: Span) -> EvalResult<Box<Raise>> {
+    let class = interp.sym("RuntimeError");
+    interp.raise_value(Some(Value::Exception(Rc::new((class, vec![Value::str(text)])))), span)
+}
+
+/// The classes that the annotation of a function's first parameter names: of `x: int | Tile` two.
+fn types_of_first_parameter(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let refuse = |text: String| {
+        Err(Raise::at("unsupported-syntax", text, span, "in this call")
+            .help("give register() the class: @f.register(int)"))
+    };
+    let Some(Value::Function(function)) = args.positional.first() else {
+        return refuse("register() takes a class, or a function whose first parameter is annotated".into());
+    };
+    let Some(annotation) = function.def.params.first().and_then(|p| p.annotation) else {
+        return refuse("register() of a function whose first parameter is not annotated".into());
+    };
+    let text = interp.source_text(annotation);
+    let mut found = Vec::new();
+    for path in text.trim_matches(['"', '\'']).split('|').map(str::trim) {
+        let mut parts = path.split('.');
+        let first = interp.sym(parts.next().unwrap_or(""));
+        let module = Value::Module(function.module.clone());
+        let mut value = match interp.find_attr(&module, first, span)? {
+            Some(value) => Some(value),
+            None => interp.builtin(path),
+        };
+        for part in parts {
+            let name = interp.sym(part);
+            value = match value {
+                Some(outer) => interp.find_attr(&outer, name, span)?,
+                None => None,
+            };
+        }
+        match value {
+            Some(Value::None) => found.push(Value::Type(BuiltinType::NoneType)),
+            Some(value @ (Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_))) => found.push(value),
+            _ => return refuse(format!("register(): the annotation `{text}` is not a class of this module")),
+        }
+    }
+    Ok(Value::tuple(found))
+}

@@ -1,0 +1,330 @@
+"""Parts of Python's library that the evaluator runs as Python: it makes one module of the files of this folder when a kernel first uses one of the names.
+
+Each follows the documentation of Python. What is left out raises AttributeError or TypeError.
+"""
+
+
+class ListBase:
+    """What `class C(list)` derives from."""
+
+    def __init__(self, iterable=()):
+        object.__setattr__(self, "_base_value", list(iterable))
+
+    def append(self, x):
+        self._base_value.append(x)
+
+    def extend(self, iterable):
+        self._base_value.extend(iterable)
+
+    def insert(self, i, x):
+        self._base_value.insert(i, x)
+
+    def pop(self, *at):
+        return self._base_value.pop(*at)
+
+    def remove(self, x):
+        self._base_value.remove(x)
+
+    def clear(self):
+        self._base_value.clear()
+
+    def reverse(self):
+        self._base_value.reverse()
+
+    def sort(self, *, key=None, reverse=False):
+        self._base_value.sort(key=key, reverse=reverse)
+
+    def copy(self):
+        return self._base_value.copy()
+
+    def count(self, x):
+        return self._base_value.count(x)
+
+    def index(self, x, *bounds):
+        return self._base_value.index(x, *bounds)
+
+    def __getitem__(self, i):
+        return self._base_value[i]
+
+    def __setitem__(self, i, x):
+        self._base_value[i] = x
+
+    def __delitem__(self, i):
+        del self._base_value[i]
+
+    def __len__(self):
+        return len(self._base_value)
+
+    def __iter__(self):
+        return iter(self._base_value)
+
+    def __reversed__(self):
+        return reversed(self._base_value)
+
+    def __contains__(self, x):
+        return x in self._base_value
+
+    def __eq__(self, other):
+        return self._base_value == _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __ne__(self, other):
+        return self._base_value != _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __lt__(self, other):
+        return self._base_value < _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __le__(self, other):
+        return self._base_value <= _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __gt__(self, other):
+        return self._base_value > _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __ge__(self, other):
+        return self._base_value >= _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __add__(self, other):
+        return self._base_value + _value_of(other) if isinstance(other, list) else NotImplemented
+
+    def __radd__(self, other):
+        return _value_of(other) + self._base_value if isinstance(other, list) else NotImplemented
+
+    def __iadd__(self, other):
+        self._base_value += list(other)
+        return self
+
+    def __mul__(self, n):
+        return self._base_value * n
+
+    def __rmul__(self, n):
+        return self._base_value * n
+
+    def __repr__(self):
+        return repr(self._base_value)
+
+    __hash__ = None
+
+
+class DictBase:
+    """What `class C(dict)` derives from."""
+
+    def __init__(self, *args, **kwargs):
+        object.__setattr__(self, "_base_value", dict(*[_value_of(arg) for arg in args], **kwargs))
+
+    def __getitem__(self, key):
+        if key in self._base_value:
+            return self._base_value[key]
+        if hasattr(type(self), "__missing__"):
+            return self.__missing__(key)
+        raise KeyError(key)
+
+    def __setitem__(self, key, value):
+        self._base_value[key] = value
+
+    def __delitem__(self, key):
+        del self._base_value[key]
+
+    def __contains__(self, key):
+        return key in self._base_value
+
+    def __len__(self):
+        return len(self._base_value)
+
+    def __iter__(self):
+        return iter(self._base_value)
+
+    def __reversed__(self):
+        return reversed(list(self._base_value))
+
+    def keys(self):
+        return self._base_value.keys()
+
+    def values(self):
+        return self._base_value.values()
+
+    def items(self):
+        return self._base_value.items()
+
+    def get(self, key, default=None):
+        return self._base_value.get(key, default)
+
+    def pop(self, key, *default):
+        return self._base_value.pop(key, *default)
+
+    def popitem(self):
+        return self._base_value.popitem()
+
+    def setdefault(self, key, default=None):
+        return self._base_value.setdefault(key, default)
+
+    def update(self, *args, **kwargs):
+        self._base_value.update(*[_value_of(arg) for arg in args], **kwargs)
+
+    def clear(self):
+        self._base_value.clear()
+
+    def copy(self):
+        return dict(self._base_value)
+
+    def __eq__(self, other):
+        return self._base_value == _value_of(other) if isinstance(other, dict) else NotImplemented
+
+    def __ne__(self, other):
+        return self._base_value != _value_of(other) if isinstance(other, dict) else NotImplemented
+
+    def __or__(self, other):
+        return self._base_value | _value_of(other) if isinstance(other, dict) else NotImplemented
+
+    def __ror__(self, other):
+        return _value_of(other) | self._base_value if isinstance(other, dict) else NotImplemented
+
+    def __ior__(self, other):
+        self._base_value.update(_value_of(other))
+        return self
+
+    def __repr__(self):
+        return repr(self._base_value)
+
+    __hash__ = None
+
+
+class IntBase:
+    """What `class C(int)` derives from."""
+
+    def __init__(self, *args, **kwargs):
+        object.__setattr__(self, "_base_value", int(*[_value_of(arg) for arg in args]))
+
+    def bit_length(self):
+        return self._base_value.bit_length()
+
+    def bit_count(self):
+        return self._base_value.bit_count()
+
+    def __index__(self):
+        return self._base_value
+
+    def __int__(self):
+        return self._base_value
+
+    def __float__(self):
+        return float(self._base_value)
+
+    def __bool__(self):
+        return self._base_value != 0
+
+    def __hash__(self):
+        return hash(self._base_value)
+
+    def __repr__(self):
+        return repr(self._base_value)
+
+    def __format__(self, spec):
+        return format(self._base_value, spec)
+
+    def __round__(self, *digits):
+        return round(self._base_value, *digits)
+
+    def __neg__(self):
+        return -self._base_value
+
+    def __pos__(self):
+        return self._base_value
+
+    def __abs__(self):
+        return abs(self._base_value)
+
+    def __invert__(self):
+        return ~self._base_value
+
+    def __eq__(self, other):
+        return self._base_value == _value_of(other)
+
+    def __ne__(self, other):
+        return self._base_value != _value_of(other)
+
+    def __lt__(self, other):
+        return self._base_value < _value_of(other)
+
+    def __le__(self, other):
+        return self._base_value <= _value_of(other)
+
+    def __gt__(self, other):
+        return self._base_value > _value_of(other)
+
+    def __ge__(self, other):
+        return self._base_value >= _value_of(other)
+
+    def __add__(self, other):
+        return self._base_value + _value_of(other)
+
+    def __radd__(self, other):
+        return _value_of(other) + self._base_value
+
+    def __sub__(self, other):
+        return self._base_value - _value_of(other)
+
+    def __rsub__(self, other):
+        return _value_of(other) - self._base_value
+
+    def __mul__(self, other):
+        return self._base_value * _value_of(other)
+
+    def __rmul__(self, other):
+        return _value_of(other) * self._base_value
+
+    def __truediv__(self, other):
+        return self._base_value / _value_of(other)
+
+    def __rtruediv__(self, other):
+        return _value_of(other) / self._base_value
+
+    def __floordiv__(self, other):
+        return self._base_value // _value_of(other)
+
+    def __rfloordiv__(self, other):
+        return _value_of(other) // self._base_value
+
+    def __mod__(self, other):
+        return self._base_value % _value_of(other)
+
+    def __rmod__(self, other):
+        return _value_of(other) % self._base_value
+
+    def __pow__(self, other):
+        return self._base_value ** _value_of(other)
+
+    def __rpow__(self, other):
+        return _value_of(other) ** self._base_value
+
+    def __and__(self, other):
+        return self._base_value & _value_of(other)
+
+    def __rand__(self, other):
+        return _value_of(other) & self._base_value
+
+    def __or__(self, other):
+        return self._base_value | _value_of(other)
+
+    def __ror__(self, other):
+        return _value_of(other) | self._base_value
+
+    def __xor__(self, other):
+        return self._base_value ^ _value_of(other)
+
+    def __rxor__(self, other):
+        return _value_of(other) ^ self._base_value
+
+    def __lshift__(self, other):
+        return self._base_value << _value_of(other)
+
+    def __rlshift__(self, other):
+        return _value_of(other) << self._base_value
+
+    def __rshift__(self, other):
+        return self._base_value >> _value_of(other)
+
+    def __rrshift__(self, other):
+        return _value_of(other) >> self._base_value
+
+
+def _value_of(x):
+    return x._base_value if isinstance(x, (ListBase, DictBase, IntBase)) else x
