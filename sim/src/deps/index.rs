@@ -3,6 +3,7 @@
 //! Accesses are listed by cells of the memory. A region is in the level whose cells fit it: short regions in many small cells, so that what lies
 //! beside them is not looked at, long ones in a few large cells.
 
+use nki_isa::view::Dim;
 use smallvec::SmallVec;
 
 use super::pattern::Pattern;
@@ -31,7 +32,7 @@ impl Partitions {
             return true;
         }
         let p = |x: Self| {
-            let dim = nki_isa::view::Dim { stride: x.stride, count: x.count as u32 };
+            let dim = Dim { stride: x.stride, count: x.count as u32 };
             Pattern::new(&[dim], 0, 1, x.start)
         };
         p(self).intersects(&p(other))
@@ -52,6 +53,21 @@ impl Region {
     pub(crate) fn new(partitions: Partitions, pattern: Pattern) -> Self {
         let (lo, hi) = pattern.bounds();
         Region { partitions, lo, hi, pattern: (!pattern.is_dense()).then(|| Box::new(pattern)) }
+    }
+
+    /// The bytes of `dims` (in elements of `size` bytes) from element `offset` on, as [`Pattern::new`] has them.
+    pub(crate) fn of(partitions: Partitions, dims: &[Dim], offset: i64, size: i64, base: i64) -> Self {
+        // Most are one run from the first dimension to the last.
+        let mut width = size;
+        for d in dims.iter().rev().filter(|d| d.count > 1 && d.stride != 0) {
+            let stride = d.stride * size;
+            if !(0..=width).contains(&stride) {
+                return Region::new(partitions, Pattern::new(dims, offset, size, base));
+            }
+            width += stride * (i64::from(d.count) - 1);
+        }
+        let lo = base + offset * size;
+        Region { partitions, lo, hi: lo + width, pattern: None }
     }
 
     fn overlaps(&self, other: &Region) -> bool {

@@ -27,7 +27,6 @@ use nki_isa::names::{Engine, Space};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::view::Index as ViewIndex;
 use nki_isa::{Program, TensorId, View};
-use smallvec::SmallVec;
 
 use crate::place::Placement;
 use crate::trace::Resolved;
@@ -202,7 +201,8 @@ struct Analyzer<'p> {
     tagged: Vec<Option<u32>>,
     /// By queue: the last operation of it in a block of `nl.no_reorder()`, with the block and its tag.
     ordered: [Option<(u32, u32, TagId)>; QUEUES],
-    reach: Reach,
+    /// Of the operation at hand.
+    found: Found,
 }
 
 /// Whether an edge between two instructions of one compute engine only says which starts first.
@@ -228,12 +228,10 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         queues: ops.iter().map(|o| o.queue).collect(),
         tagged: vec![None; program.tags.len()],
         ordered: [None; QUEUES],
-        reach: reach.map(|r| r.max(1)),
+        found: Found::new(reach.map(|r| r.max(1))),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
-    let touched = |ops: &[Op<'_>]| -> Vec<Touched> {
-        ops.iter().map(|op| Touched::of(program, placement, op, written)).collect()
-    };
+    let touched = |ops: &[Op<'_>]| Touched::of(program, placement, ops, written);
     // While one thread looks for conflicts, another finds out what the next operations touch.
     let mut parts = ops.chunks(SHARE);
     let mut part = parts.next();
@@ -244,10 +242,19 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         part = parts.next();
         progress::reach(u64::from(id));
         let mut work = || {
-            for (op, touched) in now.iter().zip(&mut ready) {
+            let mut accesses = ready.accesses.drain(..);
+            let (mut reads, mut writes) = (&ready.register_reads[..], &ready.register_writes[..]);
+            for (op, counts) in now.iter().zip(&ready.counts) {
                 deps.starts.push(deps.edges.len() as u32);
+                let [count, read, written] = counts.map(|n| n as usize);
+                let here = Here {
+                    accesses: &mut accesses,
+                    count,
+                    register_reads: reads.split_off(..read).unwrap_or_default(),
+                    register_writes: writes.split_off(..written).unwrap_or_default(),
+                };
                 match &op.node.kind {
-                    NodeKind::Inst(_) => a.step(id, op, touched, &mut deps.edges),
+                    NodeKind::Inst(_) => a.step(id, op, here, &mut deps.edges),
                     _ => a.barrier(),
                 }
                 id += 1;
@@ -257,7 +264,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
             Some(next) => rayon::join(work, || touched(next)).1,
             None => {
                 work();
-                Vec::new()
+                Touched::default()
             }
         };
     }
@@ -268,38 +275,74 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
 /// Operations whose accesses one thread finds out at a time: many, for on a busy machine each hand-over between the two threads may have to wait.
 const SHARE: usize = 16384;
 
-/// What an operation touches.
+/// An access of an operation: memory, tensor, whether it writes, bytes.
+type Access = (Space, TensorId, bool, Region);
+
+/// What operations touch, all in a few lists: one list for each operation would be copied often.
 #[derive(Default)]
 struct Touched {
-    /// Memory, tensor, whether it is written, bytes.
-    regions: SmallVec<[(Space, TensorId, bool, Region); 4]>,
-    register_reads: SmallVec<[RegId; 2]>,
-    register_writes: SmallVec<[RegId; 1]>,
+    accesses: Vec<Access>,
+    register_reads: Vec<RegId>,
+    register_writes: Vec<RegId>,
+    /// By operation: how many entries of each list are its own.
+    counts: Vec<[u32; 3]>,
 }
 
 impl Touched {
     /// `written` says which tensors in HBM matter.
-    fn of(program: &Program, placement: &Placement, op: &Op<'_>, written: &[bool]) -> Self {
-        let NodeKind::Inst(inst) = &op.node.kind else { return Touched::default() };
+    fn of(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool]) -> Self {
+        let mut all = Touched::default();
+        all.counts.reserve(ops.len());
+        all.accesses.reserve(3 * ops.len());
         let mut footprint = Footprint::default();
-        inst.footprint(&mut footprint);
+        for op in ops {
+            let before = all.lengths();
+            if let NodeKind::Inst(inst) = &op.node.kind {
+                footprint.clear();
+                inst.footprint(&mut footprint);
+                all.add(program, placement, op, &footprint, written);
+            }
+            let after = all.lengths();
+            all.counts.push(std::array::from_fn(|i| after[i] - before[i]));
+        }
+        all
+    }
+
+    fn lengths(&self) -> [u32; 3] {
+        [self.accesses.len(), self.register_reads.len(), self.register_writes.len()].map(|n| n as u32)
+    }
+
+    fn add(
+        &mut self,
+        program: &Program,
+        placement: &Placement,
+        op: &Op<'_>,
+        footprint: &Footprint<'_>,
+        written: &[bool],
+    ) {
         let mut resolved = op.resolved.unwrap_or(&[]).iter();
-        let mut touched = SmallVec::new();
-        for (write, view) in
-            footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)))
-        {
+        let reads = footprint.reads.iter().map(|v| (false, *v));
+        for (write, view) in reads.chain(footprint.writes.iter().map(|v| (true, *v))) {
             let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
             if view.space.is_hbm() && written.get(view.tensor.0 as usize) != Some(&true) {
                 continue;
             }
             regions(program, placement, view, dynamic, &mut |region| {
-                touched.push((view.space, view.tensor, write, region));
+                self.accesses.push((view.space, view.tensor, write, region));
             });
         }
-        let mut register_reads = footprint.register_reads;
-        register_reads.extend(op.control.into_iter().flatten());
-        Touched { regions: touched, register_reads, register_writes: footprint.register_writes }
+        self.register_reads.extend(footprint.register_reads.iter().copied().chain(op.control.into_iter().flatten()));
+        self.register_writes.extend(footprint.register_writes.iter().copied());
     }
+}
+
+/// What one operation touches.
+struct Here<'t, 'd> {
+    /// Its accesses are the next `count` of these.
+    accesses: &'t mut std::vec::Drain<'d, Access>,
+    count: usize,
+    register_reads: &'t [RegId],
+    register_writes: &'t [RegId],
 }
 
 /// Which tensors some instruction of `program` writes.
@@ -320,17 +363,19 @@ pub fn written_tensors(program: &Program) -> Vec<bool> {
 }
 
 /// The conflicts of one operation.
-struct Found<'r> {
-    reach: &'r Reach,
+struct Found {
+    reach: Reach,
     /// Of queues that are in program order: the latest.
     latest: [Option<Dep>; QUEUES],
+    /// Which of these there are, as bits.
+    queues: u32,
     /// Of the others: all.
-    all: SmallVec<[Dep; 16]>,
+    all: Vec<Dep>,
 }
 
-impl<'r> Found<'r> {
-    fn new(reach: &'r Reach) -> Self {
-        Found { reach, latest: [None; QUEUES], all: SmallVec::new() }
+impl Found {
+    fn new(reach: Reach) -> Self {
+        Found { reach, latest: [None; QUEUES], queues: 0, all: Vec::new() }
     }
 
     fn add(&mut self, on: u32, queue: u8, hazard: Hazard, subject: Subject) {
@@ -342,15 +387,20 @@ impl<'r> Found<'r> {
         let better = slot.is_none_or(|d| (on, std::cmp::Reverse(hazard)) > (d.on, std::cmp::Reverse(d.hazard)));
         if better {
             *slot = Some(Dep::new(on, hazard, subject));
+            self.queues |= 1 << queue;
         }
     }
 
-    fn into_edges(mut self, edges: &mut Vec<Dep>) {
-        self.all.extend(self.latest.into_iter().flatten());
+    /// Moves all to `edges`.
+    fn hand_over(&mut self, edges: &mut Vec<Dep>) {
+        while self.queues != 0 {
+            self.all.extend(self.latest[self.queues.trailing_zeros() as usize].take());
+            self.queues &= self.queues - 1;
+        }
         // Of several to one instruction, the one that waits for its completion.
         self.all.sort_by_key(|d| (d.on, !d.hazard.brings_data(), d.hazard));
         self.all.dedup_by_key(|d| d.on);
-        edges.extend(self.all);
+        edges.append(&mut self.all);
     }
 }
 
@@ -366,15 +416,14 @@ impl Analyzer<'_> {
         self.ordered = [None; QUEUES];
     }
 
-    fn step(&mut self, id: u32, op: &Op<'_>, touched: &mut Touched, edges: &mut Vec<Dep>) {
-        let reach = self.reach;
-        let own = reach[usize::from(op.queue) % QUEUES];
+    fn step(&mut self, id: u32, op: &Op<'_>, here: Here<'_, '_>, edges: &mut Vec<Dep>) {
+        let own = self.found.reach[usize::from(op.queue) % QUEUES];
         let by = |write| By { op: id, queue: op.queue, reach: own, write };
-        let mut found = Found::new(&reach);
+        let found = &mut self.found;
         let same = |queue: u8, hazard: Hazard| {
             own == 1 && queue == op.queue && op.engine.is_some_and(|engine| orders(engine, hazard))
         };
-        for (space, tensor, write, region) in &touched.regions {
+        for (space, tensor, write, region) in here.accesses.as_slice().iter().take(here.count) {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
                 continue;
             };
@@ -384,7 +433,7 @@ impl Analyzer<'_> {
                 }
             });
         }
-        for r in &touched.register_reads {
+        for r in here.register_reads {
             if let Some((Some(on), _)) = self.registers.get(r.0 as usize) {
                 let queue = self.queues[*on as usize];
                 if !same(queue, Hazard::Raw) {
@@ -392,7 +441,7 @@ impl Analyzer<'_> {
                 }
             }
         }
-        for r in &touched.register_writes {
+        for r in here.register_writes {
             let Some((writer, readers)) = self.registers.get(r.0 as usize) else { continue };
             if let Some(on) = writer {
                 let queue = self.queues[*on as usize];
@@ -442,21 +491,21 @@ impl Analyzer<'_> {
                 *last = Some(id);
             }
         }
-        found.into_edges(edges);
+        found.hand_over(edges);
 
-        for (space, tensor, write, region) in touched.regions.drain(..) {
+        for (space, tensor, write, region) in here.accesses.take(here.count) {
             if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
                 index.insert(region, by(write), Subject::Tensor(tensor));
             }
         }
-        for r in &touched.register_reads {
+        for r in here.register_reads {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
                 let queues = &self.queues;
                 slot.1.retain(|r| queues[*r as usize] != op.queue || id - r < own);
                 slot.1.push(id);
             }
         }
-        for r in &touched.register_writes {
+        for r in here.register_writes {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
                 *slot = (Some(id), Vec::new());
             }
@@ -487,15 +536,15 @@ pub(crate) fn regions(
         (Partitions { start: 0, stride: 1, count: 1 }, &view.dims[..], 0)
     };
     let Some(indirect) = view.indirect.as_deref() else {
-        return out(Region::new(partitions, Pattern::new(dims, view.offset, size, base)));
+        return out(Region::of(partitions, dims, view.offset, size, base));
     };
     match dynamic {
         Some(Resolved::Skipped) => {}
-        Some(Resolved::Offset(o)) => out(Region::new(partitions, Pattern::new(dims, view.offset + o, size, base))),
+        Some(Resolved::Offset(o)) => out(Region::of(partitions, dims, view.offset + o, size, base)),
         Some(Resolved::Rows(rows)) if view.space.is_hbm() && matches!(indirect.index, ViewIndex::Vector(_)) => {
             let dims = view.dims.get(1..).unwrap_or_default();
             for row in rows.iter().flatten() {
-                out(Region::new(partitions, Pattern::new(dims, view.offset + row, size, base)));
+                out(Region::of(partitions, dims, view.offset + row, size, base));
             }
         }
         Some(Resolved::Rows(offsets)) if matches!(indirect.index, ViewIndex::Columns(_)) => {
@@ -503,7 +552,7 @@ pub(crate) fn regions(
             offsets.sort_unstable();
             offsets.dedup();
             for offset in offsets {
-                out(Region::new(partitions, Pattern::new(&[], view.offset + offset, size, base)));
+                out(Region::of(partitions, &[], view.offset + offset, size, base));
             }
         }
         _ => out(Region::new(partitions, Pattern::run(base, base + tensor.bytes().max(1) as i64))),

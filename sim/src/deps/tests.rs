@@ -250,3 +250,26 @@ fn an_order_that_is_asked_for_is_an_edge() {
     assert!(deps.of(1).is_empty());
     assert_eq!(deps.of(2), [Dep::new(0, Hazard::Order, Subject::Tag(TagId(0)))]);
 }
+
+proptest! {
+    /// The short way for one run makes the region that the pattern makes.
+    #[test]
+    fn one_run_is_the_same_region(
+        dims in prop::collection::vec((-3i64..40, 1u32..5), 0..4),
+        offset in 0i64..9,
+        size in prop::sample::select(vec![1i64, 2, 4]),
+        nested in any::<bool>(),
+    ) {
+        let mut inner = 1;
+        let dims: Vec<nki_isa::Dim> = dims.iter().rev().map(|&(stride, count)| {
+            let stride = if nested { inner } else { stride };
+            inner *= i64::from(count);
+            nki_isa::Dim { stride, count }
+        }).collect::<Vec<_>>().into_iter().rev().collect();
+        let partitions = Partitions { start: 0, stride: 1, count: 1 };
+        prop_assert_eq!(
+            Region::of(partitions, &dims, offset, size, 64),
+            Region::new(partitions, Pattern::new(&dims, offset, size, 64)),
+        );
+    }
+}
