@@ -62,6 +62,7 @@ pub(crate) fn session(
         numerics,
         static_descriptors: args.disable_dge,
         precise: numerics == Numerics::Never || settings::precise_fp()?,
+        unwritten: settings::unwritten()?,
         max_steps: args.max_steps,
         params: timing.map(ParamChanges::from).unwrap_or_default(),
     })

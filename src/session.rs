@@ -14,7 +14,7 @@ use nki_sim_core::HostTensor;
 use nki_sim_core::analysis::Analysis;
 use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
-use nki_sim_core::exec::{self, ExecOptions, NeedsData, Observer};
+use nki_sim_core::exec::{self, ExecOptions, NeedsData, Observer, UnwrittenValue};
 use nki_sim_core::lint;
 use nki_sim_core::middle_end::descriptors::{self, Descriptors};
 use nki_sim_core::middle_end::{self, Change, Passes, RESERVED};
@@ -58,6 +58,8 @@ pub struct Session {
     pub static_descriptors: bool,
     /// Whether computed values are rounded to their dtype at each write.
     pub precise: bool,
+    /// What memory reads as that nothing has written.
+    pub unwritten: UnwrittenValue,
     /// Steps of specialisation, and statements executed in dynamic loops, after which a kernel is given up.
     pub max_steps: Option<u64>,
     /// Changes of the timing parameters.
@@ -75,6 +77,7 @@ impl Default for Session {
             numerics: Numerics::Computed,
             static_descriptors: false,
             precise: true,
+            unwritten: UnwrittenValue::default(),
             max_steps: None,
             params: ParamChanges::default(),
         }
@@ -291,8 +294,8 @@ impl Session {
     /// # Errors
     /// If a variable cannot be understood.
     pub fn of_call(judge: Judge, capacity: Capacity) -> Result<Self, String> {
-        let (memory, precise) = (memory::limit(None)?, settings::precise_fp()?);
-        Ok(Session { judge, memory, capacity, precise, ..Session::default() })
+        let (memory, precise, unwritten) = (memory::limit(None)?, settings::precise_fp()?, settings::unwritten()?);
+        Ok(Session { judge, memory, capacity, precise, unwritten, ..Session::default() })
     }
 
     /// How the frontend compiles: all but the kernel and its machine.
@@ -315,6 +318,7 @@ impl Session {
             memory: self.memory.shared_by(ranks),
             reported: self.reported,
             checks: self.judge.checks(),
+            unwritten: self.unwritten,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
+use nki_sim_core::exec::UnwrittenValue;
 use nki_sim_core::place::Capacity;
 use nki_sim_core::timing::Params;
 
@@ -14,6 +15,9 @@ const TARGET_VARIABLES: [&str; 2] = ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_
 
 /// `NKI_PRECISE_FP=0` computes in fp32 throughout.
 const PRECISE: &str = "NKI_PRECISE_FP";
+
+/// `zero` reads memory that nothing has written as zero.
+const UNWRITTEN: &str = "NKI_SIM_UNWRITTEN";
 
 /// `warn` makes a warning of a kernel that does not fit into SBUF or PSUM.
 const CAPACITY: &str = "NKI_SIM_CAPACITY";
@@ -48,6 +52,15 @@ pub fn precise_fp() -> Result<bool, String> {
         None | Some("1") => Ok(true),
         Some("0") => Ok(false),
         Some(other) => Err(format!("environment variable {PRECISE}: `{other}` is neither 0 nor 1")),
+    }
+}
+
+/// What memory reads as that nothing has written.
+pub fn unwritten() -> Result<UnwrittenValue, String> {
+    match variable(UNWRITTEN)?.as_deref().map(str::trim) {
+        None | Some("nan") => Ok(UnwrittenValue::Sentinel),
+        Some("zero") => Ok(UnwrittenValue::Zero),
+        Some(other) => Err(format!("environment variable {UNWRITTEN}: `{other}` is neither nan nor zero")),
     }
 }
 

@@ -58,6 +58,49 @@ fn a_dump_is_the_tensor_as_an_execution_leaves_it() {
 }
 
 #[test]
+fn unwritten_memory_reads_as_the_variable_says() {
+    let s = Session::new();
+    s.write(
+        "k.py",
+        "\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def kernel(x):
+    out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+    half = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.memset(half[0:64, :], value=1.0)
+    moving = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.dma_copy(dst=moving, src=x)
+    acc = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(acc, half, moving)
+    count = nl.ndarray((128, 512), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.memset(count[:, 0:256], value=1)
+    res = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(dst=res, data1=acc, data2=count, op=nl.add)
+    nisa.dma_copy(dst=out, src=res)
+    return out
+",
+    );
+    let run = |value: &str, precise: &str| {
+        let mut command = s.command(&["run", "k.py", "--arg", "x=float32[128,512]:ones", "--out", "."]);
+        command::Ran::from(
+            command.env("NKI_SIM_UNWRITTEN", value).env("NKI_PRECISE_FP", precise).output().expect("runs"),
+        )
+    };
+    for precise in ["1", "0"] {
+        run("nan", precise).exits(0).says("warning[uninitialized-output]");
+        assert!(floats(&std::fs::read(s.path("out.npy")).expect("written")).iter().all(|v| v.is_nan()));
+        run("zero", precise).exits(0).says("warning[uninitialized-read]");
+        let out = floats(&std::fs::read(s.path("out.npy")).expect("written"));
+        assert!(out.chunks_exact(512).all(|row| row[..256] == [65.0; 256] && row[256..] == [64.0; 256]));
+    }
+    run("perhaps", "1").exits(2).says("`perhaps` is neither nan nor zero");
+}
+
+#[test]
 fn a_dump_that_cannot_be_made_says_why() {
     let s = Session::new();
     s.write("k.py", ROUNDED);

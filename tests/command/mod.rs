@@ -27,11 +27,12 @@ impl Session {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nki-sim"));
         command.args(args).current_dir(self.folder.path());
-        const VARIABLES: [&str; 7] = [
+        const VARIABLES: [&str; 8] = [
             "NEURON_PLATFORM_TARGET_OVERRIDE",
             "NKI_NC_VERSION",
             "NKI_PRECISE_FP",
             "NKI_SIM_LOG",
+            "NKI_SIM_UNWRITTEN",
             "NKI_SIM_DENY",
             "NKI_SIM_WARN",
             "NKI_SIM_ALLOW",

@@ -29,6 +29,7 @@ use nki_isa::Program;
 
 use crate::HostTensor;
 use crate::memory::Memory;
+pub use crate::memory::UnwrittenValue;
 use crate::place::Placement;
 use crate::trace::{CoreId, Trace};
 
@@ -55,11 +56,20 @@ pub struct ExecOptions {
     pub reported: bool,
     /// Which findings about values are looked for.
     pub checks: Checks,
+    /// What memory reads as that nothing has written.
+    pub unwritten: UnwrittenValue,
 }
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        ExecOptions { precise: true, step_limit: 4_000_000, memory: Limit::NONE, reported: false, checks: Checks::ALL }
+        ExecOptions {
+            precise: true,
+            step_limit: 4_000_000,
+            memory: Limit::NONE,
+            reported: false,
+            checks: Checks::ALL,
+            unwritten: UnwrittenValue::default(),
+        }
     }
 }
 
@@ -149,6 +159,7 @@ fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecRe
         .enumerate()
         .map(|(rank, Rank { program, placement, inputs, observer })| {
             let mut memory = Memory::new(program, placement, options.precise);
+            memory.unwritten = options.unwritten;
             for (input, host) in program.inputs.iter().zip(inputs) {
                 memory.load(input.tensor, host.data);
             }

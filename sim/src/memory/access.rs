@@ -3,7 +3,7 @@
 use nki_isa::{Fault, TensorId, View};
 
 use super::elements::{self, Codec, Step, Steps};
-use super::{Home, Memory};
+use super::{Home, Memory, UnwrittenValue};
 
 /// A view with its dynamic offsets resolved and its bounds checked.
 ///
@@ -433,7 +433,10 @@ impl Memory<'_> {
 
     /// Gives the bytes of the view that nothing has written those of the value that such memory reads as. They stay unwritten.
     pub(crate) fn poison(&mut self, access: &Access) {
-        let value = access.codec.poison();
+        let value = match self.unwritten {
+            UnwrittenValue::Sentinel => access.codec.poison(),
+            UnwrittenValue::Zero => [0; 8],
+        };
         let value = &value[..access.codec.size()];
         let (scale, size) = (self.scale, access.codec.dtype.size());
         let storage = &mut self.storages[access.storage];

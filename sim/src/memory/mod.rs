@@ -130,6 +130,18 @@ pub(crate) struct Memory<'p> {
     pub(crate) clobbers: Clobbers<'p>,
     /// Keeps account of what was written, and no bytes (see [`Memory::without_data`]).
     account_only: bool,
+    /// What bytes read as that nothing has written.
+    pub(crate) unwritten: UnwrittenValue,
+}
+
+/// What memory reads as that nothing has written: on the device, whatever was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnwrittenValue {
+    /// What no result should depend on: [`DType::uninitialized_bits`].
+    #[default]
+    Sentinel,
+    /// Zeros.
+    Zero,
 }
 
 impl<'p> Memory<'p> {
@@ -148,6 +160,7 @@ impl<'p> Memory<'p> {
             explicit: FxHashMap::default(),
             clobbers: Clobbers::new(program, placement),
             account_only: false,
+            unwritten: UnwrittenValue::default(),
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
     let expected = (!expected.is_empty()).then_some((expected, args.rtol, args.atol));
     let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
     Ok(format!(
-        "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {point:?} {:?} {:?} {expected:?}",
+        "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {:?} {point:?} {:?} {:?} {expected:?}",
         env!("CARGO_PKG_VERSION"),
         k.file.display(),
         k.kernel,
@@ -63,6 +63,7 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
         args.timing.set,
         args.timing.schedule,
         session.precise,
+        session.unwritten,
         session.judge.levels(),
         session.capacity,
         k.max_memory
