@@ -35,22 +35,16 @@ impl Interp<'_> {
         if matches!(op, CmpOp::Is | CmpOp::IsNot) {
             let same = self.identical(left, right);
             self.check_steps(span)?;
-            // An imported name is not None; what a call of the host returns may be.
-            if let (Value::Host(host), _) | (_, Value::Host(host)) = (left, right)
-                && !same
-                && host.path.ends_with("(...)")
-            {
-                return self.host_value(host, span);
-            }
             return Ok(Value::Bool(same == (op == CmpOp::Is)));
         }
         if let Some(answer) = self.compare_by_methods(op, left, right, span)? {
             return Ok(answer);
         }
         if let (Value::Host(host), other) | (other, Value::Host(host)) = (left, right)
-            && (!other.is_none() || host.path.ends_with("(...)"))
+            && !matches!(op, CmpOp::Is | CmpOp::IsNot)
+            && !other.is_none()
         {
-            return self.host_value(host, span);
+            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Value::Host(host.clone())) };
         }
         let none = left.is_none() || right.is_none();
         if let (Value::Object(_), _) | (_, Value::Object(_)) = (left, right)
@@ -267,11 +261,7 @@ impl Interp<'_> {
                 Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
                 other => class.all_members().iter().any(|m| self.equals(&m.value, other)),
             },
-            Value::Host(host) if self.in_kernel => return Err(self.host_error(host, span)),
-            Value::Host(host) => {
-                self.guess(host, span);
-                false
-            }
+            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             other => {
                 let items = self.iter(other, span)?;
                 while let Some(candidate) = self.next(&items, span)? {
@@ -279,9 +269,6 @@ impl Interp<'_> {
                     if self.equal(&candidate, item, span)? {
                         return Ok(true);
                     }
-                }
-                if let Value::Host(host) = item {
-                    self.guess(host, span);
                 }
                 false
             }

@@ -45,16 +45,6 @@ impl Interp<'_> {
 
     /// Runs one statement.
     pub(crate) fn exec(&mut self, frame: &Frame<'_>, stmt: &Stmt) -> EvalResult<Flow> {
-        if frame.function.is_some() || self.in_kernel {
-            return self.exec_stmt(frame, stmt);
-        }
-        let before = self.guesses.len();
-        let flow = self.exec_stmt(frame, stmt);
-        self.tell_guesses(frame, stmt, before);
-        flow
-    }
-
-    fn exec_stmt(&mut self, frame: &Frame<'_>, stmt: &Stmt) -> EvalResult<Flow> {
         self.step(stmt.span)?;
         match &stmt.kind {
             StmtKind::Expr(expr) => {
@@ -242,7 +232,7 @@ impl Interp<'_> {
             let taken = arms.get(arm).map_or(orelse, |(_, body)| body);
             return self.exec_arm(frame, arm, taken);
         }
-        let (mut taken, mut arm) = (orelse, arms.len());
+        let (mut taken, mut arm, mut guessed) = (orelse, arms.len(), Vec::new());
         for (index, (test, body)) in arms.iter().enumerate() {
             let value = self.eval(frame, test)?;
             if let Value::Object(object) = &value
@@ -267,8 +257,18 @@ impl Interp<'_> {
                 (taken, arm) = (body, index);
                 break;
             }
+            if let Value::Host(host) = &value
+                && frame.function.is_none()
+                && !host.path.ends_with("TYPE_CHECKING")
+            {
+                guessed.push((test.span, body));
+            }
         }
-        self.exec_arm(frame, arm, taken)
+        let flow = self.exec_arm(frame, arm, taken)?;
+        for (span, body) in guessed {
+            self.tell_guess(frame, span, body);
+        }
+        Ok(flow)
     }
 
     /// Runs an arm of an `if` or a case of a `match`.
@@ -278,6 +278,25 @@ impl Interp<'_> {
             self.suspended.push(Saved::Arm(arm));
         }
         Ok(flow)
+    }
+
+    /// Warns of what has another value if a condition of module level, which only a running Python knows, holds: it was taken as false.
+    fn tell_guess(&mut self, frame: &Frame<'_>, condition: Span, skipped: &[Stmt]) {
+        let mut names = Vec::new();
+        skipped.iter().for_each(|stmt| resolve::bound_names(stmt, &mut names));
+        let is_set = |name: &Symbol| {
+            let at = frame.module.index.borrow().get(name).copied();
+            let value = at.map(|i| frame.module.globals.borrow()[i as usize].clone());
+            !matches!(value, None | Some(Value::Unset | Value::Host(_)))
+        };
+        names.retain(is_set);
+        let Some(first) = names.first() else { return };
+        let message = format!(
+            "only a running Python knows this condition, on which `{}` depends: taken as false",
+            self.name(*first)
+        );
+        let help = "call the kernel from Python, where its module has run, or leave the condition out";
+        self.report(Diagnostic::warning("host-condition", message).at(condition, "here").help(help));
     }
 
     pub(super) fn exec_with(

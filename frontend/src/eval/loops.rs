@@ -49,11 +49,8 @@ impl Interp<'_> {
             })?;
             return Ok(Flow::Next);
         }
-        if let Value::Host(host) = &iterable
-            && !self.in_kernel
-        {
-            self.guess(host, f.iter.span);
-            return self.end_for(frame, f, Ok(Flow::Next));
+        if matches!(iterable, Value::Host(_)) && !self.in_kernel {
+            return Ok(Flow::Next);
         }
         let flow = match &iterable {
             Value::Range(range) if !frame.is_generator() => {

@@ -24,7 +24,6 @@ mod expr;
 pub(crate) mod foreign;
 mod format;
 mod generator;
-mod guess;
 mod hash;
 mod inert;
 pub(crate) mod iterator;
@@ -111,8 +110,6 @@ pub(crate) struct Interp<'a> {
     driven: Vec<Option<&'static dyn Dialect>>,
     /// A kernel is being specialised (as opposed to module-level code).
     pub(crate) in_kernel: bool,
-    /// Where values that only a running Python knows decided something, in the statement of a module that is being run.
-    guesses: Vec<Span>,
     /// Slots of all active frames.
     stack: Vec<Value>,
     /// Active calls: callee and call site.
@@ -236,7 +233,6 @@ impl<'a> Interp<'a> {
             dialect_of,
             driven: Vec::new(),
             in_kernel: false,
-            guesses: Vec::new(),
             stack: Vec::new(),
             calls: Vec::new(),
             outer_config: (Value::None, Value::None),

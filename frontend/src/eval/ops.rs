@@ -348,11 +348,7 @@ impl Interp<'_> {
                 let counts = member.kind().flag || member.kind().mixin.is_some();
                 !counts || self.truth(&member.value, span)?
             }
-            Value::Host(host) if self.in_kernel => return Err(self.host_error(host, span)),
-            Value::Host(host) => {
-                self.guess(host, span);
-                false
-            }
+            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             Value::Poison => return Err(Raise::reported()),
             Value::Object(object) => return object.truth(self, value, span),
             _ => true,
