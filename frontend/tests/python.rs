@@ -69,3 +69,8 @@ fn librarys_containers_contexts_and_dispatch_behave() {
 fn classes_derive_from_types_and_have_fields_of_every_kind() {
     check("classes.py");
 }
+
+#[test]
+fn what_derives_from_immutable_types_is_a_value_and_functions_and_exceptions_have_attributes() {
+    check("derived.py");
+}

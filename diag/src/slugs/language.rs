@@ -107,10 +107,11 @@ source and its arguments alone. Pass the values that it needs (shapes, numbers, 
 arguments, or compute them with `math`.";
 
     "host-condition" (Suspicious), "a condition at module level depends on the host", "
-`nki-sim run FILE.py` interprets the file instead of running it in Python. A condition outside
-kernels that depends on the host (an environment variable, a version) is assumed to be false, and a
-loop over values of the host to be empty. Names whose value depends on it are reported. Called from
-Python (`import nki`), a kernel uses the values of its module.";
+`nki-sim run FILE.py` interprets the file instead of running it in Python. A condition at module
+level that depends on the host (an environment variable, a version) is assumed to be false, and a
+module that is imported in a `try` is assumed to be installed. A kernel that uses a name whose value
+depends on that gets this warning. Called from Python (`import nki`), a kernel uses the values of
+its module.";
 
     "import-error", "an imported name does not exist", "
 The file or module exists but has no such name.";

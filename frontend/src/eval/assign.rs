@@ -318,7 +318,16 @@ impl Interp<'_> {
                 }
                 Ok(())
             }
-            Value::Host(_) | Value::Function(_) | Value::Kernel(_) if !self.in_kernel => Ok(()),
+            Value::Function(function) => {
+                function.attrs.borrow_mut().set(name, value);
+                Ok(())
+            }
+            Value::Exception(exception) => {
+                exception.2.borrow_mut().set(name, value);
+                Ok(())
+            }
+            Value::Kernel(kernel) => self.set_attr(&kernel.function, name, value, span),
+            Value::Host(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
             Value::Poison => Ok(()),
             Value::Object(object) => {
@@ -520,7 +529,7 @@ impl Interp<'_> {
             });
         }
         let mut raise = Raise::new(diagnostic);
-        raise.exception = Some(Value::Exception(Rc::new((self.sym("KeyError"), vec![key.clone()]))));
+        raise.exception = Some(Value::exception(self.sym("KeyError"), vec![key.clone()]));
         raise
     }
 

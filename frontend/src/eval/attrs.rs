@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::modules::native_names;
 use super::native::CallArgs;
-use super::value::{BoundMethod, Class, Descriptor, Dict, Function, Value};
+use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Function, Value};
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -34,6 +34,9 @@ impl Interp<'_> {
 
     /// An attribute of a function; one that wraps another one has the name and the module of that one.
     fn attr_of_function(&self, function: &Function, name: Symbol) -> Option<Value> {
+        if let Some(value) = function.attrs.borrow().get(name) {
+            return Some(value.clone());
+        }
         let wrapped = function.wrapped.borrow();
         Some(match (name, &*wrapped) {
             (sym::name | sym::qualname, Some(wrapped)) => wrapped.name.clone(),
@@ -80,6 +83,14 @@ impl Interp<'_> {
                     sym::class => Value::Class(instance.class.clone()),
                     sym::dict => self.dict_of(instance),
                     sym::asdict | sym::replace => Value::BoundBuiltin(Rc::new((base.clone(), name))),
+                    sym::fields if instance.class.kind.get() == ClassKind::NamedTuple => {
+                        return self.find_attr(&Value::Class(instance.class.clone()), name, span);
+                    }
+                    _ if instance.class.exception_base().is_some()
+                        && let Some(value) = self.attr_of_exception(base, name) =>
+                    {
+                        value
+                    }
                     _ => match instance.class.lookup(sym::getattr) {
                         Some(method) => {
                             self.call_with(&method, base.clone(), CallArgs::of([Value::Str(self.name(name))], span))?
@@ -120,7 +131,14 @@ impl Interp<'_> {
                 let value = module.index.borrow().get(&name).map(|i| module.globals.borrow()[*i as usize].clone());
                 match value {
                     Some(Value::Unset) | None => return self.submodule(&module.clone(), name, span),
-                    Some(value) => value,
+                    Some(value) => {
+                        if !module.guesses.borrow().is_empty()
+                            && let Some(at) = module.index.borrow().get(&name)
+                        {
+                            self.tell_guess(module, *at, &value, span);
+                        }
+                        value
+                    }
                 }
             }
             Value::EnumMember(member) => match name {
@@ -144,6 +162,18 @@ impl Interp<'_> {
                 sym::func | sym::wrapped => kernel.function.clone(),
                 _ => self.get_attr(&kernel.function.clone(), name, span)?,
             },
+            Value::Partial(partial) => match &*self.name(name) {
+                "func" => partial.function.clone(),
+                "args" => Value::tuple(partial.positional.clone()),
+                "keywords" => {
+                    let mut dict = Dict::default();
+                    for (name, value) in &partial.keyword {
+                        dict.set_str(self.names.name(*name), value.clone());
+                    }
+                    Value::dict(dict)
+                }
+                _ => return Ok(None),
+            },
             Value::Cached(cached) => return self.cached_attr(&cached.clone(), name, span),
             Value::Native(native) if native.name == "itertools.chain" && &*self.name(name) == "from_iterable" => {
                 Value::native("itertools.chain.from_iterable", super::stdlib::chain_from, 0)
@@ -166,10 +196,11 @@ impl Interp<'_> {
                 sym::stop => range.stop,
                 _ => range.step,
             }),
+            Value::Exception(exception) if let Some(value) = exception.2.borrow().get(name) => value.clone(),
             Value::Exception(exception) => match name {
                 sym::args => Value::tuple(exception.1.clone()),
                 sym::value if exception.0 == sym::stop_iteration => exception.1.first().cloned().unwrap_or(Value::None),
-                _ => return Ok(None),
+                _ => return Ok(self.attr_of_exception(base, name)),
             },
             Value::ExceptionClass(class) => match name {
                 sym::name => Value::Str(self.name(*class)),

@@ -281,6 +281,11 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [number, digits] = args.bind(interp, "round", ["number", "ndigits"], 1)?;
     let number = number.unwrap_or(Value::None);
+    if let Value::Instance(instance) = &number
+        && let Some(method) = instance.class.lookup(sym::round)
+    {
+        return interp.call_with(&method, number.clone(), CallArgs::of(digits, span));
+    }
     let digits = match digits.filter(|d| !d.is_none()) {
         Some(value) => Some(interp.as_index(&value).ok_or_else(|| {
             let message = format!("round() needs the number of digits as an int, not {}", value.a_type());
@@ -337,12 +342,13 @@ fn divmod(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 fn pow(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    args.positional_only(interp, "pow", 2, 3)?;
     let span = args.span;
-    let Some(modulus) = args.positional.get(2).filter(|m| !m.is_none()) else {
-        return interp.binary(BinOp::Pow, &args.positional[0], &args.positional[1], span);
+    let [base, exponent, modulus] = args.bind(interp, "pow", ["base", "exp", "mod"], 2)?;
+    let (base, exponent) = (base.unwrap_or(Value::None), exponent.unwrap_or(Value::None));
+    let Some(modulus) = modulus.filter(|m| !m.is_none()) else {
+        return interp.binary(BinOp::Pow, &base, &exponent, span);
     };
-    let ints = (interp.as_index(&args.positional[0]), interp.as_index(&args.positional[1]), interp.as_index(modulus));
+    let ints = (interp.as_index(&base), interp.as_index(&exponent), interp.as_index(&modulus));
     let wrong = |slug, message: &str| Err(Raise::at(slug, message, span, "in this call"));
     match ints {
         (Some(_), Some(_), Some(0)) => wrong("value-error", "pow(): the modulus is 0"),
@@ -467,9 +473,14 @@ fn hasattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         return Ok(Value::Bool(interp.object_has(&**object, name)));
     }
     if matches!(base, Value::Host(_)) {
+        interp.guess(args.span, "taken as false");
         return Ok(Value::Bool(false));
     }
-    Ok(Value::Bool(interp.find_attr(base, name, args.span)?.is_some()))
+    let found = interp.find_attr(base, name, args.span)?;
+    if let Some(Value::Host(_)) = &found {
+        interp.guess(args.span, "taken as true");
+    }
+    Ok(Value::Bool(found.is_some()))
 }
 
 fn getattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -159,7 +159,7 @@ impl Interp<'_> {
             }
             Value::Type(_) if args.positional.first().is_some_and(|v| matches!(v, Value::Poison)) => Ok(Value::Poison),
             Value::Type(kind) => self.call_type(*kind, args),
-            Value::ExceptionClass(name) => Ok(Value::Exception(Rc::new((*name, args.positional.to_vec())))),
+            Value::ExceptionClass(name) => Ok(Value::exception(*name, args.positional.to_vec())),
             Value::Instance(instance) => match instance.class.lookup(sym::call) {
                 Some(method) => self.call_with(&method, callee.clone(), args),
                 None => Err(self.not_callable(callee, args.span)),
@@ -327,6 +327,7 @@ impl Interp<'_> {
             class: RefCell::new(None),
             context: false,
             wrapped: RefCell::new(None),
+            attrs: RefCell::default(),
         })))
     }
 

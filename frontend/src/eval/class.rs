@@ -55,10 +55,7 @@ impl Interp<'_> {
             }
         }
         if let (Some(base), ClassKind::Plain) = (builtin, kind) {
-            match self.class_for_base(base, def.name_span)? {
-                Some(class) => bases.push(class),
-                None => return Err(self.no_subclass(def, base)),
-            }
+            bases.extend(self.class_for_base(base, def.name_span)?);
         }
         if let ClassKind::Enum(found) = &mut kind {
             found.mixin = mixin.or(found.mixin);
@@ -107,13 +104,6 @@ impl Interp<'_> {
         }
         self.announce_class(frame, def, &class)?;
         Ok(Value::Class(class))
-    }
-
-    fn no_subclass(&self, def: &ClassDef, base: BuiltinType) -> Box<Raise> {
-        let (name, base) = (self.name(def.name), base.name());
-        let message = format!("the class {name} derives from {base}, which the built-in evaluator does not support");
-        Raise::at("unsupported-syntax", message, def.name_span, "this class")
-            .help(format!("hold the {base} in an attribute of the class, or run the kernel through Python"))
     }
 
     /// The names a class body binds, in order.
@@ -237,6 +227,13 @@ impl Interp<'_> {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
         }
         let span = args.span;
+        // As `__new__` does, whatever `__init__` makes of the arguments.
+        if let Some(base) = class.builtin_base()
+            && base.is_immutable()
+        {
+            let made = self.call(&Value::Type(base), CallArgs::of(args.positional.iter().cloned(), span))?;
+            instance.attrs.borrow_mut().set(sym::base_value, made.plain_value());
+        }
         for ancestor in class.mro.get().into_iter().flatten() {
             let init = ancestor.attrs.borrow().get(sym::init).cloned();
             if let Some(init) = init {

@@ -28,6 +28,11 @@ impl Interp<'_> {
         if self.either_poisoned(left, right) {
             return Ok(Value::Poison);
         }
+        if let (CmpOp::In | CmpOp::NotIn | CmpOp::Is | CmpOp::IsNot, false) = (op, self.in_kernel)
+            && let (Value::Host(_), _) | (_, Value::Host(_)) = (left, right)
+        {
+            self.guess_false(span);
+        }
         if matches!(op, CmpOp::In | CmpOp::NotIn) {
             let found = self.contains(right, left, span)?;
             return Ok(Value::Bool(found == (op == CmpOp::In)));
@@ -149,6 +154,7 @@ impl Interp<'_> {
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
             (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
+            (Value::Exception(a), Value::Exception(b)) => Rc::ptr_eq(a, b),
             (Value::Iterator(a), Value::Iterator(b)) => Rc::ptr_eq(a, b),
             (Value::Module(a), Value::Module(b)) => Rc::ptr_eq(a, b),
             (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
@@ -261,7 +267,11 @@ impl Interp<'_> {
                 Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
                 other => class.all_members().iter().any(|m| self.equals(&m.value, other)),
             },
-            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
+            Value::Host(host) if self.in_kernel => return Err(self.host_error(host, span)),
+            Value::Host(_) => {
+                self.guess_false(span);
+                false
+            }
             other => {
                 let items = self.iter(other, span)?;
                 while let Some(candidate) = self.next(&items, span)? {

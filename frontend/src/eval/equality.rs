@@ -58,6 +58,7 @@ impl Value {
             (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
             (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            (Value::Exception(a), Value::Exception(b)) => Rc::ptr_eq(a, b),
             // Numbers have no identity here: a NaN is the same one if its bits are.
             (Value::Float(a), Value::Float(b)) => a.is_nan() && a.to_bits() == b.to_bits(),
             _ => false,

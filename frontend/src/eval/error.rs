@@ -16,6 +16,8 @@ pub(crate) struct Raise {
     pub(crate) frames: Vec<(String, Span)>,
     /// The exception object of a `raise` statement, for `except` clauses.
     pub(crate) exception: Option<Value>,
+    /// The exception that was being handled, for an error that has no exception yet.
+    pub(crate) context: Option<Value>,
     /// Cannot be caught: a limit was passed.
     pub(crate) fatal: bool,
     /// Reported already: it only ends the evaluation.
@@ -25,7 +27,7 @@ pub(crate) struct Raise {
 impl Raise {
     /// An error as `Err`'s payload.
     pub(crate) fn new(diagnostic: Diagnostic) -> Box<Self> {
-        Box::new(Self { diagnostic, frames: Vec::new(), exception: None, fatal: false, reported: false })
+        Box::new(Self { diagnostic, frames: Vec::new(), exception: None, context: None, fatal: false, reported: false })
     }
 
     /// An error with one label.

@@ -6,11 +6,58 @@ use nki_diag::{Diagnostic, Place, Span};
 
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
-use super::value::Value;
+use super::value::{AttrMap, Partial, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl Interp<'_> {
+    /// `raise value from cause`
+    pub(super) fn exec_raise(
+        &mut self,
+        frame: &Frame<'_>,
+        value: Option<&Expr>,
+        cause: Option<&Expr>,
+        span: Span,
+    ) -> EvalResult<Box<Raise>> {
+        let given = match value {
+            Some(value) => Some(self.eval(frame, value)?),
+            None => self.handling.last().cloned(),
+        };
+        let raise = self.raise_value(given, span)?;
+        let (Some(value), Some(raised)) = (value, &raise.exception) else { return Ok(raise) };
+        note_context(raised, self.handling.last());
+        if let Some(cause) = cause {
+            let cause = match self.eval(frame, cause)? {
+                class @ (Value::ExceptionClass(_) | Value::Class(_)) => {
+                    self.call(&class, CallArgs::none(value.span))?
+                }
+                other => other,
+            };
+            if let Some(attrs) = attributes(raised) {
+                attrs.borrow_mut().set(sym::cause, cause);
+                attrs.borrow_mut().set(sym::suppress_context, Value::Bool(true));
+            }
+        }
+        Ok(raise)
+    }
+
+    /// An attribute that every exception has, where it was not assigned.
+    pub(super) fn attr_of_exception(&self, base: &Value, name: Symbol) -> Option<Value> {
+        match name {
+            sym::cause | sym::context => Some(Value::None),
+            sym::suppress_context => Some(Value::Bool(false)),
+            _ if &*self.name(name) == "__traceback__" => Some(Value::None),
+            _ if matches!(&*self.name(name), "with_traceback" | "add_note") => {
+                let itself =
+                    |_: &mut Interp<'_>, args: CallArgs| Ok(args.positional.into_iter().next().unwrap_or(Value::None));
+                let function = Value::native("with_traceback", itself, 0);
+                let positional = vec![base.clone()];
+                Some(Value::Partial(Rc::new(Partial { function, positional, keyword: Vec::new() })))
+            }
+            _ => None,
+        }
+    }
+
     /// The error that `raise value` makes.
     pub(crate) fn raise_value(&mut self, value: Option<Value>, span: Span) -> EvalResult<Box<Raise>> {
         let value = match value {
@@ -52,7 +99,7 @@ impl Interp<'_> {
     /// The exception object for an error of the evaluator.
     pub(crate) fn exception_of(&mut self, raise: &Raise) -> Value {
         let class = self.names.intern(class_of(raise.diagnostic.id));
-        Value::Exception(Rc::new((class, vec![Value::str(&raise.diagnostic.message)])))
+        Value::exception(class, vec![Value::str(&raise.diagnostic.message)])
     }
 
     /// Warns that the kernel caught an error that it did not raise and that Python has no exception for.
@@ -120,7 +167,33 @@ impl Interp<'_> {
                 | ("ModuleNotFoundError", "ImportError")
                 | ("NotImplementedError" | "RecursionError", "RuntimeError")
                 | ("FileNotFoundError", "OSError")
+                | ("FrozenInstanceError", "AttributeError")
         ) || (&*base == "Exception" && &*name != "GeneratorExit")
+    }
+}
+
+/// Gives a new exception the one that was being handled as its context.
+pub(super) fn note_context(raised: &Value, handled: Option<&Value>) {
+    let Some(handled) = handled else { return };
+    // An exception that leads back to itself would never be released.
+    let mut link = Some(handled.clone());
+    while let Some(exception) = link {
+        if exception.is_same(raised) {
+            return;
+        }
+        link = attributes(&exception).and_then(|attrs| attrs.borrow().get(sym::context).cloned());
+    }
+    if let Some(attrs) = attributes(raised) {
+        attrs.borrow_mut().set(sym::context, handled.clone());
+    }
+}
+
+/// The attributes of an exception object.
+fn attributes(exception: &Value) -> Option<&std::cell::RefCell<AttrMap>> {
+    match exception {
+        Value::Exception(exception) => Some(&exception.2),
+        Value::Instance(instance) => Some(&instance.attrs),
+        _ => None,
     }
 }
 
@@ -139,7 +212,8 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "assertion-failed" => "AssertionError",
         "index-out-of-range" => "IndexError",
         "missing-key" => "KeyError",
-        "no-attribute" | "unknown-attribute" | "frozen-object" => "AttributeError",
+        "no-attribute" | "unknown-attribute" => "AttributeError",
+        "frozen-object" => "FrozenInstanceError",
         "undefined-name" => "NameError",
         "division-by-zero" => "ZeroDivisionError",
         "integer-overflow" | "float-overflow" => "OverflowError",

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
+use super::exception::note_context;
 use super::generator::{Saved, TryPart};
 use super::language::Hint;
 use super::native::CallArgs;
@@ -89,12 +90,8 @@ impl Interp<'_> {
                 return Ok(Flow::Return(result));
             }
             StmtKind::Assert(test, message) => self.exec_assert(frame, test, message.as_ref(), stmt.span)?,
-            StmtKind::Raise(value) => {
-                let value = match value {
-                    Some(value) => Some(self.eval(frame, value)?),
-                    None => self.handling.last().cloned(),
-                };
-                return Err(self.raise_value(value, stmt.span)?);
+            StmtKind::Raise(value, cause) => {
+                return Err(self.exec_raise(frame, value.as_ref(), cause.as_ref(), stmt.span)?);
             }
             StmtKind::With(items, body) => return self.exec_with(frame, items, body),
             StmtKind::Try(t) => return self.exec_try(frame, t),
@@ -147,7 +144,13 @@ impl Interp<'_> {
     }
 
     fn exec_assert(&mut self, frame: &Frame<'_>, test: &Expr, message: Option<&Expr>, span: Span) -> EvalResult<()> {
+        let guessed = self.guessed;
         let value = self.eval(frame, test)?;
+        // Nothing depends on it but whether the module can be loaded.
+        if matches!(value, Value::Host(_)) && !self.in_kernel {
+            self.guessed = guessed;
+            return Ok(());
+        }
         if matches!(value, Value::Poison) || self.truth(&value, test.span)? || matches!(value, Value::Host(_)) {
             return Ok(());
         }
@@ -188,7 +191,7 @@ impl Interp<'_> {
             }
         }
         let mut raise = Raise::new(diagnostic);
-        raise.exception = Some(Value::Exception(Rc::new((self.sym("AssertionError"), given))));
+        raise.exception = Some(Value::exception(self.sym("AssertionError"), given));
         Err(raise)
     }
 
@@ -232,7 +235,7 @@ impl Interp<'_> {
             let taken = arms.get(arm).map_or(orelse, |(_, body)| body);
             return self.exec_arm(frame, arm, taken);
         }
-        let (mut taken, mut arm, mut guessed) = (orelse, arms.len(), Vec::new());
+        let (mut taken, mut arm) = (orelse, arms.len());
         for (index, (test, body)) in arms.iter().enumerate() {
             let value = self.eval(frame, test)?;
             if let Value::Object(object) = &value
@@ -257,18 +260,8 @@ impl Interp<'_> {
                 (taken, arm) = (body, index);
                 break;
             }
-            if let Value::Host(host) = &value
-                && frame.function.is_none()
-                && !host.path.ends_with("TYPE_CHECKING")
-            {
-                guessed.push((test.span, body));
-            }
         }
-        let flow = self.exec_arm(frame, arm, taken)?;
-        for (span, body) in guessed {
-            self.tell_guess(frame, span, body);
-        }
-        Ok(flow)
+        self.exec_arm(frame, arm, taken)
     }
 
     /// Runs an arm of an `if` or a case of a `match`.
@@ -278,25 +271,6 @@ impl Interp<'_> {
             self.suspended.push(Saved::Arm(arm));
         }
         Ok(flow)
-    }
-
-    /// Warns of what has another value if a condition of module level, which only a running Python knows, holds: it was taken as false.
-    fn tell_guess(&mut self, frame: &Frame<'_>, condition: Span, skipped: &[Stmt]) {
-        let mut names = Vec::new();
-        skipped.iter().for_each(|stmt| resolve::bound_names(stmt, &mut names));
-        let is_set = |name: &Symbol| {
-            let at = frame.module.index.borrow().get(name).copied();
-            let value = at.map(|i| frame.module.globals.borrow()[i as usize].clone());
-            !matches!(value, None | Some(Value::Unset | Value::Host(_)))
-        };
-        names.retain(is_set);
-        let Some(first) = names.first() else { return };
-        let message = format!(
-            "only a running Python knows this condition, on which `{}` depends: taken as false",
-            self.name(*first)
-        );
-        let help = "call the kernel from Python, where its module has run, or leave the condition out";
-        self.report(Diagnostic::warning("host-condition", message).at(condition, "here").help(help));
     }
 
     pub(super) fn exec_with(
@@ -442,7 +416,10 @@ impl Interp<'_> {
         let result = if t.handlers.is_empty() {
             self.exec_block(frame, &t.body)
         } else {
-            self.handling_errors(|interp| interp.exec_block(frame, &t.body))
+            self.assumed_import = None;
+            let result = self.handling_errors(|interp| interp.exec_block(frame, &t.body));
+            self.mark_import(frame, t);
+            result
         };
         match result {
             Err(mut raise) if !raise.fatal => {
@@ -453,7 +430,14 @@ impl Interp<'_> {
                         if raise.exception.is_none() {
                             self.report_caught(&raise.diagnostic);
                         }
-                        let value = raise.exception.take().unwrap_or_else(|| self.exception_of(&raise));
+                        let value = match raise.exception.take() {
+                            Some(value) => value,
+                            None => {
+                                let value = self.exception_of(&raise);
+                                note_context(&value, raise.context.as_ref());
+                                value
+                            }
+                        };
                         if let Some(name) = &handler.name {
                             self.assign(frame, name, value.clone())?;
                         }
@@ -474,8 +458,13 @@ impl Interp<'_> {
     fn exec_handler(&mut self, frame: &Frame<'_>, t: &Try, index: usize, value: Value) -> EvalResult<Flow> {
         let Some(handler) = t.handlers.get(index) else { return Ok(Flow::Next) };
         self.handling.push(value);
-        let flow = self.exec_block(frame, &handler.body);
+        let mut flow = self.exec_block(frame, &handler.body);
         let value = self.handling.pop().unwrap_or(Value::None);
+        if let Err(raise) = &mut flow
+            && raise.exception.is_none()
+        {
+            raise.context.get_or_insert_with(|| value.clone());
+        }
         if let Ok(Flow::Yield(_)) = flow {
             self.suspended.push(Saved::Try(TryPart::Handler(index, value)));
         } else if let Some(Expr { kind: ExprKind::Name(_, slot), .. }) = &handler.name {

@@ -139,6 +139,11 @@ impl Interp<'_> {
             Slot::Unresolved => Value::Unset,
         };
         if !matches!(value, Value::Unset) {
+            if let Slot::Global(index) | Slot::Class(_, index) = slot
+                && !frame.module.guesses.borrow().is_empty()
+            {
+                self.tell_guess(frame.module, index, &value, span);
+            }
             return Ok(value);
         }
         if let Slot::Global(_) | Slot::Class(..) = slot
@@ -448,7 +453,7 @@ impl Interp<'_> {
                 match named.map(|(_, member)| member) {
                     Some(member) => Ok(Value::EnumMember(member)),
                     // `Generic[T]` and the like
-                    None if class.members.borrow().is_empty() && !self.in_kernel => Ok(base.clone()),
+                    None if class.enum_kind().is_none() => Ok(base.clone()),
                     None => Err(self.missing_key(index, None, span)),
                 }
             }

@@ -253,9 +253,9 @@ impl Interp<'_> {
         if !iterator.is_open_generator() {
             return Ok(Value::None);
         }
-        let exit = Value::Exception(Rc::new((sym::generator_exit, Vec::new())));
+        let exit = Value::exception(sym::generator_exit, Vec::new());
         let mut raise = self.raise_value(Some(exit), span)?;
-        raise.exception = Some(Value::Exception(Rc::new((sym::generator_exit, Vec::new()))));
+        raise.exception = Some(Value::exception(sym::generator_exit, Vec::new()));
         let resumed = self.handling_errors(|interp| interp.resume(iterator, Sent::Raise(raise), span));
         match resumed {
             Ok(Resumed::Returned(value)) => Ok(value),
@@ -319,7 +319,7 @@ impl Interp<'_> {
             Resumed::Yielded(value) => Ok(value),
             Resumed::Returned(value) => {
                 let args = if value.is_none() { Vec::new() } else { vec![value] };
-                let stop = Value::Exception(Rc::new((sym::stop_iteration, args)));
+                let stop = Value::exception(sym::stop_iteration, args);
                 let mut raise = Raise::at("raised-exception", "StopIteration", span, "no item is left");
                 raise.exception = Some(stop);
                 Err(raise)
@@ -342,7 +342,7 @@ impl Interp<'_> {
     /// A StopIteration that leaves a generator is an error of it.
     fn stopped_inside(&mut self, mut raise: Box<Raise>, span: Span) -> Box<Raise> {
         let message = "generator raised StopIteration";
-        raise.exception = Some(Value::Exception(Rc::new((sym::runtime_error, vec![Value::str(message)]))));
+        raise.exception = Some(Value::exception(sym::runtime_error, vec![Value::str(message)]));
         raise.diagnostic = nki_diag::Diagnostic::error("raised-exception", format!("RuntimeError: {message}"))
             .at(span, "resumed here")
             .help("end a generator with `return`");

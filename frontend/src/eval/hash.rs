@@ -26,6 +26,15 @@ enum Hashing {
 }
 
 impl Class {
+    /// Whether objects are found by the value that they are made of: no class of the kernel's source defines how.
+    fn hashes_as_base(&self) -> bool {
+        let defines = |class: &Rc<Class>| {
+            let attrs = class.attrs.borrow();
+            attrs.get(sym::hash).is_some() || attrs.get(sym::eq).is_some()
+        };
+        self.mro.get().into_iter().flatten().find(|class| defines(class)).is_none_or(|class| class.is_of_library())
+    }
+
     fn hashing(&self) -> Hashing {
         for class in self.mro.get().into_iter().flatten() {
             let (hash, eq) = {
@@ -100,6 +109,12 @@ impl Interp<'_> {
             Value::Iterator(iterator) => Key::Identity(Rc::as_ptr(iterator) as usize),
             Value::Function(function) => Key::Identity(Rc::as_ptr(function) as usize),
             Value::Cached(cached) => Key::Identity(Rc::as_ptr(cached) as usize),
+            Value::Instance(instance)
+                if let Some(base) = instance.base_value()
+                    && instance.class.hashes_as_base() =>
+            {
+                return self.hash_key_of(&base, span, depth);
+            }
             Value::Instance(instance) => match instance.class.hashing() {
                 Hashing::Identity => Key::Identity(Rc::as_ptr(instance) as usize),
                 Hashing::Refused => return Err(unhashable(value, span)),
@@ -120,7 +135,10 @@ impl Interp<'_> {
             Value::Native(native) => Key::Name(native.name.clone()),
             Value::Type(kind) => Key::Name(kind.name().to_owned()),
             Value::ExceptionClass(class) => Key::Name(self.name(*class).to_string()),
-            Value::Host(host) => Key::Name(host.path.clone()),
+            Value::Host(host) => {
+                self.guess_false(span);
+                Key::Name(host.path.clone())
+            }
             other => {
                 if let Value::Object(object) = other
                     && let Some(key) = object.hash_key()

@@ -348,6 +348,7 @@ impl Interp<'_> {
             dialect: Cell::new(dialect),
             unnamed: Cell::new(false),
             stars: RefCell::default(),
+            guesses: RefCell::default(),
         });
         self.live.modules.insert((scope, file.to_path_buf()), module.clone());
         module
@@ -457,6 +458,7 @@ impl Interp<'_> {
             class: RefCell::new(None),
             context: false,
             wrapped: RefCell::new(None),
+            attrs: RefCell::default(),
         }));
         let made = match &function.kernel {
             Some(config) => {

@@ -50,6 +50,7 @@ impl Interp<'_> {
             return Ok(Flow::Next);
         }
         if matches!(iterable, Value::Host(_)) && !self.in_kernel {
+            self.guess_false(f.iter.span);
             return Ok(Flow::Next);
         }
         let flow = match &iterable {

@@ -547,7 +547,7 @@ impl Interp<'_> {
                 args.positional_only(self, name, 1, 1)?;
                 let mut out = String::new();
                 for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
-                    let Value::Str(item) = item.plain() else { return Err(self.need_str(name, item, span)) };
+                    let Value::Str(item) = &item.plain_value() else { return Err(self.need_str(name, item, span)) };
                     self.charge_text(text.len() + item.len(), span)?;
                     out.push_str(if index > 0 { text } else { "" });
                     out.push_str(item);

@@ -24,6 +24,7 @@ mod expr;
 pub(crate) mod foreign;
 mod format;
 mod generator;
+mod guess;
 mod hash;
 mod inert;
 pub(crate) mod iterator;
@@ -114,6 +115,10 @@ pub(crate) struct Interp<'a> {
     stack: Vec<Value>,
     /// Active calls: callee and call site.
     calls: Vec<(Symbol, Span)>,
+    /// What the running statement of module level assumes about the host.
+    guessed: Option<guess::Guess>,
+    /// An import in a `try` at module level that was assumed to succeed.
+    assumed_import: Option<Span>,
     /// `compile_config` and `specialization_config` of the kernel being specialised.
     pub(crate) outer_config: (Value, Value),
     /// Number of active calls inside the kernel's own body.
@@ -235,6 +240,8 @@ impl<'a> Interp<'a> {
             in_kernel: false,
             stack: Vec::new(),
             calls: Vec::new(),
+            guessed: None,
+            assumed_import: None,
             outer_config: (Value::None, Value::None),
             kernel_depth: usize::MAX,
             returned: Vec::new(),

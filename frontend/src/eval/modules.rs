@@ -175,6 +175,7 @@ impl Interp<'_> {
                 dir = at.parent().map(Path::to_path_buf);
             }
         }
+        self.assume_import(root, span);
         Ok(self.host(path.to_owned(), span))
     }
 
@@ -242,6 +243,7 @@ impl Interp<'_> {
             dialect: Cell::new(named.unwrap_or_else(|| self.dialect_by(&[]))),
             unnamed: Cell::new(named.is_none()),
             stars: RefCell::default(),
+            guesses: RefCell::default(),
         });
         // Known before it runs, so that circular imports end.
         self.modules.push((path.to_path_buf(), Some(module.clone())));
@@ -254,6 +256,7 @@ impl Interp<'_> {
             return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
         }
         let outer = std::mem::replace(&mut self.in_kernel, false);
+        let guessed = self.guessed.take();
         let dialect = std::mem::replace(&mut self.dialect, module.dialect.get());
         self.loading.push(module.clone());
         // Of a module that is imported the kernel may need a part only: what fails matters where it is used.
@@ -265,7 +268,9 @@ impl Interp<'_> {
         let mut result = Ok(());
         for stmt in &ast.body {
             let (depth, trail) = (self.stack.len(), self.steps.len());
-            match self.exec(&frame, stmt) {
+            let flow = self.exec(&frame, stmt);
+            self.mark_guessed(module, stmt);
+            match flow {
                 Ok(Flow::Next) => {}
                 Ok(_) => {
                     result = Err(Raise::at(
@@ -307,6 +312,7 @@ impl Interp<'_> {
         }
         self.stack.truncate(base);
         self.in_kernel = outer;
+        self.guessed = guessed;
         self.dialect = dialect;
         self.loading.pop();
         result
@@ -436,6 +442,9 @@ impl Interp<'_> {
             };
             self.adopt_dialect(frame.module, &value);
             self.assign(frame, bind, value)?;
+            if let Some(Value::Module(from)) = &module {
+                self.copy_guess(from, *name, frame, bind);
+            }
         }
         Ok(())
     }

@@ -48,14 +48,14 @@ impl CallArgs {
 
     /// Whether an argument is a member of an Enum.
     pub(crate) fn has_members(&self) -> bool {
-        let is_member = |value: &Value| matches!(value, Value::EnumMember(_));
+        let is_member = |value: &Value| matches!(value, Value::EnumMember(_) | Value::Instance(_));
         self.positional.iter().any(is_member) || self.keyword.iter().any(|(_, value)| is_member(value))
     }
 
     /// Replaces members of an Enum that are strings or numbers by these, for functions that do not know Enums.
     pub(crate) fn take_plain_values(&mut self) {
         for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {
-            *value = value.plain().clone();
+            *value = value.plain_value();
         }
     }
 

@@ -348,7 +348,13 @@ impl Interp<'_> {
                 let counts = member.kind().flag || member.kind().mixin.is_some();
                 !counts || self.truth(&member.value, span)?
             }
-            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
+            Value::Host(host) if self.in_kernel => return Err(self.host_error(host, span)),
+            Value::Host(host) => {
+                if !host.path.ends_with("TYPE_CHECKING") {
+                    self.guess_false(span);
+                }
+                false
+            }
             Value::Poison => return Err(Raise::reported()),
             Value::Object(object) => return object.truth(self, value, span),
             _ => true,

@@ -24,6 +24,9 @@ impl Interp<'_> {
         if let Value::Poison = subject {
             return Err(Raise::reported());
         }
+        if let (Value::Host(_), false) = (&subject, self.in_kernel) {
+            self.guess_false(m.subject.span);
+        }
         for (arm, case) in m.cases.iter().enumerate() {
             self.step(case.pattern.span)?;
             if !self.matches(frame, &case.pattern, &subject)? {

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::cached::Cached;
 pub(crate) use super::dict::{Dict, Key};
 use super::foreign::{Object, article};
+use super::guess::Guess;
 use super::iterator::Iter;
 use super::language::{Dialect, Edge};
 use super::native::Native;
@@ -68,8 +69,8 @@ pub(crate) enum Value {
     FieldSpec(Rc<FieldSpec>),
     /// An exception class by its name (`ValueError`).
     ExceptionClass(Symbol),
-    /// An exception object: its class and arguments.
-    Exception(Rc<(Symbol, Vec<Value>)>),
+    /// An exception object.
+    Exception(Rc<Exception>),
     /// A built-in type used as a value: `int`, `list`, ...
     Type(BuiltinType),
     /// A value of a kind that is not the evaluator's: see [`super::foreign`].
@@ -119,8 +120,10 @@ impl Value {
             }
             Value::Cell(cell) => Rc::get_mut(cell).into_iter().for_each(|cell| take(cell.get_mut())),
             Value::Function(function) => {
-                let held = Rc::get_mut(function).map(|f| [&mut f.defaults, &mut f.captures]);
-                held.into_iter().flatten().filter_map(Rc::get_mut).flatten().for_each(take);
+                let Some(function) = Rc::get_mut(function) else { return };
+                function.attrs.get_mut().values_mut().for_each(&mut take);
+                let held = [&mut function.defaults, &mut function.captures];
+                held.into_iter().filter_map(Rc::get_mut).flatten().for_each(take);
             }
             Value::Instance(instance) => {
                 let attrs = Rc::get_mut(instance).map(|instance| instance.attrs.get_mut());
@@ -130,6 +133,11 @@ impl Value {
                 if let Some(Partial { function, positional, keyword }) = Rc::get_mut(partial) {
                     take(function);
                     positional.iter_mut().chain(keyword.iter_mut().map(|(_, value)| value)).for_each(take);
+                }
+            }
+            Value::Exception(exception) => {
+                if let Some(Exception(_, args, attrs)) = Rc::get_mut(exception) {
+                    args.iter_mut().chain(attrs.get_mut().values_mut()).for_each(take);
                 }
             }
             Value::Cached(cached) => Rc::get_mut(cached).into_iter().for_each(|cached| take(&mut cached.function)),
@@ -148,6 +156,7 @@ impl Value {
                 | Value::Function(_)
                 | Value::Instance(_)
                 | Value::Partial(_)
+                | Value::Exception(_)
                 | Value::Cached(_)
         )
     }
@@ -160,6 +169,11 @@ impl Value {
     /// A list value.
     pub(crate) fn list(items: Vec<Value>) -> Self {
         Self::List(Rc::new(List { items: RefCell::new(items) }))
+    }
+
+    /// An exception of a class of Python's.
+    pub(crate) fn exception(class: Symbol, args: Vec<Value>) -> Self {
+        Self::Exception(Rc::new(Exception(class, args, RefCell::default())))
     }
 
     /// A tuple value.
@@ -191,6 +205,7 @@ impl Value {
     pub(crate) fn as_float(&self) -> Option<f64> {
         match self {
             Self::Float(value) => Some(*value),
+            Self::Instance(instance) if let Some(value) = instance.base_float() => Some(value),
             _ => self.as_int().map(|v| v as f64),
         }
     }
@@ -284,6 +299,11 @@ pub(crate) enum BuiltinType {
 }
 
 impl BuiltinType {
+    /// Whether it is one of those whose objects are made of a value that does not change.
+    pub(crate) fn is_immutable(self) -> bool {
+        matches!(self, Self::Int | Self::Float | Self::Str | Self::Tuple)
+    }
+
     /// Python's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -360,6 +380,8 @@ pub(crate) struct Function {
     pub(crate) context: bool,
     /// What `functools.wraps` has given it.
     pub(crate) wrapped: RefCell<Option<Wrapped>>,
+    /// Attributes that were assigned to it.
+    pub(crate) attrs: RefCell<AttrMap>,
 }
 
 /// The function that another one wraps, and what that one takes from it.
@@ -399,6 +421,9 @@ impl Kernel {
     }
 }
 
+/// An exception object: its class, its arguments and other attributes.
+pub(crate) struct Exception(pub(crate) Symbol, pub(crate) Vec<Value>, pub(crate) RefCell<AttrMap>);
+
 /// A method with its receiver.
 pub(crate) struct BoundMethod {
     pub(crate) receiver: Value,
@@ -430,6 +455,8 @@ pub(crate) struct Module {
     pub(crate) unnamed: Cell<bool>,
     /// Modules of the simulator of which it imports all names (`import *`). Those that it does not use are looked up when others do.
     pub(crate) stars: RefCell<Vec<Value>>,
+    /// Globals, by index, that have other values if an assumption about the host is wrong.
+    pub(crate) guesses: RefCell<FxHashMap<u32, Guess>>,
 }
 
 /// A module the simulator provides.

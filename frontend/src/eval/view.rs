@@ -160,7 +160,7 @@ impl Walk {
             let said = format!("RuntimeError: {message}");
             let mut raise = Raise::at("raised-exception", said, span, "the next item is taken here")
                 .help("walk over a copy: list(...)");
-            raise.exception = Some(Value::Exception(Rc::new((sym::runtime_error, vec![Value::str(message)]))));
+            raise.exception = Some(Value::exception(sym::runtime_error, vec![Value::str(message)]));
             return Err(raise);
         }
         self.next += 1;

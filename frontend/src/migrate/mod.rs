@@ -562,7 +562,7 @@ fn comparison(op: CmpOp) -> Option<&'static str> {
 /// The expressions of a statement, without those of statements in it.
 fn expressions(stmt: &Stmt) -> Vec<&Expr> {
     match &stmt.kind {
-        StmtKind::Expr(e) | StmtKind::Return(Some(e)) | StmtKind::Raise(Some(e)) => vec![e],
+        StmtKind::Expr(e) | StmtKind::Return(Some(e)) | StmtKind::Raise(Some(e), _) => vec![e],
         StmtKind::Assign(targets, value) => targets.iter().chain([value]).collect(),
         StmtKind::AugAssign(target, _, value) => vec![target, value],
         StmtKind::AnnAssign(target, _, value) => [target].into_iter().chain(value).collect(),

@@ -28,7 +28,8 @@ impl Stmt {
             StmtKind::AnnAssign(target, _, value) => [target].into_iter().chain(value).collect(),
             StmtKind::If(arms, _) => arms.iter().map(|(test, _)| test).collect(),
             StmtKind::For(f) => vec![&f.iter],
-            StmtKind::Return(value) | StmtKind::Raise(value) => value.iter().collect(),
+            StmtKind::Return(value) => value.iter().collect(),
+            StmtKind::Raise(value, cause) => value.iter().chain(cause).collect(),
             StmtKind::Assert(test, message) => [test].into_iter().chain(message).collect(),
             StmtKind::With(items, _) => items.iter().map(|(context, _)| context).collect(),
             StmtKind::Match(m) => {

@@ -48,7 +48,7 @@ impl Flow {
     fn stmt(&mut self, stmt: &Stmt) {
         let span = stmt.span;
         match &stmt.kind {
-            StmtKind::Expr(value) | StmtKind::Return(Some(value)) | StmtKind::Raise(Some(value)) => self.read(value),
+            StmtKind::Expr(value) | StmtKind::Return(Some(value)) | StmtKind::Raise(Some(value), _) => self.read(value),
             StmtKind::Assign(targets, value) => {
                 self.read(value);
                 targets.iter().for_each(|target| self.bind(target, span, false));

@@ -161,7 +161,7 @@ impl Hoist<'_> {
             }
             StmtKind::While(test, body, orelse) => StmtKind::While(test, self.block(body), self.block(orelse)),
             StmtKind::Return(value) => StmtKind::Return(value.map(|v| self.expr(v, out))),
-            StmtKind::Raise(value) => StmtKind::Raise(value.map(|v| self.expr(v, out))),
+            StmtKind::Raise(value, cause) => StmtKind::Raise(value.map(|v| self.expr(v, out)), cause),
             StmtKind::Assert(test, message) => StmtKind::Assert(self.expr(test, out), message),
             StmtKind::With(items, body) => self.with(items, body, span, out),
             StmtKind::Try(t) => {

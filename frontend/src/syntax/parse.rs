@@ -207,7 +207,9 @@ impl Convert<'_> {
             py::Stmt::Pass(_) => StmtKind::Pass,
             py::Stmt::Return(s) => StmtKind::Return(s.value.as_ref().map(|v| self.expr(v))),
             py::Stmt::Assert(s) => StmtKind::Assert(self.expr(&s.test), s.msg.as_ref().map(|m| self.expr(m))),
-            py::Stmt::Raise(s) => StmtKind::Raise(s.exc.as_ref().map(|e| self.expr(e))),
+            py::Stmt::Raise(s) => {
+                StmtKind::Raise(s.exc.as_ref().map(|e| self.expr(e)), s.cause.as_ref().map(|e| self.expr(e)))
+            }
             py::Stmt::With(s) if s.is_async => unsupported("`async with`", "NKI only has `with nl.no_reorder():`"),
             py::Stmt::With(s) => {
                 let items = s

@@ -345,7 +345,8 @@ impl Resolver {
                 self.block(body);
                 self.block(orelse);
             }
-            StmtKind::Return(value) | StmtKind::Raise(value) => value.iter_mut().for_each(|e| self.expr(e)),
+            StmtKind::Return(value) => value.iter_mut().for_each(|e| self.expr(e)),
+            StmtKind::Raise(value, cause) => value.iter_mut().chain(cause).for_each(|e| self.expr(e)),
             StmtKind::Assert(test, message) => {
                 self.expr(test);
                 message.iter_mut().for_each(|e| self.expr(e));

@@ -95,7 +95,8 @@ symbols! {
     slots = "__slots__", annotations = "__annotations__", members = "__members__", rel_tol = "rel_tol", abs_tol = "abs_tol",
     maxsplit = "maxsplit", repeat = "repeat", fillvalue = "fillvalue", axis = "axis", ndigits = "ndigits", base = "base", property_ = "property",
     super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len", next_ = "__next__",
-    genexpr = "<genexpr>", iterable = ".0", stop_iteration = "StopIteration", generator_exit = "GeneratorExit", match_args = "__match_args__",
+    genexpr = "<genexpr>", iterable = ".0", stop_iteration = "StopIteration", cause = "__cause__", context = "__context__", suppress_context = "__suppress_context__",
+    round = "__round__", floor = "__floor__", ceil = "__ceil__", trunc = "__trunc__",  generator_exit = "GeneratorExit", match_args = "__match_args__",
     runtime_error = "RuntimeError", setattr = "__setattr__", delattr = "__delattr__", getattribute = "__getattribute__", get = "__get__", set = "__set__",
     set_name = "__set_name__", delitem = "__delitem__", base_value = "_base_value", init_subclass = "__init_subclass__", metaclass = "metaclass",
 }
@@ -459,7 +460,8 @@ pub(crate) enum StmtKind {
     Pass,
     Return(Option<Expr>),
     Assert(Expr, Option<Expr>),
-    Raise(Option<Expr>),
+    /// `raise exception from cause`
+    Raise(Option<Expr>, Option<Expr>),
     With(Vec<(Expr, Option<Expr>)>, Vec<Stmt>),
     Try(Box<Try>),
     Match(Box<Match>),

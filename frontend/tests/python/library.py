@@ -1,8 +1,10 @@
 """Python's library: collections, contextlib, itertools, operator, functools."""
 
+import collections
 import contextlib
 import functools
 import itertools
+import math
 import operator
 from collections import Counter, deque
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -250,8 +252,44 @@ def more():
     print(list(itertools.compress("abc", [1, 0, 1])), list(reversed(Backwards())), operator.contains([1], 1), operator.not_(0))
 
 
+def ordered():
+    d = collections.OrderedDict([("a", 1), ("b", 2), ("c", 3)])
+    d.move_to_end("a")
+    print(list(d.items()), len(d), d == {"a": 1, "b": 2, "c": 3}, isinstance(d, dict))
+    d.move_to_end("c", last=False)
+    print(list(d), d.popitem(last=False), d.popitem(), list(d), d["b"], d.get("q", 5), "b" in d, {**d}, dict(d))
+    e, f = collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1)
+    print(e == f, e == dict(f), e != f, list(reversed(e)), list(e.copy().values()), attempt(lambda: d.move_to_end("q")))
+    cache = collections.OrderedDict()
+    for key in "abcab":
+        cache[key] = cache.pop(key, 0) + 1
+        if len(cache) > 2:
+            cache.popitem(last=False)
+    print(list(cache.items()))
+
+
+def chained():
+    a, b = {"x": 1}, {"x": 2, "y": 3}
+    c = collections.ChainMap(a, b)
+    print(c["x"], c["y"], "z" in c, len(c), sorted(c), c.get("q", 7), c, attempt(lambda: c["q"]))
+    c["z"] = 5
+    print(a, b, dict(c), c.maps, sorted(c.items()), bool(collections.ChainMap()))
+    d = c.new_child({"x": 9})
+    print(d["x"], d.parents["x"], d.pop("x"), d["x"], attempt(lambda: d.pop("y")))
+    del c["z"]
+    print(a, attempt(lambda: c.__delitem__("y")), {**c})
+
+
+def exact():
+    print(math.fsum([0.1] * 10), math.fsum([1e100, 1.0, -1e100]), math.perm(5, 2), math.perm(4), math.dist([0, 0], (3, 4)), math.ldexp(0.5, 4))
+    print(math.ldexp(1.0, -1074), math.ldexp(2.0**-1074, 1100), sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a)))
+
+
 def main():
     more()
+    ordered()
+    chained()
+    exact()
     deques()
     counters()
     stacks()

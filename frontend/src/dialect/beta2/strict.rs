@@ -219,9 +219,9 @@ impl Walk<'_, '_> {
                 self.orelse(orelse);
             }
             StmtKind::Return(value) => value.iter().for_each(|e| self.expr(e)),
-            StmtKind::Raise(value) => {
+            StmtKind::Raise(value, cause) => {
                 self.say(span, "`raise`", "write `assert condition, message`");
-                value.iter().for_each(|e| self.expr(e));
+                value.iter().chain(cause).for_each(|e| self.expr(e));
             }
             StmtKind::Assert(test, message) => {
                 self.expr(test);

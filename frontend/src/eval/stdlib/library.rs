@@ -25,16 +25,25 @@ const PATH: &str = "<nki-sim>/library.py";
 
 /// The names that kernels import, with their modules.
 const NAMES: &[(&str, &[&str])] = &[
-    ("collections", &["deque", "Counter"]),
+    ("collections", &["deque", "Counter", "OrderedDict", "ChainMap"]),
     ("contextlib", &["ExitStack", "nullcontext", "suppress"]),
-    ("functools", &["singledispatch"]),
-    ("itertools", &["compress", "groupby"]),
+    ("dataclasses", &["asdict", "astuple"]),
+    ("functools", &["cmp_to_key", "singledispatch"]),
+    ("itertools", &["batched", "compress", "groupby"]),
+    ("math", &["dist", "fsum", "ldexp", "perm", "sumprod"]),
     ("operator", &["attrgetter", "itemgetter", "methodcaller"]),
 ];
 
 /// The class that a class derives from which names a type of Python's as its base.
-const BASES: &[(BuiltinType, &str)] =
-    &[(BuiltinType::List, "ListBase"), (BuiltinType::Dict, "DictBase"), (BuiltinType::Int, "IntBase")];
+const BASES: &[(BuiltinType, &str)] = &[
+    (BuiltinType::List, "ListBase"),
+    (BuiltinType::Dict, "DictBase"),
+    (BuiltinType::Int, "IntBase"),
+    (BuiltinType::Float, "FloatBase"),
+    (BuiltinType::Str, "StrBase"),
+    (BuiltinType::Tuple, "TupleBase"),
+    (BuiltinType::Set, "SetBase"),
+];
 
 /// What these files cannot do themselves.
 const HELPERS: &[(&str, NativeFn)] = &[
@@ -93,7 +102,8 @@ impl Class {
         self.mro.get()?.iter().find(|class| *class.name == **wanted && class.is_of_library()).cloned()
     }
 
-    fn is_of_library(&self) -> bool {
+    /// Whether it is one of the classes of these files.
+    pub(crate) fn is_of_library(&self) -> bool {
         self.attrs.borrow().iter().any(|(_, value)| match value {
             Value::Function(function) => function.module.path == Path::new(PATH),
             _ => false,
@@ -102,11 +112,35 @@ impl Class {
 }
 
 impl Instance {
+    /// The number, text or tuple that an object of a class derived from such a type is.
+    pub(crate) fn base_value(&self) -> Option<Value> {
+        let value = self.attrs.borrow().get(sym::base_value).cloned()?;
+        matches!(self.class.builtin_base(), Some(kind) if kind.is_immutable()).then_some(value)
+    }
+
     /// The number that an object of a class derived from int is.
     pub(crate) fn base_int(&self) -> Option<i64> {
-        match self.attrs.borrow().get(sym::base_value) {
-            Some(Value::Int(value)) if self.class.builtin_base() == Some(BuiltinType::Int) => Some(*value),
+        match self.base_value() {
+            Some(Value::Int(value)) => Some(value),
             _ => None,
+        }
+    }
+
+    /// The number that an object of a class derived from float is.
+    pub(crate) fn base_float(&self) -> Option<f64> {
+        match self.base_value() {
+            Some(Value::Float(value)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Value {
+    /// What functions that do not know classes take for this value: see [`Value::plain`] and [`Instance::base_value`].
+    pub(crate) fn plain_value(&self) -> Value {
+        match self {
+            Value::Instance(instance) => instance.base_value().unwrap_or_else(|| self.clone()),
+            other => other.plain().clone(),
         }
     }
 }
@@ -207,7 +241,7 @@ fn exit_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 fn runtime_error(interp: &mut Interp<'_>, text: &str, span: Span) -> EvalResult<Box<Raise>> {
     let class = interp.sym("RuntimeError");
-    interp.raise_value(Some(Value::Exception(Rc::new((class, vec![Value::str(text)])))), span)
+    interp.raise_value(Some(Value::exception(class, vec![Value::str(text)])), span)
 }
 
 /// The classes that the annotation of a function's first parameter names: of `x: int | Tile` two.

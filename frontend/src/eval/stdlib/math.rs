@@ -79,6 +79,16 @@ pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
 }
 
 pub(super) fn rounded(interp: &mut Interp<'_>, args: CallArgs, name: &str, func: Unary) -> EvalResult<Value> {
+    if let Some(value @ Value::Instance(instance)) = args.positional.first() {
+        let method = match name {
+            "ceil" => sym::ceil,
+            "floor" => sym::floor,
+            _ => sym::trunc,
+        };
+        if let Some(method) = instance.class.lookup(method) {
+            return interp.call_with(&method, value.clone(), CallArgs::none(args.span));
+        }
+    }
     if let Some(Value::Int(x)) = args.positional.first() {
         return Ok(Value::Int(*x));
     }

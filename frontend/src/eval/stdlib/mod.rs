@@ -129,7 +129,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("abc", "abstractmethod") => native(identity),
         ("abc", "ABC") => Some(Value::Type(BuiltinType::Object)),
 
-        ("dataclasses" | "enum", _) if let Some(value) = class_attr(module, name) => Some(value),
+        ("dataclasses" | "enum", _) if let Some(value) = class_attr(interp, module, name) => Some(value),
         ("functools", "partial") => native(partial),
         ("functools", "reduce") => native(reduce),
         ("functools", "cache") => native(super::cached::cache),
@@ -147,7 +147,6 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("contextlib", "_GeneratorContextManager") => native(super::context::of_python),
         ("itertools", _) if itertools(name).is_some() => itertools(name).and_then(native),
         ("operator", _) => operator(name).and_then(native),
-        ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
         ("collections", "defaultdict") => native(defaultdict),
         ("collections", "namedtuple") => native(namedtuple),
         ("copy", "copy" | "deepcopy") => {
@@ -160,14 +159,14 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
 }
 
 /// An attribute of `dataclasses` or `enum`.
-fn class_attr(module: &str, name: &str) -> Option<Value> {
+fn class_attr(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value> {
     let native = |func: NativeFn| Some(Value::native(format!("{module}.{name}"), func, 0));
     match (module, name) {
         ("dataclasses", "dataclass") => native(dataclass),
         ("dataclasses", "field") => native(field),
         ("dataclasses", "replace") => native(replace),
-        ("dataclasses", "asdict") => native(asdict),
         ("dataclasses", "fields") => native(fields),
+        ("dataclasses", "FrozenInstanceError") => Some(Value::ExceptionClass(interp.sym(name))),
         ("dataclasses", "is_dataclass") => native(|i, a| {
             a.positional_only(i, "is_dataclass", 1, 1)?;
             let class = match &a.positional[0] {

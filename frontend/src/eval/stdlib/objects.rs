@@ -77,12 +77,6 @@ pub(super) fn replace(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     interp.replace_fields(&instance, &args.keyword, args.span)
 }
 
-pub(super) fn asdict(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let instance = instance_arg(interp, &args, "asdict")?;
-    let value = interp.synthesized_method(&Value::Instance(instance), sym::asdict, &args)?;
-    Ok(value.unwrap_or(Value::None))
-}
-
 pub(super) fn fields(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let class = match args.positional.first() {
         Some(Value::Class(class)) => class.clone(),

@@ -315,10 +315,6 @@ fn what_dispatches_by_type_in_a_way_that_is_not_supported_is_refused() {
         "import functools\n@functools.singledispatch\ndef f(v):\n    return 1\n@f.register\ndef _(v: list[int]):\n    return 2",
         "unsupported-syntax: register(): the annotation `list[int]` is not a class of this module",
     );
-    check_kernel(
-        "class T(tuple):\n    pass",
-        "unsupported-syntax: the class T derives from tuple, which the built-in evaluator does not support",
-    );
 }
 
 #[test]

@@ -187,26 +187,9 @@ class DictBase:
     __hash__ = None
 
 
-class IntBase:
-    """What `class C(int)` derives from."""
-
+class _Number:
     def __init__(self, *args, **kwargs):
-        object.__setattr__(self, "_base_value", int(*[_value_of(arg) for arg in args]))
-
-    def bit_length(self):
-        return self._base_value.bit_length()
-
-    def bit_count(self):
-        return self._base_value.bit_count()
-
-    def __index__(self):
-        return self._base_value
-
-    def __int__(self):
-        return self._base_value
-
-    def __float__(self):
-        return float(self._base_value)
+        pass
 
     def __bool__(self):
         return self._base_value != 0
@@ -220,6 +203,12 @@ class IntBase:
     def __format__(self, spec):
         return format(self._base_value, spec)
 
+    def __int__(self):
+        return int(self._base_value)
+
+    def __float__(self):
+        return float(self._base_value)
+
     def __round__(self, *digits):
         return round(self._base_value, *digits)
 
@@ -232,8 +221,8 @@ class IntBase:
     def __abs__(self):
         return abs(self._base_value)
 
-    def __invert__(self):
-        return ~self._base_value
+    def __divmod__(self, other):
+        return divmod(self._base_value, _value_of(other))
 
     def __eq__(self, other):
         return self._base_value == _value_of(other)
@@ -295,6 +284,22 @@ class IntBase:
     def __rpow__(self, other):
         return _value_of(other) ** self._base_value
 
+
+class IntBase(_Number):
+    """What `class C(int)` derives from."""
+
+    def bit_length(self):
+        return self._base_value.bit_length()
+
+    def bit_count(self):
+        return self._base_value.bit_count()
+
+    def __index__(self):
+        return self._base_value
+
+    def __invert__(self):
+        return ~self._base_value
+
     def __and__(self, other):
         return self._base_value & _value_of(other)
 
@@ -326,5 +331,206 @@ class IntBase:
         return _value_of(other) >> self._base_value
 
 
+class FloatBase(_Number):
+    """What `class C(float)` derives from."""
+
+    def is_integer(self):
+        return self._base_value.is_integer()
+
+
+class _Sequence:
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __getitem__(self, i):
+        return self._base_value[i]
+
+    def __len__(self):
+        return len(self._base_value)
+
+    def __iter__(self):
+        return iter(self._base_value)
+
+    def __contains__(self, x):
+        return _value_of(x) in self._base_value
+
+    def __hash__(self):
+        return hash(self._base_value)
+
+    def __repr__(self):
+        return repr(self._base_value)
+
+    def __eq__(self, other):
+        return self._base_value == _value_of(other)
+
+    def __ne__(self, other):
+        return self._base_value != _value_of(other)
+
+    def __lt__(self, other):
+        return self._base_value < _value_of(other)
+
+    def __le__(self, other):
+        return self._base_value <= _value_of(other)
+
+    def __gt__(self, other):
+        return self._base_value > _value_of(other)
+
+    def __ge__(self, other):
+        return self._base_value >= _value_of(other)
+
+    def __add__(self, other):
+        return self._base_value + _value_of(other)
+
+    def __radd__(self, other):
+        return _value_of(other) + self._base_value
+
+    def __mul__(self, n):
+        return self._base_value * n
+
+    def __rmul__(self, n):
+        return self._base_value * n
+
+    def __getattr__(self, name):
+        if name == "_base_value":
+            raise AttributeError(name)
+        return getattr(self._base_value, name)
+
+
+class StrBase(_Sequence):
+    """What `class C(str)` derives from."""
+
+    def __int__(self):
+        return int(self._base_value)
+
+    def __float__(self):
+        return float(self._base_value)
+
+    def __str__(self):
+        return self._base_value
+
+    def __format__(self, spec):
+        return format(self._base_value, spec)
+
+    def __mod__(self, values):
+        return self._base_value % values
+
+
+class TupleBase(_Sequence):
+    """What `class C(tuple)` derives from."""
+
+    def count(self, x):
+        return self._base_value.count(x)
+
+    def index(self, x, *bounds):
+        return self._base_value.index(x, *bounds)
+
+
+class SetBase:
+    """What `class C(set)` derives from."""
+
+    def __init__(self, iterable=()):
+        object.__setattr__(self, "_base_value", set(iterable))
+
+    def add(self, x):
+        self._base_value.add(x)
+
+    def discard(self, x):
+        self._base_value.discard(x)
+
+    def remove(self, x):
+        self._base_value.remove(x)
+
+    def pop(self):
+        return self._base_value.pop()
+
+    def clear(self):
+        self._base_value.clear()
+
+    def update(self, *others):
+        self._base_value.update(*[_value_of(other) for other in others])
+
+    def copy(self):
+        return self._base_value.copy()
+
+    def union(self, *others):
+        return self._base_value.union(*[_value_of(other) for other in others])
+
+    def intersection(self, *others):
+        return self._base_value.intersection(*[_value_of(other) for other in others])
+
+    def difference(self, *others):
+        return self._base_value.difference(*[_value_of(other) for other in others])
+
+    def symmetric_difference(self, other):
+        return self._base_value.symmetric_difference(_value_of(other))
+
+    def issubset(self, other):
+        return self._base_value.issubset(_value_of(other))
+
+    def issuperset(self, other):
+        return self._base_value.issuperset(_value_of(other))
+
+    def isdisjoint(self, other):
+        return self._base_value.isdisjoint(_value_of(other))
+
+    def __contains__(self, x):
+        return x in self._base_value
+
+    def __len__(self):
+        return len(self._base_value)
+
+    def __iter__(self):
+        return iter(self._base_value)
+
+    def __eq__(self, other):
+        return self._base_value == _value_of(other) if isinstance(other, set) else NotImplemented
+
+    def __ne__(self, other):
+        return self._base_value != _value_of(other) if isinstance(other, set) else NotImplemented
+
+    def __le__(self, other):
+        return self._base_value <= _value_of(other) if isinstance(other, set) else NotImplemented
+
+    def __lt__(self, other):
+        return self._base_value < _value_of(other) if isinstance(other, set) else NotImplemented
+
+    def __ge__(self, other):
+        return self._base_value >= _value_of(other) if isinstance(other, set) else NotImplemented
+
+    def __gt__(self, other):
+        return self._base_value > _value_of(other) if isinstance(other, set) else NotImplemented
+
+    def __or__(self, other):
+        return self.union(other) if isinstance(other, set) else NotImplemented
+
+    def __and__(self, other):
+        return self.intersection(other) if isinstance(other, set) else NotImplemented
+
+    def __sub__(self, other):
+        return self.difference(other) if isinstance(other, set) else NotImplemented
+
+    def __xor__(self, other):
+        return self.symmetric_difference(other) if isinstance(other, set) else NotImplemented
+
+    def __ror__(self, other):
+        return other | self._base_value if isinstance(other, set) else NotImplemented
+
+    def __rand__(self, other):
+        return other & self._base_value if isinstance(other, set) else NotImplemented
+
+    def __rsub__(self, other):
+        return other - self._base_value if isinstance(other, set) else NotImplemented
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __repr__(self):
+        text = repr(self._base_value) if self._base_value else ""
+        return f"{type(self).__name__}({text})"
+
+    __hash__ = None
+
+
 def _value_of(x):
-    return x._base_value if isinstance(x, (ListBase, DictBase, IntBase)) else x
+    return x._base_value if isinstance(x, (ListBase, DictBase, IntBase, FloatBase, StrBase, TupleBase, SetBase)) else x

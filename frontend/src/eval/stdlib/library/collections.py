@@ -221,3 +221,112 @@ class deque:
     def __repr__(self):
         end = "" if self.maxlen is None else f", maxlen={self.maxlen}"
         return f"deque({self._items!r}{end})"
+
+
+class OrderedDict(DictBase):
+    def move_to_end(self, key, last=True):
+        value = self.pop(key)
+        others = [] if last else list(self.items())
+        if not last:
+            self.clear()
+        self[key] = value
+        for other, kept in others:
+            self[other] = kept
+
+    def popitem(self, last=True):
+        if not self:
+            raise KeyError("dictionary is empty")
+        key = next(reversed(self)) if last else next(iter(self))
+        return key, self.pop(key)
+
+    def copy(self):
+        return type(self)(self)
+
+    def __eq__(self, other):
+        same = super().__eq__(other)
+        return same and list(self) == list(other) if isinstance(other, OrderedDict) else same
+
+    def __ne__(self, other):
+        return not self == other if isinstance(other, dict) else NotImplemented
+
+    def __repr__(self):
+        return f"OrderedDict({self._base_value!r})" if self else "OrderedDict()"
+
+
+class ChainMap:
+    def __init__(self, *maps):
+        self.maps = list(maps) or [{}]
+
+    def __getitem__(self, key):
+        for mapping in self.maps:
+            if key in mapping:
+                return mapping[key]
+        return self.__missing__(key)
+
+    def __missing__(self, key):
+        raise KeyError(key)
+
+    def get(self, key, default=None):
+        return self[key] if key in self else default
+
+    def _merged(self):
+        merged = {}
+        for mapping in reversed(self.maps):
+            merged.update(mapping)
+        return merged
+
+    def __len__(self):
+        return len(self._merged())
+
+    def __iter__(self):
+        return iter(self._merged())
+
+    def __contains__(self, key):
+        return any(key in mapping for mapping in self.maps)
+
+    def __bool__(self):
+        return any(self.maps)
+
+    def keys(self):
+        return self._merged().keys()
+
+    def values(self):
+        return [self[key] for key in self]
+
+    def items(self):
+        return [(key, self[key]) for key in self]
+
+    def new_child(self, m=None, **kwargs):
+        return type(self)({**(m or {}), **kwargs} if m is None or kwargs else m, *self.maps)
+
+    @property
+    def parents(self):
+        return type(self)(*self.maps[1:])
+
+    def copy(self):
+        return type(self)(self.maps[0].copy(), *self.maps[1:])
+
+    def __setitem__(self, key, value):
+        self.maps[0][key] = value
+
+    def __delitem__(self, key):
+        if key not in self.maps[0]:
+            raise KeyError(f"Key not found in the first mapping: {key!r}")
+        del self.maps[0][key]
+
+    def update(self, *args, **kwargs):
+        self.maps[0].update(*args, **kwargs)
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key, *default):
+        return self.maps[0].pop(key, *default)
+
+    def __eq__(self, other):
+        return dict(self) == dict(other) if isinstance(other, (dict, ChainMap)) else NotImplemented
+
+    def __repr__(self):
+        return f"ChainMap({', '.join(map(repr, self.maps))})"

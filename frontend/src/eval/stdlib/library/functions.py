@@ -1,3 +1,6 @@
+from dataclasses import fields, is_dataclass
+
+
 def groupby(iterable, key=None):
     items = iter(iterable)
     end = object_of_its_own()
@@ -28,6 +31,115 @@ def groupby(iterable, key=None):
         yield own, group(state["group"], own)
         while state["item"] is not end and state["key"] == own:
             advance()
+
+
+def batched(iterable, n, *, strict=False):
+    if n < 1:
+        raise ValueError("n must be at least one")
+    items = iter(iterable)
+    while True:
+        batch = []
+        for item in items:
+            batch.append(item)
+            if len(batch) == n:
+                break
+        if not batch:
+            return
+        if strict and len(batch) != n:
+            raise ValueError("batched(): incomplete batch")
+        yield tuple(batch)
+
+
+def _converted(x, of_fields):
+    if is_dataclass(x) and not is_type(x):
+        return of_fields([(field.name, _converted(getattr(x, field.name), of_fields)) for field in fields(x)])
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*[_converted(item, of_fields) for item in x])
+    if isinstance(x, (list, tuple)):
+        return type(x)([_converted(item, of_fields) for item in x])
+    if isinstance(x, dict):
+        items = [(_converted(key, of_fields), _converted(value, of_fields)) for key, value in x.items()]
+        return dict(items) if type(x) is dict else type(x)(items)
+    return x
+
+
+def asdict(obj, *, dict_factory=dict):
+    if not is_dataclass(obj) or is_type(obj):
+        raise TypeError("asdict() should be called on dataclass instances")
+    return _converted(obj, dict_factory)
+
+
+def astuple(obj, *, tuple_factory=tuple):
+    if not is_dataclass(obj) or is_type(obj):
+        raise TypeError("astuple() should be called on dataclass instances")
+    return _converted(obj, lambda items: tuple_factory([value for _, value in items]))
+
+
+def cmp_to_key(mycmp):
+    class K:
+        def __init__(self, obj):
+            self.obj = obj
+
+        def __lt__(self, other):
+            return mycmp(self.obj, other.obj) < 0
+
+        def __gt__(self, other):
+            return mycmp(self.obj, other.obj) > 0
+
+        def __le__(self, other):
+            return mycmp(self.obj, other.obj) <= 0
+
+        def __ge__(self, other):
+            return mycmp(self.obj, other.obj) >= 0
+
+        def __eq__(self, other):
+            return mycmp(self.obj, other.obj) == 0
+
+        __hash__ = None
+
+    return K
+
+
+def perm(n, k=None):
+    total = 1
+    for i in range(n if k is None else k):
+        total *= n - i
+    return total
+
+
+def dist(p, q):
+    if len(p) != len(q):
+        raise ValueError("both points must have the same number of dimensions")
+    return fsum((a - b) * (a - b) for a, b in zip(p, q)) ** 0.5
+
+
+def ldexp(x, i):
+    # In two steps: the power alone may be too large or too small for a float.
+    half = i // 2
+    return float(x) * 2.0**half * 2.0 ** (i - half)
+
+
+def sumprod(p, q):
+    return sum(a * b for a, b in zip(p, q, strict=True))
+
+
+def fsum(seq):
+    # Shewchuk's partial sums: together they are exact.
+    partials = []
+    for x in seq:
+        x = float(x)
+        kept = 0
+        for y in partials:
+            if abs(x) < abs(y):
+                x, y = y, x
+            high = x + y
+            low = y - (high - x)
+            if low:
+                partials[kept] = low
+                kept += 1
+            x = high
+        partials[kept:] = [x]
+    return sum(reversed(partials), 0.0)
 
 
 def compress(data, selectors):

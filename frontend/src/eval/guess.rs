@@ -1,0 +1,151 @@
+//! What a module's names hold because a condition that only a running Python knows was guessed.
+//!
+//! A value of the host counts as false, and a module of the host as importable. Whatever a statement of module level then binds or
+//! changes is marked, and reported where a kernel reads it.
+
+use nki_diag::{Diagnostic, Span};
+
+use super::value::{Module, Value};
+use super::{Frame, Interp};
+use crate::syntax::*;
+
+/// Modules of Python's library that files import beside packages which may be missing.
+const LIBRARY: [&str; 27] = [
+    "__future__",
+    "argparse",
+    "ast",
+    "asyncio",
+    "bisect",
+    "ctypes",
+    "datetime",
+    "glob",
+    "heapq",
+    "importlib",
+    "inspect",
+    "io",
+    "json",
+    "logging",
+    "os",
+    "pathlib",
+    "pickle",
+    "random",
+    "re",
+    "string",
+    "subprocess",
+    "sys",
+    "threading",
+    "time",
+    "types",
+    "unittest",
+    "warnings",
+];
+
+/// An assumption about the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guess {
+    /// The condition.
+    span: Span,
+    /// How it was decided: "taken as false".
+    taken: &'static str,
+}
+
+impl Interp<'_> {
+    /// Takes note that a value of the host was taken as false.
+    pub(super) fn guess_false(&mut self, span: Span) {
+        self.guess(span, "taken as false");
+    }
+
+    /// Takes note of an assumption about the host.
+    pub(super) fn guess(&mut self, span: Span, taken: &'static str) {
+        if !self.in_kernel {
+            self.guessed.get_or_insert(Guess { span, taken });
+        }
+    }
+
+    /// Marks what a statement of module level binds or changes, if it made a guess.
+    pub(super) fn mark_guessed(&mut self, module: &Module, stmt: &Stmt) {
+        let Some(guess) = self.guessed.take() else { return };
+        let mut names = Vec::new();
+        resolve::bound_names(stmt, &mut names);
+        changed_names(stmt, &mut names);
+        names.into_iter().for_each(|name| mark(module, name, guess));
+    }
+
+    /// Takes note that a module is imported of which only a running Python knows whether it is installed.
+    pub(super) fn assume_import(&mut self, root: &str, span: Span) {
+        if !self.in_kernel && !LIBRARY.contains(&root) {
+            self.assumed_import.get_or_insert(span);
+        }
+    }
+
+    /// Marks what other statements of a `try` at module level would bind, if a module of the host could not be imported.
+    pub(super) fn mark_import(&mut self, frame: &Frame<'_>, t: &Try) {
+        let Some(span) = self.assumed_import.take() else { return };
+        if frame.function.is_some() {
+            return;
+        }
+        let mut names = Vec::new();
+        t.handlers.iter().flat_map(|handler| &handler.body).for_each(|stmt| resolve::bound_names(stmt, &mut names));
+        let guess = Guess { span, taken: "the module is taken as installed" };
+        names.into_iter().for_each(|name| mark(frame.module, name, guess));
+    }
+
+    /// What is imported by a name is as uncertain as it was where it comes from.
+    pub(super) fn copy_guess(&self, from: &Module, name: Symbol, frame: &Frame<'_>, bind: &Expr) {
+        let at = from.index.borrow().get(&name).copied();
+        let guess = at.and_then(|at| from.guesses.borrow().get(&at).copied());
+        if let (Some(guess), ExprKind::Name(bound, _), None) = (guess, &bind.kind, frame.function) {
+            mark(frame.module, *bound, guess);
+        }
+    }
+
+    /// Reports that a kernel reads a global whose value was guessed; at module level the reading statement makes the same guess.
+    #[cold]
+    pub(super) fn tell_guess(&mut self, module: &Module, index: u32, value: &Value, span: Span) {
+        let Some(guess) = module.guesses.borrow().get(&index).copied() else { return };
+        if !self.in_kernel {
+            self.guessed.get_or_insert(guess);
+            return;
+        }
+        // Those have errors of their own, or are the same either way.
+        if matches!(value, Value::Host(_) | Value::Module(_) | Value::NativeModule(_)) {
+            return;
+        }
+        module.guesses.borrow_mut().remove(&index);
+        let name = module.symbols.borrow().get(index as usize).map(|name| self.name(*name));
+        let Guess { span: condition, taken } = guess;
+        let name = name.as_deref().unwrap_or_default();
+        let message = format!("only a running Python knows this condition, on which `{name}` depends: {taken}");
+        let help = "call the kernel from Python, where its module has run, or leave the condition out";
+        let warning = Diagnostic::warning("host-condition", message).at(condition, "here");
+        self.report(warning.with(span, format!("the kernel uses `{name}`")).help(help));
+    }
+}
+
+fn mark(module: &Module, name: Symbol, guess: Guess) {
+    if let Some(at) = module.index.borrow().get(&name) {
+        module.guesses.borrow_mut().insert(*at, guess);
+    }
+}
+
+/// Names of what a statement changes in place: `table[key] = value`, `items.append(value)`.
+fn changed_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
+    fn root(expr: &Expr, out: &mut Vec<Symbol>) {
+        match &expr.kind {
+            ExprKind::Name(name, _) => out.push(*name),
+            ExprKind::Attr(base, _) | ExprKind::Subscript(base, _) => root(base, out),
+            _ => {}
+        }
+    }
+    match &stmt.kind {
+        StmtKind::Assign(targets, _) => targets.iter().for_each(|target| root(target, out)),
+        StmtKind::AugAssign(target, ..) => root(target, out),
+        StmtKind::Expr(Expr { kind: ExprKind::Call(callee, _), .. }) => {
+            if let ExprKind::Attr(base, _) = &callee.kind {
+                root(base, out);
+            }
+        }
+        StmtKind::Def(..) | StmtKind::Class(..) => {}
+        _ => stmt.blocks().into_iter().flatten().for_each(|stmt| changed_names(stmt, out)),
+    }
+}
