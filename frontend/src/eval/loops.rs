@@ -51,7 +51,7 @@ impl Interp<'_> {
         }
         if matches!(iterable, Value::Host(_)) && !self.in_kernel {
             self.guess_false(f.iter.span);
-            return Ok(Flow::Next);
+            return self.end_for(frame, f, Ok(Flow::Next));
         }
         let flow = match &iterable {
             Value::Range(range) if !frame.is_generator() => {
