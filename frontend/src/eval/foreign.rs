@@ -392,9 +392,12 @@ impl Interp<'_> {
         base: &Value,
         object: &dyn Object,
         name: Symbol,
-        args: CallArgs,
+        mut args: CallArgs,
     ) -> EvalResult<Value> {
         let text = self.name(name);
+        if args.has_members() {
+            args.take_plain_values();
+        }
         if object.has_method(self, &text) {
             return object.call_method(self, base, &text, args);
         }

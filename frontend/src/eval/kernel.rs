@@ -168,15 +168,26 @@ impl Interp<'_> {
         let mut call = CallArgs::none(def.name_span);
         // Names of the API among the arguments are those of the kernel's language.
         self.dialect = candidate.function.module.dialect.get();
-        for param in &def.params {
+        for (at, param) in def.params.iter().enumerate() {
             let name = self.name(param.name);
+            let by_position = param.kind == ParamKind::PositionalOnly;
             if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
                 self.check_argument(arg, param.span);
                 let value = match self.enum_argument(&candidate.function, param, arg) {
                     Some(member) => member,
                     None => self.take_over(arg, Some(&name), param.span)?,
                 };
-                call.keyword.push((param.name, value));
+                // The caller names all arguments, whatever the kernel's own language allows.
+                if by_position {
+                    call.positional.push(value);
+                } else {
+                    call.keyword.push((param.name, value));
+                }
+            } else if by_position
+                && let Some(default) = candidate.function.defaults.get(at)
+                && !matches!(default, Value::Unset)
+            {
+                call.positional.push(default.clone());
             }
         }
         self.returned.clear();

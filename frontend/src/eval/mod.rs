@@ -46,6 +46,7 @@ mod recover;
 pub(crate) mod stdlib;
 #[cfg(test)]
 pub(crate) mod tests;
+mod text;
 mod types;
 mod unroll;
 pub(crate) mod value;

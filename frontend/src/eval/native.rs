@@ -46,13 +46,13 @@ impl CallArgs {
         Self { positional: values.into_iter().collect(), keyword: SmallVec::new(), span, data: 0 }
     }
 
-    /// Whether an argument is a member of an Enum.
+    /// Whether an argument is a member of an Enum or an object of a class, which may stand for a number, a text or a tuple.
     pub(crate) fn has_members(&self) -> bool {
         let is_member = |value: &Value| matches!(value, Value::EnumMember(_) | Value::Instance(_));
         self.positional.iter().any(is_member) || self.keyword.iter().any(|(_, value)| is_member(value))
     }
 
-    /// Replaces members of an Enum that are strings or numbers by these, for functions that do not know Enums.
+    /// Replaces these by what they stand for, for functions that do not know classes.
     pub(crate) fn take_plain_values(&mut self) {
         for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {
             *value = value.plain_value();

@@ -139,6 +139,11 @@ impl Value {
     /// What functions that do not know classes take for this value: see [`Value::plain`] and [`Instance::base_value`].
     pub(crate) fn plain_value(&self) -> Value {
         match self {
+            Value::Instance(instance) if instance.class.kind.get() == ClassKind::NamedTuple => {
+                let attrs = instance.attrs.borrow();
+                let fields = instance.class.fields.borrow();
+                Value::tuple(fields.iter().filter_map(|f| attrs.get(f.name).cloned()).collect::<Vec<_>>())
+            }
             Value::Instance(instance) => instance.base_value().unwrap_or_else(|| self.clone()),
             other => other.plain().clone(),
         }

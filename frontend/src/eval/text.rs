@@ -1,0 +1,268 @@
+//! Methods of strings, and `text % values`.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::*;
+use crate::syntax::*;
+
+/// Characters of a string that a method may make.
+const LONGEST_TEXT: i64 = 50_000_000;
+
+impl Interp<'_> {
+    fn str_arg(&self, args: &CallArgs, index: usize, name: &str) -> EvalResult<Option<Rc<str>>> {
+        match args.positional.get(index) {
+            None | Some(Value::None) => Ok(None),
+            Some(Value::Str(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(self.need_str(name, other, args.span)),
+        }
+    }
+
+    fn need_str(&self, name: &str, got: &Value, span: Span) -> Box<Raise> {
+        Raise::at("type-error", format!("{name}() needs a str, not {}", got.a_type()), span, "in this call")
+    }
+
+    /// `text.name(...)`
+    #[expect(clippy::too_many_lines, reason = "one arm for each method")]
+    pub(super) fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        // Most results are as long as the text.
+        self.charge_text(text.len(), span)?;
+        let first = || match args.positional.first() {
+            Some(other) => match other.plain() {
+                Value::Str(text) => Ok(text.clone()),
+                _ => Err(self.need_str(name, other, span)),
+            },
+            None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
+        };
+        let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
+        let position = |at: Option<usize>| at.map_or(-1, |at| text[..at].chars().count() as i64);
+        Ok(match name {
+            "upper" => Value::str(text.to_uppercase()),
+            "lower" => Value::str(text.to_lowercase()),
+            "title" | "capitalize" => {
+                let mut out = String::new();
+                let mut start = true;
+                for c in text.chars() {
+                    if start {
+                        out.extend(c.to_uppercase())
+                    } else {
+                        out.extend(c.to_lowercase())
+                    }
+                    start = name == "title" && !c.is_alphanumeric();
+                }
+                Value::str(out)
+            }
+            "swapcase" => Value::str(
+                text.chars()
+                    .map(|c| if c.is_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() })
+                    .collect::<String>(),
+            ),
+            "isdigit" | "isnumeric" => all(|c| c.is_ascii_digit()),
+            "isalpha" => all(char::is_alphabetic),
+            "isalnum" => all(char::is_alphanumeric),
+            "isspace" => all(char::is_whitespace),
+            "isupper" => Value::Bool(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)),
+            "islower" => Value::Bool(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)),
+            "isidentifier" => Value::Bool(
+                text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+                    && text.chars().all(|c| c.is_alphanumeric() || c == '_'),
+            ),
+            "strip" | "lstrip" | "rstrip" => {
+                let set = self.str_arg(&args, 0, name)?;
+                let strip = |c: char| set.as_ref().map_or(c.is_whitespace(), |s| s.contains(c));
+                Value::str(match name {
+                    "strip" => text.trim_matches(strip),
+                    "lstrip" => text.trim_start_matches(strip),
+                    _ => text.trim_end_matches(strip),
+                })
+            }
+            "startswith" | "endswith" => {
+                let options = match args.positional.first() {
+                    Some(Value::Tuple(items)) => items.to_vec(),
+                    Some(other) => vec![other.clone()],
+                    None => vec![],
+                };
+                let mut found = false;
+                for option in &options {
+                    let Value::Str(option) = option.plain() else { return Err(self.need_str(name, option, span)) };
+                    found |= if name == "startswith" { text.starts_with(&**option) } else { text.ends_with(&**option) };
+                }
+                Value::Bool(found)
+            }
+            "removeprefix" => Value::str(text.strip_prefix(&*first()?).unwrap_or(text)),
+            "removesuffix" => Value::str(text.strip_suffix(&*first()?).unwrap_or(text)),
+            "find" => Value::Int(position(text.find(&*first()?))),
+            "rfind" => Value::Int(position(text.rfind(&*first()?))),
+            "index" => match text.find(&*first()?) {
+                Some(at) => Value::Int(position(Some(at))),
+                None => return Err(Raise::at("value-error", "the text is not found", span, "searched here")),
+            },
+            "count" => Value::Int(text.matches(&*first()?).count() as i64),
+            "replace" => {
+                let from = first()?;
+                let to = self.str_arg(&args, 1, name)?.unwrap_or_else(|| "".into());
+                self.charge_text(text.matches(&*from).count().saturating_mul(to.len()), span)?;
+                match args.positional.get(2).and_then(Value::as_int) {
+                    Some(n) if n >= 0 => Value::str(text.replacen(&*from, &to, n as usize)),
+                    _ => Value::str(text.replace(&*from, &to)),
+                }
+            }
+            "split" | "rsplit" => {
+                self.charge(text.len().saturating_mul(size_of::<Value>()), span)?;
+                let max = args
+                    .positional
+                    .get(1)
+                    .or_else(|| args.keyword.iter().find(|(n, _)| *n == sym::maxsplit).map(|(_, v)| v));
+                let max = max.and_then(Value::as_int).filter(|n| *n >= 0).map_or(usize::MAX, |n| n as usize + 1);
+                let parts: Vec<Value> = match self.str_arg(&args, 0, name)? {
+                    Some(separator) if separator.is_empty() => {
+                        return Err(Raise::at("value-error", "empty separator", span, "in this call"));
+                    }
+                    Some(separator) if name == "split" => text.splitn(max, &*separator).map(Value::str).collect(),
+                    Some(separator) => {
+                        let mut parts: Vec<Value> = text.rsplitn(max, &*separator).map(Value::str).collect();
+                        parts.reverse();
+                        parts
+                    }
+                    None => text.split_whitespace().map(Value::str).collect(),
+                };
+                Value::list(parts)
+            }
+            "splitlines" => Value::list(text.lines().map(Value::str).collect()),
+            "partition" | "rpartition" => {
+                let separator = first()?;
+                let parts =
+                    if name == "partition" { text.split_once(&*separator) } else { text.rsplit_once(&*separator) };
+                let (a, b, c) = match parts {
+                    Some((a, c)) => (a, &*separator, c),
+                    None if name == "partition" => (&**text, "", ""),
+                    None => ("", "", &**text),
+                };
+                Value::tuple(vec![Value::str(a), Value::str(b), Value::str(c)])
+            }
+            "join" => {
+                args.positional_only(self, name, 1, 1)?;
+                let mut out = String::new();
+                for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
+                    let Value::Str(item) = &item.plain_value() else { return Err(self.need_str(name, item, span)) };
+                    self.charge_text(text.len() + item.len(), span)?;
+                    out.push_str(if index > 0 { text } else { "" });
+                    out.push_str(item);
+                }
+                Value::str(out)
+            }
+            "format" => Value::str(self.str_format(text, &args)?),
+            "zfill" | "ljust" | "rjust" | "center" => {
+                let Some(width) = args.positional.first().and_then(|v| self.as_index(v)) else {
+                    let message = format!("str.{name}() needs a width, an int");
+                    return Err(Raise::at("type-error", message, args.span, "in this call"));
+                };
+                if width > LONGEST_TEXT {
+                    let message = format!("str.{name}({width}) makes a string of more than {LONGEST_TEXT} characters");
+                    return Err(Raise::at("value-error", message, args.span, "in this call"));
+                }
+                let missing = usize::try_from(width).unwrap_or(0).saturating_sub(text.chars().count());
+                let fill = self
+                    .str_arg(&args, 1, name)?
+                    .unwrap_or_else(|| if name == "zfill" { "0".into() } else { " ".into() });
+                self.charge_text(fill.len().saturating_mul(missing), span)?;
+                self.charge_text(missing.saturating_mul(fill.len()), args.span)?;
+                let run = |n: usize| fill.repeat(n);
+                Value::str(match name {
+                    "ljust" => format!("{text}{}", run(missing)),
+                    "center" => format!("{}{text}{}", run(missing / 2), run(missing - missing / 2)),
+                    "zfill" if text.starts_with('-') => format!("-{}{}", run(missing), &text[1..]),
+                    _ => format!("{}{text}", run(missing)),
+                })
+            }
+            _ => return Err(Raise::at("no-attribute", format!("a str has no method `{name}`"), span, "here")),
+        })
+    }
+
+    /// `text % values`
+    pub(crate) fn percent(&mut self, text: &str, values: &Value, span: Span) -> EvalResult<String> {
+        let is_dict = match values {
+            Value::Instance(instance) => instance.class.builtin_base() == Some(BuiltinType::Dict),
+            other => matches!(other, Value::Dict(_)),
+        };
+        let named = is_dict.then(|| values.clone());
+        let mut by_name = false;
+        let mut values = match values {
+            Value::Tuple(items) => items.to_vec(),
+            other => vec![other.clone()],
+        }
+        .into_iter();
+        let mut out = String::new();
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c != '%' {
+                out.push(c);
+                continue;
+            }
+            let mut spec = String::new();
+            let mut keyed = None;
+            if chars.peek() == Some(&'(') {
+                let Some(dict) = &named else {
+                    return Err(Raise::at("type-error", "format requires a mapping", span, "here"));
+                };
+                chars.next();
+                let (mut key, mut depth) = (String::new(), 1);
+                loop {
+                    match chars.next() {
+                        Some(')') if depth == 1 => break,
+                        Some(c) => {
+                            depth += i32::from(c == '(') - i32::from(c == ')');
+                            key.push(c);
+                        }
+                        None => return Err(Raise::at("value-error", "incomplete format key", span, "here")),
+                    }
+                }
+                keyed = Some(self.get_item(dict, &Value::str(key), span)?);
+                by_name = true;
+            }
+            let kind = loop {
+                match chars.next() {
+                    Some('%') if spec.is_empty() => break '%',
+                    Some(c) if c.is_ascii_digit() || ".+- #".contains(c) => spec.push(if c == '-' { '<' } else { c }),
+                    Some(c) => break c,
+                    None => return Err(Raise::at("value-error", "incomplete format", span, "ends with `%`")),
+                }
+            };
+            if kind == '%' {
+                out.push('%');
+                continue;
+            }
+            let Some(value) = keyed.or_else(|| values.next()) else {
+                return Err(Raise::at("type-error", "not enough arguments for format string", span, "here"));
+            };
+            let value = match (kind, &value) {
+                ('s', _) => Value::str(self.str(&value)?),
+                ('r', _) => Value::str(self.repr(&value)?),
+                ('d' | 'i', Value::Float(x)) => Value::Int(*x as i64),
+                _ => value,
+            };
+            let kind = match kind {
+                'i' => 'd',
+                'r' => 's',
+                other => other,
+            };
+            if kind == 's' && !spec.is_empty() && !spec.starts_with('<') {
+                spec.insert(0, '>');
+            }
+            let text = self.format_value(&value, &format!("{spec}{kind}"), span)?;
+            self.charge_text(out.len().saturating_add(text.len()), span)?;
+            out.push_str(&text);
+        }
+        // Python takes any dict, also for a text that names none of its items.
+        if !by_name && named.is_none() && values.next().is_some() {
+            let message = "not all arguments converted during string formatting";
+            return Err(Raise::at("type-error", message, span, "here"));
+        }
+        Ok(out)
+    }
+}
