@@ -267,11 +267,7 @@ impl Interp<'_> {
                 Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
                 other => class.all_members().iter().any(|m| self.equals(&m.value, other)),
             },
-            Value::Host(host) if self.in_kernel => return Err(self.host_error(host, span)),
-            Value::Host(_) => {
-                self.guess_false(span);
-                false
-            }
+            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             other => {
                 let items = self.iter(other, span)?;
                 while let Some(candidate) = self.next(&items, span)? {

@@ -151,7 +151,7 @@ impl Interp<'_> {
             self.guessed = guessed;
             return Ok(());
         }
-        if matches!(value, Value::Poison) || self.truth(&value, test.span)? || matches!(value, Value::Host(_)) {
+        if matches!(value, Value::Poison) || self.truth(&value, test.span)? {
             return Ok(());
         }
         let mut given = Vec::new();

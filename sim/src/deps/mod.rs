@@ -246,12 +246,12 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
             let (mut reads, mut writes) = (&ready.register_reads[..], &ready.register_writes[..]);
             for (op, counts) in now.iter().zip(&ready.counts) {
                 deps.starts.push(deps.edges.len() as u32);
-                let [count, read, written] = counts.map(|n| n as usize);
+                let [count, register_reads, register_writes] = counts.map(|n| n as usize);
                 let here = Here {
                     accesses: &mut accesses,
                     count,
-                    register_reads: reads.split_off(..read).unwrap_or_default(),
-                    register_writes: writes.split_off(..written).unwrap_or_default(),
+                    register_reads: reads.split_off(..register_reads).unwrap_or_default(),
+                    register_writes: writes.split_off(..register_writes).unwrap_or_default(),
                 };
                 match &op.node.kind {
                     NodeKind::Inst(_) => a.step(id, op, here, &mut deps.edges),

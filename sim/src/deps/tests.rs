@@ -260,12 +260,12 @@ proptest! {
         size in prop::sample::select(vec![1i64, 2, 4]),
         nested in any::<bool>(),
     ) {
+        let mut dims: Vec<nki_isa::Dim> = dims.into_iter().map(|(stride, count)| nki_isa::Dim { stride, count }).collect();
         let mut inner = 1;
-        let dims: Vec<nki_isa::Dim> = dims.iter().rev().map(|&(stride, count)| {
-            let stride = if nested { inner } else { stride };
-            inner *= i64::from(count);
-            nki_isa::Dim { stride, count }
-        }).collect::<Vec<_>>().into_iter().rev().collect();
+        for d in dims.iter_mut().rev().filter(|_| nested) {
+            d.stride = inner;
+            inner *= i64::from(d.count);
+        }
         let partitions = Partitions { start: 0, stride: 1, count: 1 };
         prop_assert_eq!(
             Region::of(partitions, &dims, offset, size, 64),

@@ -4,8 +4,56 @@ Each follows the documentation of Python. What is left out raises AttributeError
 """
 
 
-class ListBase:
+class _Container:
+    """What changes: `_base_value` is of `_base_type`."""
+
+    def clear(self):
+        self._base_value.clear()
+
+    def __len__(self):
+        return len(self._base_value)
+
+    def __iter__(self):
+        return iter(self._base_value)
+
+    def __contains__(self, x):
+        return x in self._base_value
+
+    def __eq__(self, other):
+        return self._base_value == _value_of(other) if isinstance(other, self._base_type) else NotImplemented
+
+    def __ne__(self, other):
+        return self._base_value != _value_of(other) if isinstance(other, self._base_type) else NotImplemented
+
+    def __repr__(self):
+        return repr(self._base_value)
+
+    __hash__ = None
+
+
+class _Ordered(_Container):
+    """A list or a set."""
+
+    def copy(self):
+        return self._base_value.copy()
+
+    def __lt__(self, other):
+        return self._base_value < _value_of(other) if isinstance(other, self._base_type) else NotImplemented
+
+    def __le__(self, other):
+        return self._base_value <= _value_of(other) if isinstance(other, self._base_type) else NotImplemented
+
+    def __gt__(self, other):
+        return self._base_value > _value_of(other) if isinstance(other, self._base_type) else NotImplemented
+
+    def __ge__(self, other):
+        return self._base_value >= _value_of(other) if isinstance(other, self._base_type) else NotImplemented
+
+
+class ListBase(_Ordered):
     """What `class C(list)` derives from."""
+
+    _base_type = list
 
     def __init__(self, iterable=()):
         object.__setattr__(self, "_base_value", list(iterable))
@@ -25,17 +73,11 @@ class ListBase:
     def remove(self, x):
         self._base_value.remove(x)
 
-    def clear(self):
-        self._base_value.clear()
-
     def reverse(self):
         self._base_value.reverse()
 
     def sort(self, *, key=None, reverse=False):
         self._base_value.sort(key=key, reverse=reverse)
-
-    def copy(self):
-        return self._base_value.copy()
 
     def count(self, x):
         return self._base_value.count(x)
@@ -52,35 +94,8 @@ class ListBase:
     def __delitem__(self, i):
         del self._base_value[i]
 
-    def __len__(self):
-        return len(self._base_value)
-
-    def __iter__(self):
-        return iter(self._base_value)
-
     def __reversed__(self):
         return reversed(self._base_value)
-
-    def __contains__(self, x):
-        return x in self._base_value
-
-    def __eq__(self, other):
-        return self._base_value == _value_of(other) if isinstance(other, list) else NotImplemented
-
-    def __ne__(self, other):
-        return self._base_value != _value_of(other) if isinstance(other, list) else NotImplemented
-
-    def __lt__(self, other):
-        return self._base_value < _value_of(other) if isinstance(other, list) else NotImplemented
-
-    def __le__(self, other):
-        return self._base_value <= _value_of(other) if isinstance(other, list) else NotImplemented
-
-    def __gt__(self, other):
-        return self._base_value > _value_of(other) if isinstance(other, list) else NotImplemented
-
-    def __ge__(self, other):
-        return self._base_value >= _value_of(other) if isinstance(other, list) else NotImplemented
 
     def __add__(self, other):
         return self._base_value + _value_of(other) if isinstance(other, list) else NotImplemented
@@ -98,14 +113,11 @@ class ListBase:
     def __rmul__(self, n):
         return self._base_value * n
 
-    def __repr__(self):
-        return repr(self._base_value)
 
-    __hash__ = None
-
-
-class DictBase:
+class DictBase(_Container):
     """What `class C(dict)` derives from."""
+
+    _base_type = dict
 
     def __init__(self, *args, **kwargs):
         object.__setattr__(self, "_base_value", dict(*[_value_of(arg) for arg in args], **kwargs))
@@ -122,15 +134,6 @@ class DictBase:
 
     def __delitem__(self, key):
         del self._base_value[key]
-
-    def __contains__(self, key):
-        return key in self._base_value
-
-    def __len__(self):
-        return len(self._base_value)
-
-    def __iter__(self):
-        return iter(self._base_value)
 
     def __reversed__(self):
         return reversed(list(self._base_value))
@@ -159,17 +162,8 @@ class DictBase:
     def update(self, *args, **kwargs):
         self._base_value.update(*[_value_of(arg) for arg in args], **kwargs)
 
-    def clear(self):
-        self._base_value.clear()
-
     def copy(self):
         return dict(self._base_value)
-
-    def __eq__(self, other):
-        return self._base_value == _value_of(other) if isinstance(other, dict) else NotImplemented
-
-    def __ne__(self, other):
-        return self._base_value != _value_of(other) if isinstance(other, dict) else NotImplemented
 
     def __or__(self, other):
         return self._base_value | _value_of(other) if isinstance(other, dict) else NotImplemented
@@ -181,48 +175,18 @@ class DictBase:
         self._base_value.update(_value_of(other))
         return self
 
-    def __repr__(self):
-        return repr(self._base_value)
 
-    __hash__ = None
+class _Value:
+    """What does not change: `_base_value`, which is set before `__init__` is called."""
 
-
-class _Number:
     def __init__(self, *args, **kwargs):
         pass
-
-    def __bool__(self):
-        return self._base_value != 0
 
     def __hash__(self):
         return hash(self._base_value)
 
     def __repr__(self):
         return repr(self._base_value)
-
-    def __format__(self, spec):
-        return format(self._base_value, spec)
-
-    def __int__(self):
-        return int(self._base_value)
-
-    def __float__(self):
-        return float(self._base_value)
-
-    def __round__(self, *digits):
-        return round(self._base_value, *digits)
-
-    def __neg__(self):
-        return -self._base_value
-
-    def __pos__(self):
-        return self._base_value
-
-    def __abs__(self):
-        return abs(self._base_value)
-
-    def __divmod__(self, other):
-        return divmod(self._base_value, _value_of(other))
 
     def __eq__(self, other):
         return self._base_value == _value_of(other)
@@ -248,17 +212,46 @@ class _Number:
     def __radd__(self, other):
         return _value_of(other) + self._base_value
 
-    def __sub__(self, other):
-        return self._base_value - _value_of(other)
-
-    def __rsub__(self, other):
-        return _value_of(other) - self._base_value
-
     def __mul__(self, other):
         return self._base_value * _value_of(other)
 
     def __rmul__(self, other):
         return _value_of(other) * self._base_value
+
+
+class _Number(_Value):
+    def __bool__(self):
+        return self._base_value != 0
+
+    def __format__(self, spec):
+        return format(self._base_value, spec)
+
+    def __int__(self):
+        return int(self._base_value)
+
+    def __float__(self):
+        return float(self._base_value)
+
+    def __round__(self, *digits):
+        return round(self._base_value, *digits)
+
+    def __neg__(self):
+        return -self._base_value
+
+    def __pos__(self):
+        return self._base_value
+
+    def __abs__(self):
+        return abs(self._base_value)
+
+    def __divmod__(self, other):
+        return divmod(self._base_value, _value_of(other))
+
+    def __sub__(self, other):
+        return self._base_value - _value_of(other)
+
+    def __rsub__(self, other):
+        return _value_of(other) - self._base_value
 
     def __truediv__(self, other):
         return self._base_value / _value_of(other)
@@ -338,10 +331,7 @@ class FloatBase(_Number):
         return self._base_value.is_integer()
 
 
-class _Sequence:
-    def __init__(self, *args, **kwargs):
-        pass
-
+class _Sequence(_Value):
     def __getitem__(self, i):
         return self._base_value[i]
 
@@ -353,42 +343,6 @@ class _Sequence:
 
     def __contains__(self, x):
         return _value_of(x) in self._base_value
-
-    def __hash__(self):
-        return hash(self._base_value)
-
-    def __repr__(self):
-        return repr(self._base_value)
-
-    def __eq__(self, other):
-        return self._base_value == _value_of(other)
-
-    def __ne__(self, other):
-        return self._base_value != _value_of(other)
-
-    def __lt__(self, other):
-        return self._base_value < _value_of(other)
-
-    def __le__(self, other):
-        return self._base_value <= _value_of(other)
-
-    def __gt__(self, other):
-        return self._base_value > _value_of(other)
-
-    def __ge__(self, other):
-        return self._base_value >= _value_of(other)
-
-    def __add__(self, other):
-        return self._base_value + _value_of(other)
-
-    def __radd__(self, other):
-        return _value_of(other) + self._base_value
-
-    def __mul__(self, n):
-        return self._base_value * n
-
-    def __rmul__(self, n):
-        return self._base_value * n
 
     def __getattr__(self, name):
         if name == "_base_value":
@@ -425,8 +379,10 @@ class TupleBase(_Sequence):
         return self._base_value.index(x, *bounds)
 
 
-class SetBase:
+class SetBase(_Ordered):
     """What `class C(set)` derives from."""
+
+    _base_type = set
 
     def __init__(self, iterable=()):
         object.__setattr__(self, "_base_value", set(iterable))
@@ -443,14 +399,8 @@ class SetBase:
     def pop(self):
         return self._base_value.pop()
 
-    def clear(self):
-        self._base_value.clear()
-
     def update(self, *others):
         self._base_value.update(*[_value_of(other) for other in others])
-
-    def copy(self):
-        return self._base_value.copy()
 
     def union(self, *others):
         return self._base_value.union(*[_value_of(other) for other in others])
@@ -472,33 +422,6 @@ class SetBase:
 
     def isdisjoint(self, other):
         return self._base_value.isdisjoint(_value_of(other))
-
-    def __contains__(self, x):
-        return x in self._base_value
-
-    def __len__(self):
-        return len(self._base_value)
-
-    def __iter__(self):
-        return iter(self._base_value)
-
-    def __eq__(self, other):
-        return self._base_value == _value_of(other) if isinstance(other, set) else NotImplemented
-
-    def __ne__(self, other):
-        return self._base_value != _value_of(other) if isinstance(other, set) else NotImplemented
-
-    def __le__(self, other):
-        return self._base_value <= _value_of(other) if isinstance(other, set) else NotImplemented
-
-    def __lt__(self, other):
-        return self._base_value < _value_of(other) if isinstance(other, set) else NotImplemented
-
-    def __ge__(self, other):
-        return self._base_value >= _value_of(other) if isinstance(other, set) else NotImplemented
-
-    def __gt__(self, other):
-        return self._base_value > _value_of(other) if isinstance(other, set) else NotImplemented
 
     def __or__(self, other):
         return self.union(other) if isinstance(other, set) else NotImplemented
@@ -528,8 +451,6 @@ class SetBase:
     def __repr__(self):
         text = repr(self._base_value) if self._base_value else ""
         return f"{type(self).__name__}({text})"
-
-    __hash__ = None
 
 
 def _value_of(x):
