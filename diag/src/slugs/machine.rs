@@ -178,9 +178,9 @@ Right:
 
     "uninitialized-read" (Suspicious), "an instruction reads uninitialized memory", "
 `nl.ndarray` reserves memory without filling it. On the device such a read returns the previous
-contents of the memory. The simulator returns NaN (floats) or a fixed pattern (integers), or with
-`NKI_SIM_UNWRITTEN=zero` zeros, and reports the first instruction that reads it. If the data reaches an output, the finding is
-`uninitialized-output`, which is certainly a bug.
+contents of the memory. The simulator returns NaN (floats) or a fixed pattern (integers), or zeros if
+`NKI_SIM_UNWRITTEN=zero` is set, and reports the first instruction that reads it. If the data reaches
+an output, the finding is `uninitialized-output`, which is certainly a bug; it needs the NaN.
 
 Wrong:
 
