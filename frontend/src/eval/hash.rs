@@ -136,7 +136,10 @@ impl Interp<'_> {
             Value::Type(kind) => Key::Name(kind.name().to_owned()),
             Value::ExceptionClass(class) => Key::Name(self.name(*class).to_string()),
             Value::Host(host) => {
-                self.guess_false(span);
+                // `torch.float32` is one thing; what a call or an element gives may be equal to another key.
+                if host.path.ends_with([')', ']']) {
+                    self.guess_false(span);
+                }
                 Key::Name(host.path.clone())
             }
             other => {
