@@ -156,7 +156,7 @@ impl Findings {
         )
         .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("reads `{}`", tensor.name))
         .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is made here, without contents", tensor.name))
-        .note(format!("the simulator reads {reads} there; the device reads whatever was left behind"));
+        .note(format!("the simulator reads {reads} there, or 0 with NKI_SIM_UNWRITTEN=zero; the device reads whatever was left behind"));
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
         }
