@@ -109,13 +109,24 @@ def _store(frame, values):
 def held_by_target(frame):
     """A list of what the variable holds that the result of the frame's current call is assigned to,
     empty if it holds nothing yet; None if the result is not assigned to a variable."""
-    after = next((one for one in dis.get_instructions(frame.f_code) if one.offset > frame.f_lasti), None)
+    stored = _stored_after(frame.f_code, frame.f_lasti)
+    if stored is None:
+        return None
+    name, is_global = stored
+    variables = frame.f_globals if is_global else frame.f_locals
+    return [variables[name]] if name in variables else []
+
+
+@functools.lru_cache(maxsize=4096)
+def _stored_after(code, offset):
+    """The variable that the instruction after this offset assigns, and whether it is a global; None if it
+    assigns none. Remembered, because a kernel's loops ask for the same few instructions thousands of times."""
+    after = next((one for one in dis.get_instructions(code) if one.offset > offset), None)
     if after is None or not after.opname.startswith(("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")):
         return None
     # Two instructions may be one: the first of the names is that of the result.
     name = after.argval[0] if isinstance(after.argval, tuple) else after.argval
-    variables = frame.f_globals if after.opname == "STORE_GLOBAL" else frame.f_locals
-    return [variables[name]] if name in variables else []
+    return name, after.opname == "STORE_GLOBAL"
 
 
 def named(module, name):
