@@ -184,6 +184,9 @@ def print_summary(report: dict) -> None:
     for other in report["frontends"][1:]:
         count = collections.Counter(test[other]["status"] for test in report["tests"])
         print(f"  with {other}: passed {count['passed']}, failed {count['failed']}")
+    zero = [test[runner.ZERO] for test in report["tests"] if runner.ZERO in test]
+    if zero:
+        print(f"  with unwritten memory as zero: {sum(test['status'] == 'passed' for test in zero)} of {len(zero)} that differ from the reference pass")
     for file, error in report["files_not_collected"].items():
         print(f"  not collected: {file}: {error}")
 

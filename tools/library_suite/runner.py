@@ -82,20 +82,41 @@ def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> File
     continues after that test.
 
     With a second frontend (`options.also`), each test tells whether that one makes the same program;
-    if it does not, the test runs with it, too.
+    if it does not, the test runs with it, too. A test whose result differs runs once more with
+    unwritten memory as zero, which tells whether it depends on memory that the kernel never writes.
     """
-    result = _run(copy, file, options, None)
+    result = _run(copy, file, options, {})
     also = getattr(options, "also", None)
-    if also is None:
-        return result
-    unknown = [test for test in result.tests if not _agrees(test)]
-    if unknown:
-        chosen = argparse.Namespace(**{**vars(options), "kept": [], "also": None, "chosen": {test["id"] for test in unknown}})
-        again = {test["id"]: test for test in _run(copy, file, chosen, also).tests}
-    for test in result.tests:
-        of_other = test if _agrees(test) else again.get(test["id"], {"status": "failed", "reason": "not run"})
-        test[also] = {"status": of_other["status"], "reason": of_other["reason"]}
+    if also is not None:
+        again = _again(copy, file, options, [test for test in result.tests if not _agrees(test)], {"NKI_COMPILER_FRONTEND": also})
+        for test in result.tests:
+            test[also] = _outcome(test) if _agrees(test) else again[test["id"]]
+    differing = [test for test in result.tests if test["reason"] == DIFFERS]
+    again = _again(copy, file, options, differing, {"NKI_SIM_UNWRITTEN": "zero"})
+    for test in differing:
+        test[ZERO] = again[test["id"]]
     return result
+
+
+#: The reason of a test whose kernel runs and whose result is not that of the reference
+#: (plugin.py::classify).
+DIFFERS = "result differs from the reference"
+
+#: The entry of a test with its outcome with unwritten memory as zero.
+ZERO = "unwritten as zero"
+
+
+def _again(copy: pathlib.Path, file: str, options: argparse.Namespace, tests: list[dict], variables: dict[str, str]) -> dict[str, dict]:
+    """The outcomes of these tests with these environment variables."""
+    if not tests:
+        return {}
+    chosen = argparse.Namespace(**{**vars(options), "kept": [], "also": None, "chosen": {test["id"] for test in tests}})
+    found = {test["id"]: _outcome(test) for test in _run(copy, file, chosen, variables).tests}
+    return {test["id"]: found.get(test["id"], {"status": "failed", "reason": "not run"}) for test in tests}
+
+
+def _outcome(test: dict) -> dict[str, str]:
+    return {"status": test["status"], "reason": test["reason"]}
 
 
 def _agrees(test: dict) -> bool:
@@ -106,8 +127,8 @@ def _agrees(test: dict) -> bool:
     return test["status"] == "skipped" or "before the simulation" in test["reason"]
 
 
-def _run(copy: pathlib.Path, file: str, options: argparse.Namespace, frontend: str | None) -> FileResult:
-    """Runs one file, with this frontend if one is named."""
+def _run(copy: pathlib.Path, file: str, options: argparse.Namespace, variables: dict[str, str]) -> FileResult:
+    """Runs one file with these environment variables."""
     result = FileResult(file)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nki-library-run-") as folder:
@@ -115,7 +136,6 @@ def _run(copy: pathlib.Path, file: str, options: argparse.Namespace, frontend: s
         # Reuse the results of another run for tests that this run selects, too.
         kept = {test["id"]: test for test in getattr(options, "kept", []) if test["id"].split("::")[0] == file.removeprefix("test/")}
         done: set[str] = set(kept)
-        variables = {} if frontend is None else {"NKI_COMPILER_FRONTEND": frontend}
         while True:
             events.write_text("")
             code, output, hung = _pytest(copy, [file], options, events, done, pathlib.Path(folder), variables)
