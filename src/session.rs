@@ -341,9 +341,10 @@ impl Session {
         if compiled.older_compiler {
             params = params.for_neuronxcc();
         }
-        if compiled.older_compiler && !compiled.as_written {
+        if compiled.older_compiler {
             let laws = laws(&params)?;
-            (program, changes) = stage("middle end", || middle_end::rewrite(&program, Passes::ALL, &laws));
+            let passes = if compiled.as_written { Passes::AS_WRITTEN } else { Passes::ALL };
+            (program, changes) = stage("middle end", || middle_end::rewrite(&program, passes, &laws));
         }
         let older = compiled.older_compiler.then_some(Descriptors::Older);
         if let Some(descriptors) = self.static_descriptors.then_some(Descriptors::Static).or(older) {

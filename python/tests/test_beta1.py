@@ -261,6 +261,24 @@ def test_the_middle_end_drops_a_repeated_load():
     assert traffic == {False: X.nbytes // 2, True: X.nbytes}
 
 
+@nki.compiler.skip_middle_end_transformations
+@nki.jit
+def turned(x):
+    out = nl.ndarray((512, 128), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(4):
+        square = nl.load(x[:, i * 128 : (i + 1) * 128])
+        nl.store(out[i * 128 : (i + 1) * 128, :], nisa.tensor_copy(nisa.nc_transpose(square)))
+    return out
+
+
+def test_who_copies_is_chosen_without_the_middle_end_too():
+    """The decorator keeps loads and copies as they are; the engine that the kernel leaves open is still the one that is done first."""
+    x = np.arange(128 * 512, dtype=np.float32).reshape(128, 512)
+    out, report = nki_sim.profile(turned)(x)
+    np.testing.assert_array_equal(out, x.T)
+    assert [report["engines"][engine]["instructions"] for engine in ("scalar", "vector")] == [4, 0]
+
+
 def test_host_names():
     assert np.dtype(nl.bfloat16).itemsize == 2 and nl.static_cast(X, nl.float16).dtype == np.float16
     assert nl.tile_size.pmax == 128 and nisa.dge_mode.none.value == 0

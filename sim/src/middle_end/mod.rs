@@ -80,6 +80,12 @@ impl Passes {
     /// Those of the older compiler.
     pub const ALL: Passes =
         Passes { reloads: true, evictions: true, merges: true, banks: true, spills: true, engines: true };
+    /// Those for a kernel with `skip_middle_end_transformations`: the middle end keeps off it, but who computes what the kernel leaves open is
+    /// chosen later.
+    ///
+    /// Evidence: a profile of a transpose of 1024 by 1024 on trn2 with that decorator (rishic3/asst4-trainium2,
+    /// profile_view_transpose_1024.txt): the scalar engine takes all 64 `tensor_copy` without `engine`, and the vector engine none.
+    pub const AS_WRITTEN: Passes = Passes { engines: true, ..Passes::NONE };
     /// None: the program as it is written.
     pub const NONE: Passes =
         Passes { reloads: false, evictions: false, merges: false, banks: false, spills: false, engines: false };

@@ -53,11 +53,13 @@ pub(super) fn method(
 
 /// A shape as one tuple, or as several arguments.
 fn several(interp: &mut Interp<'_>, args: CallArgs, what: &str, span: Span) -> EvalResult<Vec<i64>> {
-    if args.positional.len() > 1 && args.keyword.is_empty() {
-        return args.positional.iter().map(|v| int(v, what, span)).collect();
-    }
-    let [shape] = args.bind(interp, what, ["shape"], 1)?;
-    Ok(make::shape(&shape.unwrap_or(Value::None), what, span)?.0)
+    let shape = if args.positional.len() > 1 && args.keyword.is_empty() {
+        Value::tuple(args.positional.into_vec())
+    } else {
+        let [shape] = args.bind(interp, what, ["shape"], 1)?;
+        shape.unwrap_or(Value::None)
+    };
+    Ok(make::shape(&shape, what, span)?.0)
 }
 
 /// `t.assert_shape(shape)`: the tensor, if it has that shape.
