@@ -72,6 +72,48 @@ fn mapping(feeds: Feeds, nth: usize, from: &Access, to: &Access) -> Mapping {
     }
 }
 
+/// Taints the elements of a result, rows of `width`, that depend on tainted elements of an operand, rows of `from_width`. Each row or column of the
+/// result is filled once, however many elements it depends on: they may be all of a long tile.
+fn spread(mapping: Mapping, flags: &[bool], from_width: usize, result: &mut [bool], width: usize) {
+    let any = |row: &[bool]| row.contains(&true);
+    match mapping {
+        Mapping::Elements => result.iter_mut().zip(flags).for_each(|(r, f)| *r |= f),
+        Mapping::Rows => {
+            for (row, _) in flags.chunks(from_width).enumerate().filter(|(_, row)| any(row)) {
+                result[row * width..(row + 1) * width].fill(true);
+            }
+        }
+        Mapping::ColumnsToRows => {
+            for (column, _) in columns(flags, from_width).into_iter().enumerate().filter(|(_, tainted)| *tainted) {
+                result[column * width..(column + 1) * width].fill(true);
+            }
+        }
+        Mapping::Columns => {
+            let columns = columns(flags, from_width);
+            for row in result.chunks_mut(width) {
+                row.iter_mut().zip(&columns).for_each(|(r, c)| *r |= c);
+            }
+        }
+        Mapping::Transposed => {
+            for (i, _) in flags.iter().enumerate().filter(|(_, flag)| **flag) {
+                if let Some(flag) = result.get_mut(i % from_width * width + i / from_width) {
+                    *flag = true;
+                }
+            }
+        }
+        Mapping::All => result.fill(true),
+    }
+}
+
+/// Which columns have a tainted element.
+fn columns(flags: &[bool], width: usize) -> Vec<bool> {
+    let mut tainted = vec![false; width];
+    for row in flags.chunks(width) {
+        tainted.iter_mut().zip(row).for_each(|(t, f)| *t |= f);
+    }
+    tainted
+}
+
 impl Interpreter<'_> {
     /// Calls `f` with the flags of each element of an access.
     fn each_flag(&mut self, access: &Access, mut f: impl FnMut(usize, &mut [bool])) {
@@ -130,28 +172,10 @@ impl Interpreter<'_> {
         for view in &footprint.writes {
             let Ok(Some(to)) = self.locate(view, OobMode::Skip) else { continue };
             let mut result = vec![false; to.elements()];
-            let (rows, width) = (to.partitions(), to.width().max(1));
+            let width = to.width().max(1);
             for (nth, (from, flags)) in sources.iter().enumerate().filter(|(_, (_, flags))| flags.contains(&true)) {
                 let mapping = mapping(feeds, nth, from, &to);
-                let from_width = from.width().max(1);
-                for (i, _) in flags.iter().enumerate().filter(|(_, flag)| **flag) {
-                    let (row, column) = (i / from_width, i % from_width);
-                    match mapping {
-                        Mapping::Elements => result[i] = true,
-                        Mapping::Rows => result[row * width..(row + 1) * width].fill(true),
-                        Mapping::ColumnsToRows => result[column * width..(column + 1) * width].fill(true),
-                        Mapping::Columns => (0..rows).for_each(|r| result[r * width + column] = true),
-                        Mapping::Transposed => {
-                            if let Some(flag) = result.get_mut(column * width + row) {
-                                *flag = true;
-                            }
-                        }
-                        Mapping::All => {
-                            result.fill(true);
-                            break;
-                        }
-                    }
-                }
+                spread(mapping, flags, from.width().max(1), &mut result, width);
             }
             self.each_flag(&to, |element, flags| flags.fill(result[element]));
         }
@@ -189,5 +213,54 @@ impl Interpreter<'_> {
         let mut reached = (0..flags.len()).filter(|&i| flags[i] && !missing[i] && holds(i));
         let first = reached.next()?;
         Some(Reached { elements: 1 + reached.count(), first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Whether an element of a result depends on one of an operand; both by row and column.
+    fn depends(mapping: Mapping, (row, column): (usize, usize), (to_row, to_column): (usize, usize)) -> bool {
+        match mapping {
+            Mapping::Elements => (row, column) == (to_row, to_column),
+            Mapping::Rows => row == to_row,
+            Mapping::ColumnsToRows => column == to_row,
+            Mapping::Columns => column == to_column,
+            Mapping::Transposed => (column, row) == (to_row, to_column),
+            Mapping::All => true,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_result_is_tainted_where_it_depends_on_a_tainted_element(
+            (rows, columns) in (1usize..6, 1usize..6),
+            seed in prop::collection::vec(any::<bool>(), 25),
+            other in 1usize..6,
+        ) {
+            let flags = &seed[..rows * columns];
+            for (mapping, to) in [
+                (Mapping::Elements, (rows, columns)),
+                (Mapping::Rows, (rows, other)),
+                (Mapping::ColumnsToRows, (columns, other)),
+                (Mapping::Columns, (other, columns)),
+                (Mapping::Transposed, (columns, rows)),
+                (Mapping::All, (other, columns)),
+            ] {
+                if !flags.contains(&true) {
+                    continue;
+                }
+                let mut result = vec![false; to.0 * to.1];
+                spread(mapping, flags, columns, &mut result, to.1);
+                for (i, &tainted) in result.iter().enumerate() {
+                    let place = (i / to.1, i % to.1);
+                    let expected = (0..flags.len()).any(|j| flags[j] && depends(mapping, (j / columns, j % columns), place));
+                    prop_assert_eq!(tainted, expected, "{:?}", mapping);
+                }
+            }
+        }
     }
 }
