@@ -117,6 +117,38 @@ fn operands_in_another_form() {
 }
 
 #[test]
+fn code_of_the_host_stays() {
+    same("migrate/host.py", 0, &[("kernel", &["x=float32[64,32]", "y=float32[64,32]"])]);
+    let s = Session::new();
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/migrate/host.py");
+    let ran = s.run(&["migrate", old.to_str().expect("UTF-8")]).exits(0);
+    for kept in [
+        "IS_TRN1 = nisa.get_nc_version() < nisa.nc_version.gen3\n",
+        "    if nisa.get_nc_version() >= nisa.nc_version.gen3:\n",
+        "    sizes: Sizes = Sizes()\n    rows: int = 64\n",
+        "        return self.rows - step\n",
+        "    return a[0] * b if a[0] > b else a[1] + b\n",
+        "    return largest(a.shape, 2) * b\n",
+        "    weight: object = None\n",
+        "def first(*tiles, rows: int):\n",
+        "def kernel(x, y):\n",
+    ] {
+        assert!(ran.stdout.contains(kept), "`{kept}` is not in\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("nt."), "{}", ran.stdout);
+}
+
+#[test]
+fn names_that_the_current_package_does_not_have_are_left_to_do() {
+    let s = Session::new();
+    let text = "import neuronxcc.nki as nki\nfrom neuronxcc.nki._private import utilities\n\
+                from neuronxcc.nki._private_kernels.mlp import mlp_kernel\n@nki.jit\ndef k(x):\n    return x\n";
+    s.write("old.py", text);
+    let ran = s.run(&["migrate", "old.py"]).exits(1);
+    ran.says("in place of utilities").says("in place of mlp_kernel");
+}
+
+#[test]
 fn integers_are_promoted() {
     let args: &[&str] = &["x=int8[128,16]", "y=uint8[128,16]"];
     same(

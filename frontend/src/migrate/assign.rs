@@ -283,8 +283,9 @@ impl Pass<'_> {
 
     /// The statement with another value, in its layout.
     pub(super) fn with_value(&self, stmt: &Stmt, target: &Expr, value: &Expr, text: &str) -> String {
-        let annotated = matches!(stmt.kind, crate::syntax::StmtKind::AnnAssign(..));
-        if annotated {
+        if let crate::syntax::StmtKind::AnnAssign(_, annotation, _) = &stmt.kind
+            && self.is_of_typing(annotation.span)
+        {
             return format!("{} = {text}", self.kinds.source(target.span));
         }
         let (start, end) = (stmt.span.start as usize, stmt.span.end as usize);

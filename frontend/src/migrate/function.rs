@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use nki_diag::Span;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::imports::all as every;
 use super::kinds::{Kind, Memory, Tile, walk};
 use super::{Change, Definition, Edit, Pass, by_hand, expressions, parts, statements};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
@@ -66,6 +67,7 @@ impl Pass<'_> {
     /// A function: what is known of names begins anew.
     pub(super) fn definition(&mut self, def: &FuncDef, name: &Expr) {
         self.decorators(def, name);
+        self.annotations(def);
         self.kinds.clear();
         self.returned.clear();
         let mut returned = Vec::new();
@@ -83,6 +85,7 @@ impl Pass<'_> {
         self.accumulators(&def.body);
         // Index tiles of this function only.
         let outer = (std::mem::take(&mut self.definitions), std::mem::take(&mut self.used));
+        let in_class = std::mem::take(&mut self.in_class);
         self.parameters(def, name);
         if self.is_kernel(def, name) && self.returned.is_empty() {
             let instead = "nl.ndarray(shape, dtype, buffer=nl.shared_hbm), and return it";
@@ -91,6 +94,7 @@ impl Pass<'_> {
         self.block(&def.body);
         self.definitions_gone();
         (self.definitions, self.used) = outer;
+        self.in_class = in_class;
         self.kinds.clear();
     }
 
@@ -144,8 +148,43 @@ impl Pass<'_> {
         matches!(self.kinds.path(callee).as_deref(), Some("nki.isa.nc_matmul" | "nki.language.matmul"))
     }
 
+    /// The functions that use the API, and all that they name. The others are of the host, whose operators stay.
+    pub(super) fn on_device(&self, body: &[Stmt]) -> FxHashSet<Symbol> {
+        let mut mentioned: FxHashMap<Symbol, Vec<Symbol>> = FxHashMap::default();
+        let mut open = Vec::new();
+        every(body, &mut |stmt| {
+            let StmtKind::Def(def, _) = &stmt.kind else { return };
+            let of = mentioned.entry(def.name).or_default();
+            let mut uses_api = def.decorators.iter().any(|d| self.wrapper(d).is_some_and(|p| p.starts_with("nki.")));
+            statements(&def.body, &mut |inner| {
+                for expr in expressions(inner) {
+                    walk(expr, &mut |e| {
+                        if let ExprKind::Name(name, _) | ExprKind::Attr(_, name) = &e.kind {
+                            of.push(*name);
+                        }
+                        let path = self.kinds.path(e);
+                        uses_api |= path.is_some_and(|p| p.starts_with("nki.language") || p.starts_with("nki.isa"));
+                    });
+                }
+            });
+            if uses_api {
+                open.push(def.name);
+            }
+        });
+        let mut found = FxHashSet::default();
+        while let Some(name) = open.pop() {
+            if found.insert(name) {
+                open.extend(mentioned.get(&name).into_iter().flatten().filter(|n| mentioned.contains_key(n)));
+            }
+        }
+        found
+    }
+
     /// Parameters that are used as tensors: those of kernels are in HBM.
     pub(super) fn parameters(&mut self, def: &FuncDef, name: &Expr) {
+        if !self.on_device.contains(&def.name) {
+            return;
+        }
         let mut tensors: FxHashSet<Symbol> = FxHashSet::default();
         let names = self.kinds.names;
         statements(&def.body, &mut |stmt| {

@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
-use super::{Edit, Pass};
+use super::{Edit, Pass, by_hand};
 use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, Symbol};
 
 /// The dotted name in the current package of a name of the old one.
@@ -12,7 +12,8 @@ fn current(path: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("nki{rest}"))
 }
 
-fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
+/// All statements, also those of functions and classes.
+pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
     super::statements(body, &mut |stmt| {
         found(stmt);
         match &stmt.kind {
@@ -75,6 +76,14 @@ impl Pass<'_> {
         let mut bound: Vec<String> = Vec::new();
         let mut rewritten: Vec<(Span, Option<String>)> = Vec::new();
         for stmt in found {
+            if let StmtKind::ImportFrom(import) = &stmt.kind
+                && let Some(name) = self.unknown_name(import)
+            {
+                let instead =
+                    format!("a function of your own in place of {name}: the current package has none of that name");
+                self.report(by_hand(stmt.span, self.kinds.source(stmt.span), &instead));
+                continue;
+            }
             let lines = match &stmt.kind {
                 StmtKind::Import(items) => self.import(items),
                 StmtKind::ImportFrom(import) => self.import_from(import),
@@ -141,6 +150,14 @@ impl Pass<'_> {
         } else {
             Edit { span: own, text: "pass".to_owned() }
         });
+    }
+
+    /// A name that is imported from a module of the old package that is not public, or that has no such name.
+    fn unknown_name(&self, import: &ImportFrom) -> Option<String> {
+        let module = current(&import.path)?;
+        const PUBLIC: [&str; 6] = ["nki", "nki.language", "nki.isa", "nki.typing", "nki.compiler", "nki.isa.constants"];
+        let is_known = PUBLIC.contains(&module.as_str()) || module.starts_with("nki.language.");
+        (!is_known).then(|| import.names.first().map(|(name, _)| self.kinds.names.name(*name).to_string())).flatten()
     }
 
     /// The lines in place of `import a, b`; `None` if none of them is of the old package.

@@ -5,6 +5,7 @@
 //! Replacements are of spans, and calls keep the layout of their arguments.
 
 mod access;
+mod annotations;
 mod assign;
 mod call;
 mod function;
@@ -106,6 +107,10 @@ struct Pass<'a> {
     last_made: Option<Tile>,
     /// Functions of the file that functions call, not the host.
     called: FxHashSet<Symbol>,
+    /// Functions of the file that run on the device, or may.
+    on_device: FxHashSet<Symbol>,
+    /// Statements are those of a class, not of a function in it.
+    in_class: bool,
     /// Names of this file that are made up.
     made: usize,
     /// Modules that the new text names: as what.
@@ -136,10 +141,13 @@ pub fn migrate(file: FileId, text: &str) -> Migration {
         kernels: FxHashSet::default(),
         last_made: None,
         called: FxHashSet::default(),
+        on_device: FxHashSet::default(),
+        in_class: false,
         made: 0,
         needs: FxHashMap::default(),
     };
     pass.called = pass.called_by_kernels(&module.body);
+    pass.on_device = pass.on_device(&module.body);
     statements(&module.body, &mut |stmt| {
         if let StmtKind::Def(def, name) = &stmt.kind
             && pass.is_kernel(def, name)
@@ -237,7 +245,11 @@ impl Pass<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Def(def, name) => self.definition(def, name),
-            StmtKind::Class(class, _) => self.block(&class.body),
+            StmtKind::Class(class, _) => {
+                let outer = std::mem::replace(&mut self.in_class, true);
+                self.block(&class.body);
+                self.in_class = outer;
+            }
             StmtKind::If(arms, orelse) => {
                 let before = self.kinds.state();
                 let mut ends = vec![before];
@@ -416,12 +428,13 @@ impl Pass<'_> {
     fn lines(&mut self, stmt: &Stmt) -> Outcome<Option<Vec<String>>> {
         match &stmt.kind {
             StmtKind::Assign(targets, value) if targets.len() == 1 => self.assign(stmt, &targets[0], value),
+            StmtKind::AnnAssign(_, annotation, value)
+                if (value.is_none() || self.in_class) && self.is_of_typing(annotation.span) =>
+            {
+                Ok(Some(vec![self.with_any_class(stmt, annotation.span)]))
+            }
             StmtKind::AnnAssign(target, annotation, Some(value)) => {
-                let own = annotation.item.as_ref().and_then(|item| match &item.kind {
-                    ExprKind::Subscript(base, _) => self.kinds.path(base),
-                    _ => None,
-                });
-                if own.is_some_and(|p| p.starts_with("nki.typing")) {
+                if self.is_of_typing(annotation.span) {
                     return Ok(Some(self.assign(stmt, target, value)?.unwrap_or_default()));
                 }
                 self.assign(stmt, target, value)

@@ -241,6 +241,7 @@ impl Convert<'_> {
                 let mut def = self.function(Some(&s.parameters), |convert| convert.block(&s.body));
                 def.name = self.sym(&s.name);
                 def.name_span = self.span(&s.name);
+                def.returns = s.returns.as_ref().map(|r| self.span(&**r));
                 def.decorators = s.decorator_list.iter().map(|d| self.expr(&d.expression)).collect();
                 def.is_async = s.is_async;
                 StmtKind::Def(Rc::new(def), self.name(&s.name))
@@ -358,6 +359,7 @@ impl Convert<'_> {
             decorators: Vec::new(),
             scope: Scope::default(),
             name_span: Span { file: self.file, start: 0, end: 0 },
+            returns: None,
             positional,
             has_star,
             has_double_star,

@@ -408,6 +408,8 @@ pub(crate) struct FuncDef {
     pub(crate) scope: Scope,
     /// From `def` to the end of the signature's name.
     pub(crate) name_span: Span,
+    /// The annotation of the result.
+    pub(crate) returns: Option<Span>,
     /// Number of leading parameters that positional arguments fill.
     pub(crate) positional: usize,
     pub(crate) has_star: bool,

@@ -61,6 +61,7 @@ impl Convert<'_> {
             decorators: Vec::new(),
             scope: Scope::default(),
             name_span: span,
+            returns: None,
             positional: 1,
             has_star: false,
             has_double_star: false,
