@@ -475,10 +475,12 @@ def _with_names(function):
 
 
 class HostIndex:
-    """An index tile that is made outside of a kernel (`nl.arange(128)[:, None]`): kernels that use it make it again."""
+    """An index tile that is made outside of a kernel (`nl.arange(128)[:, None]`): kernels that use it make it again, Python's by `make`, and those of the
+    built-in evaluator by the call of a function with arguments that it knows."""
 
-    def __init__(self, make):
+    def __init__(self, make, function, *arguments):
         self.__nki_make__ = make
+        self.__nki_call__ = (function, arguments)
 
     def __repr__(self):
         return "<index tile>"
@@ -489,10 +491,10 @@ class HostIndex:
 def _host_operation(name, function, swapped):
     def operation(self, *others):
         def make():
-            values = [one.__nki_make__() if isinstance(one, HostIndex) else one for one in (self, *others)]
-            return function(*(reversed(values) if swapped else values))
+            return function(*(one.__nki_make__() if isinstance(one, HostIndex) else one for one in operands))
 
-        return HostIndex(make)
+        operands = (*others, self) if swapped else (self, *others)
+        return HostIndex(make, function, *operands)
 
     setattr(HostIndex, name, operation)
 
@@ -509,7 +511,7 @@ class Arange(_objects.ApiFunction):
     def __call__(self, *args, **kwargs):
         if _native.is_tracing():
             return super().__call__(*args, **kwargs)
-        return HostIndex(lambda: self(*args, **kwargs))
+        return HostIndex(lambda: self(*args, **kwargs), None if kwargs else self, *args)
 
 
 class StaticCast(_objects.ApiFunction):
@@ -526,8 +528,8 @@ class HostGrid(HostIndex):
 
     _NAMES = ("p", "x", "y", "z", "w")
 
-    def __init__(self, make, count):
-        super().__init__(make)
+    def __init__(self, make, count, *call):
+        super().__init__(make, *call)
         self._count = count
 
     def __len__(self):
@@ -536,7 +538,7 @@ class HostGrid(HostIndex):
     def __getitem__(self, index):
         if not 0 <= operator.index(index) < self._count:
             raise IndexError(f"index {index} of nl.mgrid of {self._count} dimensions")
-        return HostIndex(lambda: self.__nki_make__()[index])
+        return HostIndex(lambda: self.__nki_make__()[index], operator.getitem, self, index)
 
     def __getattr__(self, name):
         if name in HostGrid._NAMES[: self.__dict__.get("_count", 0)]:
@@ -553,7 +555,7 @@ class Mgrid(_objects.ApiIndex):
         slices = item if isinstance(item, tuple) else (item,)
         if not all(isinstance(one, slice) and one.stop is not None for one in slices):
             raise TypeError(f"nl.mgrid[{item!r}]: it takes slices with an end, nl.mgrid[0:128, 0:512]")
-        return HostGrid(lambda: self[item], len(slices))
+        return HostGrid(lambda: self[item], len(slices), operator.getitem, self, item)
 
 
 def _rule(memory, name, parameters):

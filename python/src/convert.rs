@@ -352,6 +352,19 @@ impl<'a> Conversion<'a> {
                 Err(_) => opaque(&format!("{class_name} object"), "it has a meaning outside of kernels only"),
             });
         }
+        if module_of(class.as_any()).starts_with("nki_sim.")
+            && let Ok(call) = object.getattr("__nki_call__")
+        {
+            // Made on the host, and again in the kernel.
+            let (function, arguments): (Bound<'_, PyAny>, Bound<'_, PyAny>) = call.extract()?;
+            return Ok(match path_of(&function).or_else(|| library_path(&function)) {
+                Some(function) => {
+                    let positional = self.items(arguments.try_iter()?.flatten(), name)?;
+                    Arg::Call { function, positional }
+                }
+                None => opaque("an index tile", "it was made outside of the kernel by keywords: make it by position"),
+            });
+        }
         if fields.is_none() {
             return Ok(opaque(&format!("{class_name} object"), "its class is not written in Python"));
         }

@@ -10,6 +10,7 @@ import neuronxcc.nki.language as nl
 import neuronxcc.nki.typing as nt
 import numpy as np
 import pytest
+from neuronxcc.nki.language import arange as range_of
 from neuronxcc.nki.language import par_dim
 
 import nki_sim
@@ -630,3 +631,101 @@ def test_cumulative_sums_begin_with_a_number_of_each_partition():
     sums = np.add.accumulate(x.astype(np.float64), axis=1)
     close(cumulative(x), sums)
     close(cumulative(x, start, nisa.reduce_cmd.load_reduce), sums + start)
+
+
+@nki.jit
+def experts(x, w, chosen):
+    """Matrices at places that the device knows: one index from a tile selects a matrix."""
+    out = nl.ndarray((chosen.shape[1], *w.shape[1:]), dtype=x.dtype, buffer=nl.shared_hbm)
+    places = nl.load(chosen)
+    scale = nl.load(x).as_tile()
+    for i in nl.affine_range(chosen.shape[1]):
+        matrix = nl.load(w[places[0, i], :, :])
+        nl.store(out[i, :, :], matrix * scale)
+    return out
+
+
+def test_an_index_of_the_device_selects_a_matrix():
+    w, x = normal(5, 128, 48), normal(128, 1, seed=1)
+    for chosen in ([4, 0, 3], [2]):
+        got = experts(x, w, np.array([chosen], np.int32))
+        np.testing.assert_array_equal(got, w[chosen] * x)
+    with pytest.raises(nki_sim.KernelError, match="out of bounds"):
+        experts(x, w, np.array([[5]], np.int32))
+
+
+@nki.jit
+def rows_in_bounds(table, order, mode, rows=None):
+    """Rows whose index is out of bounds are left out, where `mode` says so."""
+    n = order.shape[0]
+    out = nl.ndarray((n, table.shape[1]), dtype=table.dtype, buffer=nl.shared_hbm)
+    back = nl.ndarray(table.shape, dtype=table.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.zeros(out.shape, dtype=out.dtype))
+    nl.store(back, nl.zeros(back.shape, dtype=back.dtype))
+    p, f = nl.arange(n)[:, None], nl.arange(table.shape[1])[None, :]
+    places = nl.load(order)
+    if rows is None:
+        tile = nl.load(table[places[p, 0], f], mode=mode)
+    else:
+        tile = nl.load(table[places[p, 0], f], mode=mode, mask=p < rows)
+    nl.store(back[places[p, 0], f], tile, mode=mode)
+    nl.store(out, tile)
+    return out, back
+
+
+def test_rows_out_of_bounds_are_left_out(monkeypatch):
+    monkeypatch.setenv("NKI_SIM_UNWRITTEN", "zero")
+    table = normal(20, 16)
+    order = np.array([3, 19, 20, 7, 300, 0], np.int32)
+    inside = order < 20
+    want, want_back = np.zeros((6, 16), np.float32), np.zeros((20, 16), np.float32)
+    want[inside] = table[order[inside]]
+    want_back[order[inside]] = table[order[inside]]
+    got, back = rows_in_bounds(table, order[:, None].copy(), nisa.oob_mode.skip)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(back, want_back)
+    got, _ = rows_in_bounds(table, order[:, None].copy(), nisa.oob_mode.skip, 2)
+    want[2:] = 0
+    np.testing.assert_array_equal(got, want)
+    with pytest.raises(nki_sim.KernelError, match="out of bounds"):
+        rows_in_bounds(table, order[:, None].copy(), nisa.oob_mode.error)
+    with pytest.raises(nki_sim.KernelError, match="oob_mode.error or oob_mode.skip"):
+        rows_in_bounds(table, order[:, None].copy(), 1)
+
+
+@nki.jit
+def with_other_keywords(x):
+    tile = nl.load(x, dtype=nl.float32, unheard_of=3)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.exp(tile, precise=True, mode="fast"))
+    return out
+
+
+def test_keywords_that_a_function_does_not_have_are_ignored_and_reported():
+    x = normal(128, 16)
+    out, report = nki_sim.profile(with_other_keywords)(x)
+    found = [f["message"] for f in report.findings if f["id"] == "ignored-argument"]
+    assert len(found) == 2, found
+    assert "`unheard_of=` has no effect" in found[0] and "`precise=`, `mode=` have no effect" in found[1], found
+    close(out, np.exp(x.astype(np.float64)), 1e-6)
+
+
+#: Index tiles that are made once for several kernels, on the host.
+ROWS, COLUMNS = nl.arange(128)[:, None], nl.arange(32)[None, :]
+GRID_P, GRID_F = nl.mgrid[0:128, 0:32]
+EVEN_ROWS = range_of(64)[:, None] * 2
+
+
+@nki.jit
+def with_indices_of_the_host(x):
+    out = nl.ndarray((3, 128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out[0, ROWS, COLUMNS], nl.load(x[ROWS, 2 * COLUMNS + 1]))
+    nl.store(out[1, GRID_P, GRID_F], nl.load(x[GRID_P, 31 + GRID_F]))
+    nl.store(out[2, range_of(64)[:, None], COLUMNS], nl.load(x[EVEN_ROWS, COLUMNS]))
+    nl.store(out[2, 64 + range_of(64)[:, None], COLUMNS], nl.load(x[EVEN_ROWS + 1, COLUMNS]))
+    return out
+
+
+def test_index_tiles_of_the_host():
+    x = normal(128, 64)
+    np.testing.assert_array_equal(with_indices_of_the_host(x), np.stack([x[:, 1::2], x[:, 31:63], np.concatenate([x[::2, :32], x[1::2, :32]])]))

@@ -108,8 +108,9 @@ arguments, or compute them with `math`.";
 
     "host-condition" (Suspicious), "a condition at module level depends on the host", "
 `nki-sim run FILE.py` interprets the file instead of running it in Python. A condition at module
-level that depends on the host (an environment variable, a version) is assumed to be false, and a
-module that is imported in a `try` is assumed to be installed. A kernel that uses a name whose value
+level that depends on the host (an environment variable, a version) is assumed to be false, a value
+of the host is assumed not to be None, and a module that is imported in a `try` is assumed to be
+installed. A kernel that uses a name whose value
 depends on that gets this warning. Called from Python (`import nki`), a kernel uses the values of
 its module.";
 

@@ -28,10 +28,11 @@ impl Interp<'_> {
         if self.either_poisoned(left, right) {
             return Ok(Value::Poison);
         }
-        if let (CmpOp::In | CmpOp::NotIn | CmpOp::Is | CmpOp::IsNot, false) = (op, self.in_kernel)
-            && let (Value::Host(_), _) | (_, Value::Host(_)) = (left, right)
-        {
+        let of_host = !self.in_kernel && matches!((left, right), (Value::Host(_), _) | (_, Value::Host(_)));
+        if of_host && matches!(op, CmpOp::In | CmpOp::NotIn) {
+            // As any condition on the host, so that a check (`if MODE not in (...): raise`) passes.
             self.guess_false(span);
+            return Ok(Value::Bool(false));
         }
         if matches!(op, CmpOp::In | CmpOp::NotIn) {
             let found = self.contains(right, left, span)?;
@@ -40,7 +41,11 @@ impl Interp<'_> {
         if matches!(op, CmpOp::Is | CmpOp::IsNot) {
             let same = self.identical(left, right);
             self.check_steps(span)?;
-            return Ok(Value::Bool(same == (op == CmpOp::Is)));
+            let answer = same == (op == CmpOp::Is);
+            if of_host {
+                self.guess(span, if answer { "taken as true" } else { "taken as false" });
+            }
+            return Ok(Value::Bool(answer));
         }
         if let Some(answer) = self.compare_by_methods(op, left, right, span)? {
             return Ok(answer);

@@ -285,7 +285,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
     }
     let mut view: View = rest.view;
     let of = t.view.dims[dim];
-    let index = if offsets.view.elements() == 1 && (t.on_chip() || view.dims[0].count == 1) {
+    let index = if offsets.view.elements() == 1 {
         Index::Scalar(offsets.view.clone())
     } else {
         if t.on_chip() {

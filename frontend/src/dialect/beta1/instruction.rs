@@ -9,7 +9,7 @@ use nki_isa::{Arg, DType, Space};
 use super::access::Place;
 use super::affine::{IndexTile, clip_of};
 use super::clips::{narrowed, of_axes, of_partitions, of_reduction};
-use super::language::{lower, no_mask, opt_dtype, take};
+use super::language::{bind_known, lower, no_mask, opt_dtype, take};
 use super::matmul::{MaskedOperand, MatmulClips};
 use super::operands::{arranged, outlined, prepare, readable, set, tensors};
 use super::selection::pattern;
@@ -352,7 +352,7 @@ fn dma_copy(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             .help("DMA adds to its destination; load, combine and store for other operations"));
     }
     let names = ["dst", "src", "mask", "dst_rmw_op", "oob_mode", "dge_mode", "name"];
-    let [dst, src, mask, ..] = args.bind(interp, what, names, 2)?;
+    let [dst, src, mask, ..] = bind_known(interp, args, what, names, 2)?;
     let clip = clip_of(mask.as_ref(), span)?;
     if clip.as_ref().is_some_and(Clip::is_empty) {
         return Ok(Value::None);
@@ -366,7 +366,7 @@ fn dma_copy(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (span, what) = (args.span, "nisa.memset");
     let [shape, value, d, mask, engine, _] =
-        args.bind(interp, what, ["shape", "value", "dtype", "mask", "engine", "name"], 3)?;
+        bind_known(interp, args, what, ["shape", "value", "dtype", "mask", "engine", "name"], 3)?;
     let (shape, _) = make::shape(&shape.unwrap_or(Value::None), what, span)?;
     let value = value.unwrap_or(Value::None);
     let number = crate::eval::convert::number(&value, "nisa.memset: value", span)?;
@@ -400,7 +400,7 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 /// `nisa.iota(expr, dtype)`: the numbers of an index tile.
 fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (span, what) = (args.span, "nisa.iota");
-    let [expr, d, mask, _] = args.bind(interp, what, ["expr", "dtype", "mask", "name"], 2)?;
+    let [expr, d, mask, _] = bind_known(interp, args, what, ["expr", "dtype", "mask", "name"], 2)?;
     let clip = clip_of(mask.as_ref(), span)?;
     let expr = expr.unwrap_or(Value::None);
     let Some(tile) = expr.downcast::<IndexTile>().cloned() else {

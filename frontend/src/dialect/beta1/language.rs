@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
@@ -25,7 +25,7 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::{self, dtype::dtype as to_dtype};
 use crate::eval::value::{Range, Value};
-use crate::syntax::CmpOp;
+use crate::syntax::{CmpOp, Symbol};
 
 /// Functions that are no operator names.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
@@ -97,6 +97,33 @@ pub(super) fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Opera
 pub(super) fn take(interp: &mut Interp<'_>, args: &mut CallArgs, name: &str) -> Option<Value> {
     let symbol = interp.sym(name);
     args.take_keyword(symbol).filter(|v| !v.is_none())
+}
+
+/// Sorts the arguments into the parameters `names`, the first `required` of which must be there. Other keywords have no effect: most functions took
+/// `**kwargs`.
+pub(super) fn bind_known<const N: usize>(
+    interp: &mut Interp<'_>,
+    mut args: CallArgs,
+    what: &str,
+    names: [&str; N],
+    required: usize,
+) -> EvalResult<[Option<Value>; N]> {
+    let is_unknown = |symbol: &Symbol| !names.contains(&&*interp.name(*symbol));
+    let unknown: Vec<Symbol> = args.keyword.iter().map(|(symbol, _)| *symbol).filter(is_unknown).collect();
+    if !unknown.is_empty() {
+        let quoted: Vec<String> = unknown.iter().map(|symbol| format!("`{}=`", interp.name(*symbol))).collect();
+        let verb = if quoted.len() == 1 { "has" } else { "have" };
+        let finding =
+            Diagnostic::warning("ignored-argument", format!("{what}: {} {verb} no effect", quoted.join(", ")))
+                .at(args.span, "in this call")
+                .note(format!("it has: {}", names.join(", ")))
+                .help("Beta 1 ignored keywords that a function does not have: leave it out");
+        interp.report_once(finding, args.span);
+        for symbol in unknown {
+            args.take_keyword(symbol);
+        }
+    }
+    args.bind(interp, what, names, required)
 }
 
 /// Runs a lowering at the place of the call.
@@ -282,19 +309,19 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
     let what = format!("nl.{}", op.name);
     match op.kind {
         OpKind::Binary(alu) => {
-            let [x, y, d, mask, _] = args.bind(interp, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
+            let [x, y, d, mask, _] = bind_known(interp, args, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
             compute(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
                 binary(l, op.name, alu, &o[0], &o[1], dtype, true)
             })
         }
         OpKind::Unary if op.name == "copy" => {
-            let [x, mask, d, _] = args.bind(interp, &what, ["src", "mask", "dtype", "name"], 1)?;
+            let [x, mask, d, _] = bind_known(interp, args, &what, ["src", "mask", "dtype", "name"], 1)?;
             let dtype = opt_dtype(d, &what, span)?;
             compute(interp, &what, span, mask, &[&need(x)], |l, o| l.copy(tile_of(&o[0])?, dtype))
         }
         OpKind::Unary => {
-            let [x, d, mask, _] = args.bind(interp, &what, ["x", "dtype", "mask", "name"], 1)?;
+            let [x, d, mask, _] = bind_known(interp, args, &what, ["x", "dtype", "mask", "name"], 1)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
             compute(interp, &what, span, mask, &[&need(x)], |l, o| {
                 let x = tile_of(&o[0])?;
@@ -384,7 +411,7 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let span = args.span;
     let what = format!("nl.{name}");
     let [x, axis, d, mask, keepdims, _] =
-        args.bind(interp, &what, ["x", "axis", "dtype", "mask", "keepdims", "name"], 2)?;
+        bind_known(interp, args, &what, ["x", "axis", "dtype", "mask", "keepdims", "name"], 2)?;
     let axis = ints(&need(axis), format_args!("{what}: axis"), span)?;
     let dtype = opt_bool_dtype(d, &what, span)?;
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
@@ -398,7 +425,7 @@ fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.softmax";
     let [x, axis, d, _compute, mask, _] =
-        args.bind(interp, what, ["x", "axis", "dtype", "compute_dtype", "mask", "name"], 2)?;
+        bind_known(interp, args, what, ["x", "axis", "dtype", "compute_dtype", "mask", "name"], 2)?;
     let axis = ints(&need(axis), "nl.softmax: axis", span)?;
     let dtype = opt_dtype(d, what, span)?;
     compute(interp, what, span, mask, &[&need(x)], |l, o| l.softmax(tile_of(&o[0])?, &axis, dtype))
@@ -407,8 +434,13 @@ fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.rms_norm";
-    let [x, w, axis, n, epsilon, d, _compute, mask, _] =
-        args.bind(interp, what, ["x", "w", "axis", "n", "epsilon", "dtype", "compute_dtype", "mask", "name"], 4)?;
+    let [x, w, axis, n, epsilon, d, _compute, mask, _] = bind_known(
+        interp,
+        args,
+        what,
+        ["x", "w", "axis", "n", "epsilon", "dtype", "compute_dtype", "mask", "name"],
+        4,
+    )?;
     let axis = ints(&need(axis), "nl.rms_norm: axis", span)?;
     let float = |v: Option<Value>, default: f64| match given(v) {
         None => Ok(default),
@@ -426,7 +458,7 @@ fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 fn transpose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
-    let [x, d, mask, _] = args.bind(interp, "nl.transpose", ["x", "dtype", "mask", "name"], 1)?;
+    let [x, d, mask, _] = bind_known(interp, args, "nl.transpose", ["x", "dtype", "mask", "name"], 1)?;
     all_or_nothing(mask.as_ref(), "nl.transpose", span)?;
     let dtype = opt_dtype(d, "nl.transpose", span)?;
     compute(interp, "nl.transpose", span, mask, &[&need(x)], |l, o| {
@@ -439,7 +471,7 @@ fn transpose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
-    let [x, shape, _] = args.bind(interp, "nl.broadcast_to", ["src", "shape", "name"], 2)?;
+    let [x, shape, _] = bind_known(interp, args, "nl.broadcast_to", ["src", "shape", "name"], 2)?;
     let (shape, _) = make::shape(&need(shape), "nl.broadcast_to", span)?;
     broadcast(interp, &need(x), &shape, "nl.broadcast_to", span)
 }
@@ -486,7 +518,7 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.gather_flattened";
-    let [data, indices, mask, d, _] = args.bind(interp, what, ["data", "indices", "mask", "dtype", "name"], 2)?;
+    let [data, indices, mask, d, _] = bind_known(interp, args, what, ["data", "indices", "mask", "dtype", "name"], 2)?;
     let dtype = opt_dtype(d, what, span)?;
     let (data, indices) = (need(data), need(indices));
     if let Some(place) = Place::of(&indices, what, span)? {
@@ -506,7 +538,7 @@ fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
 fn dropout(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.dropout";
-    let [x, rate, d, mask, _] = args.bind(interp, what, ["x", "rate", "dtype", "mask", "name"], 2)?;
+    let [x, rate, d, mask, _] = bind_known(interp, args, what, ["x", "rate", "dtype", "mask", "name"], 2)?;
     let dtype = opt_dtype(d, what, span)?;
     compute(interp, what, span, mask, &[&need(x), &need(rate)], |l, o| l.dropout(tile_of(&o[0])?, &o[1], dtype))
 }
@@ -514,7 +546,7 @@ fn dropout(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 /// `nl.random_seed(seed)`: a number, or a tile of one element.
 fn random_seed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
-    let [seed, _mask] = args.bind(interp, "nl.random_seed", ["seed", "mask"], 1)?;
+    let [seed, _mask] = bind_known(interp, args, "nl.random_seed", ["seed", "mask"], 1)?;
     let seed = operand(&need(seed), "nl.random_seed: seed", span)?;
     lower(interp, "nl.random_seed", span, &[], |l| match &seed {
         Operand::Tile(tile) => l.random_seed(tile),
@@ -532,7 +564,7 @@ fn loop_reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.loop_reduce";
     let [x, op, indices, d, mask, _] =
-        args.bind(interp, what, ["x", "op", "loop_indices", "dtype", "mask", "name"], 3)?;
+        bind_known(interp, args, what, ["x", "op", "loop_indices", "dtype", "mask", "name"], 3)?;
     let clip = clip_of(mask.as_ref(), span)?;
     if state(interp).offset_loops {
         return Err(Raise::at(
@@ -565,7 +597,7 @@ fn static_cast(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn device_print(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.device_print";
-    let [prefix, x, mask] = args.bind(interp, what, ["prefix", "x", "mask"], 2)?;
+    let [prefix, x, mask] = bind_known(interp, args, what, ["prefix", "x", "mask"], 2)?;
     let prefix = match &need(prefix) {
         Value::Str(s) => s.clone(),
         other => return Err(wrong("nl.device_print: prefix", "a string", other, span)),

@@ -5,7 +5,7 @@ use nki_diag::{Diagnostic, Span};
 use super::access::Place;
 use super::affine::{Mask, clip_of};
 use super::clips::{counts, narrowed, restrictions};
-use super::language::{lower, need, tile_of};
+use super::language::{bind_known, lower, need, tile_of};
 use crate::build::lower::{Lower, Operand};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;
@@ -235,7 +235,7 @@ fn own_parts((place, clip): &(Place, Option<Clip>), frame: [u32; 2], span: Span)
 pub(super) fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.matmul";
-    let [x, y, turned, mask, _] = args.bind(interp, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
+    let [x, y, turned, mask, _] = bind_known(interp, args, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
     let turned = option(turned, "nl.matmul: transpose_x", false, span)?;
     let (x, y) = (MaskedOperand::parts(&need(x), what, span)?, MaskedOperand::parts(&need(y), what, span)?);
     let clip = clip_of(mask.as_ref(), span)?;

@@ -6,32 +6,60 @@ use nki_isa::{Arg, Space};
 use super::access::Place;
 use super::affine::clip_of;
 use super::clips::narrowed;
-use super::language::{lower, need, operand, opt_dtype};
+use super::language::{bind_known, lower, need, operand, opt_dtype};
 use super::{assign, ops};
+use crate::build;
 use crate::build::builder::Request;
-use crate::build::lower::{Operand, extents};
+use crate::build::lower::{Lower, Operand, extents};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;
+use crate::dialect::common::enums::ApiEnum;
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state};
 use crate::eval::Interp;
+use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 use crate::syntax::Param;
 
+/// Whether `mode=` leaves out rows whose index is out of bounds (`oob_mode.skip`); else they are an error. Not in the manual: kernels of
+/// nki-samples' history take it.
+fn skips(mode: Option<Value>, what: &str, span: Span) -> EvalResult<bool> {
+    let Some(mode) = mode.filter(|m| !m.is_none()) else { return Ok(false) };
+    match mode.downcast::<ApiEnum>().map(|m| (m.class.name, m.name())) {
+        Some(("oob_mode", member)) => Ok(member == "skip"),
+        _ => Err(wrong(format_args!("{what}: mode"), "oob_mode.error or oob_mode.skip", &mode, span)),
+    }
+}
+
+/// A transfer that leaves out rows whose index is out of bounds.
+fn skipping(l: &mut Lower<'_>, dst: &Tensor, src: &Tensor) -> build::Result<()> {
+    let view = |t: &Tensor| Arg::View(t.view.clone());
+    l.emit("dma_copy", &[("dst", view(dst)), ("src", view(src)), ("oob_mode", Arg::Name("skip".into()))])
+}
+
 /// `nl.load(src, mask=None, dtype=None)`
 pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.load";
-    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
+    let [src, mask, d, mode, _] = bind_known(interp, args, what, ["src", "mask", "dtype", "mode", "name"], 1)?;
     let place = Place::need(&need(src), "nl.load: src", span)?;
     let dtype = opt_dtype(d, what, span)?;
+    let skip = skips(mode, what, span)?;
     let clip = clip_of(mask.as_ref(), span)?;
     let outline = column(place.outline(span)?, span)?;
     let Some(clip) = clip else {
         let src = column(place.tensor(None, span)?, span)?;
-        return lower(interp, what, span, &[&outline.storage], |l| l.load(&src, dtype)).map(Value::object);
+        let load = |l: &mut Lower<'_>| {
+            if !skip || src.on_chip() {
+                return l.load(&src, dtype);
+            }
+            let tile = l.tile(&extents(&src), dtype.unwrap_or(src.view.dtype), Space::Sbuf)?;
+            skipping(l, &tile, &src)?;
+            Ok(tile)
+        };
+        return lower(interp, what, span, &[&outline.storage], load).map(Value::object);
     };
     let tile = lower(interp, what, span, &[&outline.storage], |l| {
         l.tile(&extents(&outline), dtype.unwrap_or(outline.view.dtype), Space::Sbuf)
@@ -39,7 +67,9 @@ pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     if !clip.is_empty() {
         let src = column(place.tensor(Some(&clip), span)?, span)?;
         let dst = narrowed(&tile, &clip, span)?;
-        lower(interp, what, span, &[&src.storage], |l| l.load_to(&dst, &src))?;
+        lower(interp, what, span, &[&src.storage], |l| {
+            if skip && !src.on_chip() { skipping(l, &dst, &src) } else { l.load_to(&dst, &src) }
+        })?;
     }
     state(interp).note_mask(tile.storage.id, clip);
     Ok(Value::object(tile))
@@ -71,7 +101,8 @@ fn column(t: Tensor, span: Span) -> EvalResult<Tensor> {
 pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.store";
-    let [dst, value, mask, _] = args.bind(interp, what, ["dst", "value", "mask", "name"], 2)?;
+    let [dst, value, mask, mode, _] = bind_known(interp, args, what, ["dst", "value", "mask", "mode", "name"], 2)?;
+    let skip = skips(mode, what, span)?;
     let clip = clip_of(mask.as_ref(), span)?;
     if clip.as_ref().is_some_and(Clip::is_empty) {
         return Ok(Value::None);
@@ -95,6 +126,11 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         about.push(&t.storage);
     }
     lower(interp, what, span, &about, |l| match &value {
+        Operand::Tile(tile) if skip && tile.view.space == Space::Sbuf => skipping(l, &dst, tile),
+        Operand::Tile(tile) if skip && tile.on_chip() => {
+            let staged = l.copy(tile, None)?;
+            skipping(l, &dst, &staged)
+        }
         Operand::Tile(tile) => l.store(&dst, tile),
         Operand::Number(number) => l.fill(&dst, *number),
     })?;
@@ -105,7 +141,7 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
 pub(super) fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.load_transpose2d";
-    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
+    let [src, mask, d, _] = bind_known(interp, args, what, ["src", "mask", "dtype", "name"], 1)?;
     let dtype = opt_dtype(d, what, span)?;
     let place = Place::need(&need(src), "nl.load_transpose2d: src", span)?;
     let Some(clip) = clip_of(mask.as_ref(), span)? else {
@@ -133,7 +169,7 @@ pub(super) fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalR
 /// `nl.atomic_rmw(dst, value, op, mask=None)`: adds to a tensor in HBM.
 pub(super) fn atomic_rmw(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (span, what) = (args.span, "nl.atomic_rmw");
-    let [dst, value, op, mask] = args.bind(interp, what, ["dst", "value", "op", "mask"], 3)?;
+    let [dst, value, op, mask] = bind_known(interp, args, what, ["dst", "value", "op", "mask"], 3)?;
     if ops::named(&need(op)).is_none_or(|op| op.op().name != "add") {
         return Err(Raise::at("op-unsupported", "nl.atomic_rmw: op is not np.add", span, "here")
             .help("DMA adds to its destination; load, combine and store for other operations"));

@@ -15,7 +15,7 @@ use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
 /// Names of methods beside those of all dialects.
-pub(super) const METHODS: &[&str] = &["astype", "expand_dims", "assert_shape"];
+pub(super) const METHODS: &[&str] = &["as_tile", "astype", "expand_dims", "assert_shape"];
 
 /// `base.name(...)`; `None` where it is that of all dialects.
 pub(super) fn method(
@@ -35,6 +35,11 @@ pub(super) fn method(
         "reshape" => {
             let shape = several(interp, args, "reshape", span)?;
             t.reshape(&shape).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))?
+        }
+        // What an index of a tensor gives is a tile already.
+        "as_tile" => {
+            let [] = args.bind(interp, "as_tile", [], 0)?;
+            base.clone()
         }
         "expand_dims" => {
             let [axis] = args.bind(interp, "expand_dims", ["axis"], 1)?;

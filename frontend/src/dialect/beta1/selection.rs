@@ -6,7 +6,7 @@ use nki_isa::{Arg, DType, Imm, Space};
 use super::access::Place;
 use super::affine::{IndexTile, Mask, Relation, clip_of};
 use super::clips::{narrowed, restrictions};
-use super::language::{compute, lower, need, operand, opt_dtype, tile_of};
+use super::language::{bind_known, compute, lower, need, operand, opt_dtype, tile_of};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::tensor::Tensor;
@@ -22,7 +22,8 @@ use crate::eval::value::Value;
 pub(super) fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.where";
-    let [condition, x, y, d, mask, _] = args.bind(interp, what, ["condition", "x", "y", "dtype", "mask", "name"], 3)?;
+    let [condition, x, y, d, mask, _] =
+        bind_known(interp, args, what, ["condition", "x", "y", "dtype", "mask", "name"], 3)?;
     let (condition, x, y) = (need(condition), need(x), need(y));
     let dtype = opt_dtype(d, what, span)?;
     if condition.downcast::<Mask>().is_some() {
@@ -70,7 +71,7 @@ fn select_by_index(
 pub(super) fn affine_select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (span, what) = (args.span, "nisa.affine_select");
     let names = ["pred", "on_true_tile", "on_false_value", "mask", "dtype", "name"];
-    let [pred, tile, value, mask, d, _] = args.bind(interp, what, names, 3)?;
+    let [pred, tile, value, mask, d, _] = bind_known(interp, args, what, names, 3)?;
     let none = || Value::None;
     let value = value.unwrap_or_else(none);
     let otherwise = crate::eval::convert::number(&value, "nisa.affine_select: on_false_value", span)?;

@@ -11,3 +11,5 @@ arange = _beta1.Arange("neuronxcc.nki.language", "arange", arange.__doc__)
 mgrid = _beta1.Mgrid("neuronxcc.nki.language", "mgrid")
 __all__ = sorted({*_objects.MODULES["neuronxcc.nki.language"], "nc", "spmd_dim", "static_cast"})
 _native.register(_sys.modules[__name__], "neuronxcc.nki.language")
+for _name in ("static_cast", "arange", "mgrid"):
+    _native.register(globals()[_name], f"neuronxcc.nki.language.{_name}")
