@@ -221,7 +221,7 @@ impl Interp<'_> {
                 if self.in_kernel {
                     return Err(self.host_error(host, span));
                 }
-                self.host(format!("{}.{}", host.path, self.name(name)), span)
+                self.host_part(host, format!("{}.{}", host.path, self.name(name)), span)
             }
             other => {
                 let text = self.name(name);

@@ -465,7 +465,7 @@ impl Interp<'_> {
             // `kernel[2](...)`: how many cores there are is the caller's choice here.
             Value::Kernel(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),
-            Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}[...]", host.path), span)),
+            Value::Host(host) if !self.in_kernel => Ok(self.host_part(host, format!("{}[...]", host.path), span)),
             Value::Host(host) => Err(self.host_error(host, span)),
             _ => Err(self.no_item(base, "read", span)),
         }
@@ -508,6 +508,11 @@ impl Interp<'_> {
     /// An opaque value of the host program.
     pub(crate) fn host(&self, path: String, span: Span) -> Value {
         Value::Host(Rc::new(Host { path, reason: None, span: Some(span) }))
+    }
+
+    /// What the host makes of a value of its own: as unknown, for the same reason.
+    pub(super) fn host_part(&self, host: &Host, path: String, span: Span) -> Value {
+        Value::Host(Rc::new(Host { path, reason: host.reason.clone(), span: Some(span) }))
     }
 
     /// The error of a kernel that another one calls with a grid.

@@ -211,7 +211,7 @@ impl Interp<'_> {
         if !self.in_kernel || f.carried().is_empty() || !self.dialect.reads_body_once(self, &f.iter) {
             return Vec::new();
         }
-        f.carried().iter().map(|carried| (*carried, self.held(frame, carried.slot))).collect()
+        f.carried_into().map(|carried| (*carried, self.held(frame, carried.slot))).collect()
     }
 
     /// Gives names what they held before the loop over `iterable`.

@@ -176,7 +176,12 @@ impl Interp<'_> {
             }
         }
         self.assume_import(root, span);
-        Ok(self.host(path.to_owned(), span))
+        let reason = (!HOST.contains(&root)).then(|| {
+            format!(
+                "there is no file of a module `{path}` next to this one, or in a folder above it; Python, as the frontend, also finds installed packages"
+            )
+        });
+        Ok(Value::Host(Rc::new(Host { path: path.to_owned(), reason, span: Some(span) })))
     }
 
     /// Loads `dotted` under a directory: `a/b.py` or `a/b/__init__.py`.
@@ -397,7 +402,7 @@ impl Interp<'_> {
             }
             let value = match (value, &module) {
                 (Some(value), _) => value,
-                (None, Some(Value::Host(host))) => self.host(format!("{}.{text}", host.path), span),
+                (None, Some(Value::Host(host))) => self.host_part(host, format!("{}.{text}", host.path), span),
                 (None, Some(Value::NativeModule(module))) if module.dialect.is_some() => {
                     let raise =
                         Raise::at("import-error", format!("`{}` has no `{text}`", module.path), bind.span, "not there");

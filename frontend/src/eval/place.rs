@@ -109,7 +109,7 @@ impl Interp<'_> {
         descend(&tree.body, place, &mut found);
         let over = |f: &&For| holds(place, f.iter.span) && self.dialect.reads_body_once(self, &f.iter);
         let found = found.iter().rev().map(|(_, f)| *f).find(over);
-        found.map_or_else(Vec::new, |f| f.carried().to_vec())
+        found.map_or_else(Vec::new, |f| f.carried_into().copied().collect())
     }
 }
 

@@ -140,7 +140,7 @@ impl Hoist<'_> {
             }
             StmtKind::If(arms, orelse) => self.branches(arms, orelse, out),
             StmtKind::For(f) => {
-                let For { target, iter, body, orelse, carried, differs } = *f;
+                let For { target, iter, body, orelse, carried, own, differs } = *f;
                 let iter = self.expr(iter, out);
                 StmtKind::For(Box::new(For {
                     target,
@@ -148,6 +148,7 @@ impl Hoist<'_> {
                     body: self.block(body),
                     orelse: self.block(orelse),
                     carried,
+                    own,
                     differs,
                 }))
             }

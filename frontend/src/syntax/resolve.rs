@@ -79,6 +79,25 @@ pub(crate) fn bound_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
     }
 }
 
+/// Finds the names of each loop ([`For::own`]) of a function that binds the names `bound`, each as often as it does.
+fn own_names(body: &mut [Stmt], bound: &[Symbol]) {
+    for stmt in body {
+        if matches!(stmt.kind, StmtKind::For(_)) {
+            let mut inside = Vec::new();
+            bound_names(stmt, &mut inside);
+            let count = |names: &[Symbol], name| names.iter().filter(|other| **other == name).count();
+            let mut own = inside.clone();
+            own.sort_unstable();
+            own.dedup();
+            own.retain(|name| count(&inside, *name) == count(bound, *name));
+            if let StmtKind::For(f) = &mut stmt.kind {
+                f.own = own.into();
+            }
+        }
+        stmt.blocks_mut().into_iter().for_each(|block| own_names(block, bound));
+    }
+}
+
 /// Calls `each` with the names that a pattern binds.
 pub(crate) fn pattern_targets<'p>(pattern: &'p Pattern, each: &mut dyn FnMut(&'p Expr)) {
     match &pattern.kind {
@@ -303,6 +322,9 @@ impl Resolver {
         let comprehension = inner.name == sym::genexpr;
         self.enter(Kind::Function, inner.params.iter().map(|p| p.name), &inner.body, comprehension);
         self.block(&mut inner.body);
+        let mut bound: Vec<Symbol> = inner.params.iter().map(|p| p.name).collect();
+        inner.body.iter().for_each(|stmt| bound_names(stmt, &mut bound));
+        own_names(&mut inner.body, &bound);
         inner.scope = self.finish();
         self.functions.push(def.clone());
     }

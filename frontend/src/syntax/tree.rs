@@ -489,6 +489,8 @@ pub(crate) struct For {
     pub(crate) orelse: Vec<Stmt>,
     /// See [`For::carried`].
     pub(crate) carried: OnceCell<Box<[Carried]>>,
+    /// The names that its function binds nowhere else, once names are resolved.
+    pub(crate) own: Box<[Symbol]>,
     /// Its iterations did not make the same: they are not compared again.
     pub(crate) differs: Cell<bool>,
 }
@@ -497,6 +499,12 @@ impl For {
     /// The names that carry a value from one iteration to the next, once names are resolved.
     pub(crate) fn carried(&self) -> &[Carried] {
         self.carried.get_or_init(|| carried(&self.target, &self.body))
+    }
+
+    /// Those that may hold something before the loop begins. What the others hold then is of an earlier iteration of a loop around it.
+    pub(crate) fn carried_into(&self) -> impl Iterator<Item = &Carried> {
+        let is_own = |carried: &Carried| matches!(carried.slot, Slot::Local(_)) && self.own.contains(&carried.name);
+        self.carried().iter().filter(move |carried| !is_own(carried))
     }
 }
 
