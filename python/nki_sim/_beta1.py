@@ -295,8 +295,10 @@ class Cores:
         self.cores_outside = cores_outside
 
     def _times(self, other, cores_outside):
-        if isinstance(other, bool) or not isinstance(other, int) or other < 1:
+        if isinstance(other, bool) or not isinstance(other, int):
             return NotImplemented
+        if other < 1:
+            raise ArgumentTypeError(f"{other} programs in an extent of a grid, beside {self!r}: it is a positive number")
         if self.programs > 1 and cores_outside != self.cores_outside:
             raise ArgumentTypeError(f"{self!r} with a factor on its other side: a grid distributes an extent over cores once")
         return Cores(self.cores, self.programs * other, cores_outside)

@@ -417,8 +417,11 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     :param compile_config: a `nki.compiler.CompileConfig`. A kernel that is called in another one must
         have the same, or none.
     :param specialization_config: a `nki.compiler.SpecializationConfig`.
-    :param options: other options of the official compiler; they have no effect.
+    :param options: other options of the official compiler; they have no effect. `grid=` is warned of: a
+        call gives the grid, `kernel[2](x)`.
     """
+    if "grid" in options:
+        warnings.warn("nki.jit: `grid=` has no effect; give the grid in the call: kernel[2](x) runs two cores", stacklevel=2)
     given = {"target": target or platform_target, "strict": strict, "compile_config": compile_config, "specialization_config": specialization_config}
     if func is None:
         return lambda f: _made(f, given)

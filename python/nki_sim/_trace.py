@@ -79,7 +79,7 @@ def read_once(values, names, carry):
     for value in values:
         if before is None:
             variables = sys._getframe(1).f_locals
-            before = {name: variables[name] for name in names if _is_carried(variables.get(name))}
+            before = {name: variables[name] for name in names if _is_carried(variables, name)}
         else:
             _carry(sys._getframe(1), before, carry, False)
         yield value
@@ -87,13 +87,13 @@ def read_once(values, names, carry):
         _carry(sys._getframe(1), before, carry, True)
 
 
-def _is_carried(value):
-    return isinstance(value, (int, float, _native.Handle))
+def _is_carried(variables, name):
+    return name in variables and (variables[name] is None or isinstance(variables[name], (int, float, str, tuple, _native.Handle)))
 
 
 def _carry(frame, before, carry, ended):
     variables = frame.f_locals
-    now = {name: variables[name] for name in before if _is_carried(variables.get(name))}
+    now = {name: variables[name] for name in before if _is_carried(variables, name)}
     _store(frame, {name: carry(name, before[name], value, ended) for name, value in now.items()})
 
 

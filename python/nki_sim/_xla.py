@@ -13,7 +13,6 @@ import traceback
 import numpy as np
 import torch
 import torch_xla
-import torch_xla.runtime
 
 from ._framework import backend_config
 
@@ -44,7 +43,9 @@ def record(kernel, compiled):
         return
     call = _custom_call(kernel, compiled, operands, device)
     if path := os.environ.get("XLA_SAVE_TENSORS_FILE"):
-        with open(f"{path}.{torch_xla.runtime.local_ordinal()}", "a", encoding="utf-8") as file:
+        from torch_xla import runtime
+
+        with open(f"{path}.{runtime.local_ordinal()}", "a", encoding="utf-8") as file:
             file.write(_text(call))
     if _debug():
         context = torch_xla._XLAC.lowering.LoweringContext(kernel.__name__)

@@ -126,8 +126,8 @@ def zero_by_zero(x):
     nisa.tensor_scalar(dst=valid, data=tile, op0=nl.not_equal, operand0=0.0)
     nisa.tensor_reduce(dst=total, op=nl.add, data=tile, axis=1)
     nisa.tensor_reduce(dst=count, op=nl.add, data=valid, axis=1)
-    nisa.tensor_tensor(dst=total, data1=total, data2=count, op=nl.divide)  # plant: non-finite
-    nisa.dma_copy(dst=out, src=total)
+    mean = nl.divide(total, count)  # plant: non-finite
+    nisa.dma_copy(dst=out, src=mean)
     return out
 
 
@@ -143,8 +143,8 @@ def zero_by_zero_fixed(x):
     nisa.tensor_reduce(dst=total, op=nl.add, data=tile, axis=1)
     nisa.tensor_reduce(dst=count, op=nl.add, data=valid, axis=1)
     nisa.tensor_scalar(dst=count, data=count, op0=nl.maximum, operand0=1.0)
-    nisa.tensor_tensor(dst=total, data1=total, data2=count, op=nl.divide)
-    nisa.dma_copy(dst=out, src=total)
+    mean = nl.divide(total, count)
+    nisa.dma_copy(dst=out, src=mean)
     return out
 
 

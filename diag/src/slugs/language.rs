@@ -109,8 +109,9 @@ arguments, or compute them with `math`.";
     "host-condition" (Suspicious), "a condition at module level depends on the host", "
 `nki-sim run FILE.py` interprets the file instead of running it in Python. A condition at module
 level that depends on the host (an environment variable, a version) is assumed to be false, a value
-of the host is assumed not to be None, and a module that is imported in a `try` is assumed to be
-installed. A kernel that uses a name whose value
+of the host is assumed not to be None, a variable that is read with a default
+(`os.environ.get('TILE', '128')`) is assumed not to be set, and a module that is imported in a `try` is
+assumed to be installed. A kernel that uses a name whose value
 depends on that gets this warning. Called from Python (`import nki`), a kernel uses the values of
 its module.";
 

@@ -28,6 +28,15 @@ effectively endless. Convert the value first:
     nisa.tensor_copy(dst=count_int32, src=count_float32)         # rounds to the nearest integer
     nisa.register_load(register, count_int32)";
 
+    "divide-operator" (Suspicious), "an instruction divides, which the compiler does not know", "
+The table of operators in the manual has no `nl.divide`, and NKI's compiler for trn2 is reported to reject it as
+an operator of an instruction. The simulator computes the quotient. Kernels for `neuronxcc.nki` may
+divide.
+
+    nisa.tensor_tensor(dst=q, data1=x, data2=y, op=nl.divide)          # wrong on the device
+    nisa.reciprocal(dst=r, data=y)                                     # right
+    nisa.tensor_tensor(dst=q, data1=x, data2=r, op=nl.multiply)";
+
     "inexact-integer" (Suspicious), "an integer above 2^24 loses bits in fp32", "
 The engines compute in fp32, which represents all integers up to 2^24 = 16777216, and above that
 only every second, fourth, ... integer. The message names the first operand or result that changes,

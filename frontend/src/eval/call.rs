@@ -168,6 +168,7 @@ impl Interp<'_> {
                 Descriptor::Static(function) | Descriptor::Method(function) => self.call(function, args),
                 _ => Err(self.not_callable(callee, args.span)),
             },
+            Value::Host(host) if let Some(default) = self.unset_variable(host, &args) => Ok(default),
             Value::Host(host) if !self.in_kernel => Ok(self.host_part(host, format!("{}(...)", host.path), args.span)),
             Value::Host(host) => Err(self.host_error(host, args.span)),
             Value::Poison => Ok(Value::Poison),

@@ -5,7 +5,8 @@
 
 use nki_diag::{Diagnostic, Span};
 
-use super::value::{Module, Value};
+use super::native::CallArgs;
+use super::value::{Host, Module, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
@@ -60,6 +61,17 @@ impl Interp<'_> {
         if !self.in_kernel {
             self.guessed.get_or_insert(Guess { span, taken });
         }
+    }
+
+    /// What `os.environ.get(name, default)` gives: a file has no access to the environment, so the variable is taken as not set.
+    pub(super) fn unset_variable(&mut self, host: &Host, args: &CallArgs) -> Option<Value> {
+        if self.in_kernel || !["os.environ.get", "os.getenv"].contains(&&*host.path) {
+            return None;
+        }
+        let by_name = args.keyword.iter().find(|(name, _)| &*self.name(*name) == "default").map(|(_, value)| value);
+        let default = args.positional.get(1).or(by_name).filter(|value| !value.is_none())?.clone();
+        self.guess(args.span, "the variable is taken as not set");
+        Some(default)
     }
 
     /// Marks what a statement of module level binds or changes, if it made a guess.

@@ -238,16 +238,37 @@ impl Interp<'_> {
     /// the iteration before. `None` if that is `now`.
     pub(crate) fn carry(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
         if let (Some(before), Some(after)) = (old.as_float(), now.as_float()) {
-            if before.to_bits() != after.to_bits() && !carried.in_place {
+            if before.to_bits() != after.to_bits() && !carried.is_counter {
                 self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
             }
             return Some(old.clone());
         }
-        if !self.is_other_tile(old, now) {
-            return None;
+        if self.is_other_tile(old, now) {
+            self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
+            return Some(old.clone());
         }
-        self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
-        Some(old.clone())
+        if self.is_other_value(old, now) {
+            self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
+            return Some(old.clone());
+        }
+        None
+    }
+
+    /// Whether a name held None, a number, a text or a tuple of them and holds another value now, or the other way round.
+    fn is_other_value(&self, old: &Value, now: &Value) -> bool {
+        let is_plain = |v: &Value| matches!(v, Value::None | Value::Str(_) | Value::Tuple(_)) || v.as_float().is_some();
+        match (old, now) {
+            (Value::Unset, _) | (_, Value::Unset) | (Value::None, Value::None) => false,
+            (Value::Str(a), Value::Str(b)) => a != b,
+            (Value::Tuple(a), Value::Tuple(b)) => {
+                let differ = |(a, b): (&Value, &Value)| self.is_other_tile(a, b) || self.is_other_value(a, b);
+                a.len() != b.len() || a.iter().zip(b.iter()).any(differ)
+            }
+            _ => match (old.as_float(), now.as_float()) {
+                (Some(a), Some(b)) => a.to_bits() != b.to_bits(),
+                _ => is_plain(old) || is_plain(now),
+            },
+        }
     }
 
     /// What a name holds after such a loop, if not `now`: another tile than before the loop was one of an iteration.

@@ -442,7 +442,10 @@ fn neighbouring_files_are_imported() {
 
 #[test]
 fn a_module_without_a_file_is_said_to_be_missing() {
-    let files = [("k.py", "import os\nfrom kit.sizes import tiles\nN = tiles(4)[0].n\ndef k():\n    print(N + 1)\ndef other():\n    print(os.sep + 1)\n")];
+    let files = [(
+        "k.py",
+        "import os\nfrom kit.sizes import tiles\nN = tiles(4)[0].n\ndef k():\n    print(N + 1)\ndef other():\n    print(os.sep + 1)\n",
+    )];
     let notes = |kernel: &str| {
         let options = Options { kernel: Some(kernel.into()), ..Options::default() };
         let compiled = crate::compile(Path::new("k.py"), &Files(&files), &[], &options);

@@ -530,12 +530,8 @@ impl Pass<'_> {
                 _ => self.spliced(expr.span, &children(expr)),
             },
             ExprKind::Unary(UnaryOp::Neg, of) if self.tile(of).is_some() => {
-                // Beta 1 multiplied by -1.0.
-                let known = self.tile(of).and_then(|tile| tile.dtype);
-                let is_float32 = known.is_some_and(|dtype| result::bare(&dtype) == "float32");
-                let dtype = if is_float32 { String::new() } else { format!(", dtype={}.float32", self.nl()) };
                 let of = self.place(of, &[])?.text;
-                Ok(format!("{}.negative({of}{dtype})", self.nl()))
+                Ok(format!("{}.negative({of})", self.nl()))
             }
             _ => self.spliced(expr.span, &children(expr)),
         }

@@ -220,11 +220,7 @@ impl Pass<'_> {
             }
             ExprKind::Unary(UnaryOp::Neg, of) => {
                 let tile = self.tile(of)?;
-                sbuf(
-                    tile.dtype
-                        .filter(|d| bare(d) == "float32")
-                        .or_else(|| Some(format!("{}.float32", self.module_name("nki.language", "nl")))),
-                )
+                sbuf(tile.dtype)
             }
             ExprKind::Call(callee, args) => self.called(callee, args),
             _ => None,

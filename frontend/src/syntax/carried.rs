@@ -9,8 +9,8 @@ pub(crate) struct Carried {
     pub(crate) slot: Slot,
     /// The first assignment in the body.
     pub(crate) span: nki_diag::Span,
-    /// Whether all assignments are `name op= ...`.
-    pub(crate) in_place: bool,
+    /// Whether all assignments are `name op= ...`, and nothing else reads the name: no value of it has an effect.
+    pub(crate) is_counter: bool,
 }
 
 /// The names that the body of a loop over `target` carries.
@@ -19,8 +19,11 @@ pub(super) fn carried(target: &Expr, body: &[Stmt]) -> Box<[Carried]> {
     flow.bind(target, target.span, false);
     flow.assigned.clear();
     flow.block(body);
-    let read = flow.read;
-    flow.assigned.into_iter().filter(|carried| read.contains(&carried.slot)).collect()
+    let Flow { read, used, .. } = &flow;
+    let is_carried = |carried: &&Carried| read.contains(&carried.slot);
+    let with_use =
+        |carried: &Carried| Carried { is_counter: carried.is_counter && !used.contains(&carried.slot), ..*carried };
+    flow.assigned.iter().filter(is_carried).map(with_use).collect()
 }
 
 /// What the statements so far read and bind, in the order of execution.
@@ -30,6 +33,8 @@ struct Flow {
     bound: Vec<Slot>,
     /// Slots that were read where they may have been bound by an earlier iteration only.
     read: Vec<Slot>,
+    /// Slots that something else than `name op= ...` of the same name reads.
+    used: Vec<Slot>,
     assigned: Vec<Carried>,
 }
 
@@ -58,7 +63,10 @@ impl Flow {
                 self.bind(target, span, false);
             }
             StmtKind::AugAssign(target, _, value) => {
-                self.read(target);
+                match &target.kind {
+                    ExprKind::Name(_, slot) => self.begin(*slot),
+                    _ => self.read(target),
+                }
                 self.read(value);
                 self.bind(target, span, true);
             }
@@ -123,8 +131,8 @@ impl Flow {
         match &target.kind {
             ExprKind::Name(name, slot) => {
                 match self.assigned.iter_mut().find(|carried| carried.slot == *slot) {
-                    Some(known) => known.in_place &= in_place,
-                    None => self.assigned.push(Carried { name: *name, slot: *slot, span, in_place }),
+                    Some(known) => known.is_counter &= in_place,
+                    None => self.assigned.push(Carried { name: *name, slot: *slot, span, is_counter: in_place }),
                 }
                 if !self.bound.contains(slot) {
                     self.bound.push(*slot);
@@ -139,14 +147,24 @@ impl Flow {
         }
     }
 
+    /// What a slot holds is read, perhaps from an earlier iteration.
+    fn begin(&mut self, slot: Slot) {
+        if !self.bound.contains(&slot) && !self.read.contains(&slot) {
+            self.read.push(slot);
+        }
+    }
+
     fn reads(&mut self, exprs: &[Expr]) {
         exprs.iter().for_each(|e| self.read(e));
     }
 
     fn read(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Name(_, slot) if !self.bound.contains(slot) && !self.read.contains(slot) => {
-                self.read.push(*slot);
+            ExprKind::Name(_, slot) => {
+                self.begin(*slot);
+                if !self.used.contains(slot) {
+                    self.used.push(*slot);
+                }
             }
             ExprKind::Attr(a, _) | ExprKind::Unary(_, a) | ExprKind::Starred(a) | ExprKind::Generator(_, a) => {
                 self.read(a);

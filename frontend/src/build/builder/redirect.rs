@@ -114,6 +114,41 @@ impl Builder {
         NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len() as u32) }
     }
 
+    /// Moves what fills the tiles that were made since `from` before the instruction emitted last before it, which may then write to them.
+    pub(crate) fn make_earlier(&mut self, from: NodeAt) {
+        let made = &self.made;
+        let Some(body) = self.bodies.last_mut().filter(|body| body.id == from.body) else { return };
+        let (start, end) = (from.index as usize, body.nodes.len());
+        let is_new = |at: &NodeAt| at.body == from.body && at.index >= from.index;
+        let fills = |node: &Node| {
+            let NodeKind::Inst(inst) = &node.kind else { return false };
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            let is_own = |view: &&View| made.get(view.tensor.0 as usize).is_some_and(is_new);
+            footprint.reads.is_empty() && footprint.writes.iter().all(is_own)
+        };
+        let Some(since) = body.nodes.get(start..).filter(|since| !since.is_empty()) else { return };
+        if start == 0 || !since.iter().all(fills) || !matches!(body.nodes[start - 1].kind, NodeKind::Inst(_)) {
+            return;
+        }
+        body.nodes[start - 1..].rotate_left(1);
+        let is_here = |at: &NodeAt| at.body == from.body;
+        let places = self.made.iter_mut().chain(self.written.values_mut().map(|w| &mut w.made));
+        places.filter(|at| is_here(at) && at.index >= from.index).for_each(|at| at.index -= 1);
+        let nodes = self.named.values_mut().chain(self.moved.values_mut().map(|m| &mut m.at));
+        for at in nodes.filter(|at| is_here(at)) {
+            if at.index >= from.index {
+                at.index -= 1;
+            } else if at.index + 1 == from.index {
+                at.index = end as u32 - 1;
+            }
+        }
+        // What follows the instruction still does.
+        for (at, _) in self.inserted.iter_mut().filter(|(at, _)| is_here(at) && at.index == from.index) {
+            at.index = end as u32;
+        }
+    }
+
     /// Makes the instruction that has just computed `tile` write to `to`; `false` where it cannot, or where there is no such instruction.
     pub(crate) fn redirect(&mut self, tile: &Tensor, to: &View) -> Result<bool> {
         let Some(inst) = self.maker(tile) else { return Ok(false) };

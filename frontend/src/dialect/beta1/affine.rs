@@ -375,8 +375,23 @@ impl Object for Mask {
     }
 }
 
-/// What `mask=` leaves; `None` without a mask.
+/// The most pieces of a mask: each is an instruction of its own.
+const MOST_PIECES: usize = 128;
+
+/// What `mask=` leaves, as one interval of each axis; `None` without a mask.
 pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Clip>> {
+    let Some(mut clips) = clips_of(mask, span)? else { return Ok(None) };
+    if clips.len() > 1 {
+        let message = format!("mask= leaves {} rectangles, and this operation takes one", clips.len());
+        return Err(Raise::at("bad-mask", message, span, "here")
+            .help("compute all of the tile and mask what loads and stores it; for a triangle use nisa.affine_select(pred=...) or nl.where"));
+    }
+    Ok(clips.pop())
+}
+
+/// What `mask=` leaves: rectangles that do not overlap, several only where a comparison involves several axes, an empty one where nothing is
+/// left. `None` without a mask.
+pub(super) fn clips_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Vec<Clip>>> {
     let conditions = match mask {
         None | Some(Value::None | Value::Bool(true)) => return Ok(None),
         Some(Value::Bool(false)) => &[(IndexTile::constant(-1), Relation::AtLeastZero)][..],
@@ -393,62 +408,102 @@ pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Cli
             }
         },
     };
-    let tiles: Vec<&IndexTile> = conditions.iter().map(|c| &c.0).collect();
-    let frame = common_frame(&tiles, span)?;
-    let mut clip = Clip { kept: frame.iter().map(|&n| (0, n)).collect(), frame };
-    for (tile, relation) in conditions {
-        restrict(&mut clip, tile, *relation, span)?;
-    }
-    Ok(Some(clip))
-}
-
-fn restrict(clip: &mut Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalResult<()> {
-    if relation == Relation::NotZero {
+    if conditions.iter().any(|(_, relation)| *relation == Relation::NotZero) {
         return Err(Raise::at("bad-mask", "a mask with `!=` leaves no interval", span, "here")
             .help("use two instructions, one for each side, or nl.where"));
     }
-    let missing = clip.frame.len() - tile.axes.len();
-    let moving: Vec<usize> = (0..tile.axes.len()).filter(|&a| tile.axes[a].coefficient != 0).collect();
-    match moving[..] {
-        [] => {
-            let holds = if relation == Relation::Zero { tile.constant == 0 } else { tile.constant >= 0 };
-            if !holds {
-                clear(clip);
-            }
+    let tiles: Vec<&IndexTile> = conditions.iter().map(|c| &c.0).collect();
+    let frame = common_frame(&tiles, span)?;
+    let whole = Clip { kept: frame.iter().map(|&n| (0, n)).collect(), frame };
+    let mut pieces = vec![whole.clone()];
+    for (tile, relation) in conditions {
+        let mut left = Vec::new();
+        for piece in &pieces {
+            left.extend(split(piece, tile, *relation, span)?);
         }
-        [axis] => {
-            let Axis { count, coefficient: c } = tile.axes[axis];
-            let holds = |i: i64| {
-                let value = i128::from(tile.constant) + i128::from(c) * i128::from(i);
-                if relation == Relation::Zero { value == 0 } else { value >= 0 }
-            };
-            let mut inside = (0..i64::from(count)).filter(|&i| holds(i));
-            // A half line, or a point: one interval.
-            let Some(first) = inside.next() else {
-                clear(clip);
-                return Ok(());
-            };
-            let last = inside.next_back().unwrap_or(first);
-            let kept = &mut clip.kept[missing + axis];
-            *kept = (kept.0.max(first as u32), kept.1.min(last as u32 + 1));
-        }
-        _ => {
-            return Err(Raise::at("bad-mask", "a comparison in mask= involves several axes", span, "here").help(
-                "a mask clips each axis to an interval; for a triangle use nisa.affine_select(pred=...) or nl.where",
-            ));
-        }
+        pieces = left;
     }
-    Ok(())
+    if pieces.is_empty() {
+        pieces.push(nothing(whole));
+    }
+    Ok(Some(pieces))
 }
 
-fn clear(clip: &mut Clip) {
+/// The rectangles of a rectangle in which a comparison holds.
+fn split(clip: &Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalResult<Vec<Clip>> {
+    let missing = clip.frame.len() - tile.axes.len();
+    let coefficient = |at: usize| at.checked_sub(missing).map_or(0, |own| i128::from(tile.axes[own].coefficient));
+    let ends = |at: usize| clip.kept[at];
+    let (mut least, mut most) = (i128::from(tile.constant), i128::from(tile.constant));
+    for at in 0..clip.kept.len() {
+        let (from, to) = ends(at);
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let (a, b) = (coefficient(at) * i128::from(from), coefficient(at) * i128::from(to - 1));
+        least += a.min(b);
+        most += a.max(b);
+    }
+    let (everywhere, nowhere) = match relation {
+        Relation::Zero => (least == 0 && most == 0, least > 0 || most < 0),
+        _ => (least >= 0, most < 0),
+    };
+    if everywhere {
+        return Ok(vec![clip.clone()]);
+    }
+    let moving = |at: &usize| coefficient(*at) != 0 && ends(*at).1 - ends(*at).0 > 1;
+    let mut axes = (0..clip.kept.len()).filter(moving);
+    let Some(axis) = axes.next_back().filter(|_| !nowhere) else { return Ok(Vec::new()) };
+    if axes.next().is_none() {
+        // A half line, or a point: one interval. `least` and `most` are at its ends.
+        let (from, to) = ends(axis);
+        let c = coefficient(axis);
+        let first = if c > 0 { least } else { most };
+        let holds = |at: &u32| {
+            let value = first + c * i128::from(at - from);
+            if relation == Relation::Zero { value == 0 } else { value >= 0 }
+        };
+        let Some(start) = (from..to).find(holds) else { return Ok(Vec::new()) };
+        let end = (start..to).rev().find(holds).map_or(start, |at| at + 1);
+        let mut piece = clip.clone();
+        piece.kept[axis] = (start, end);
+        return Ok(vec![piece]);
+    }
+    // Along the last axis that matters: neighbours that leave the same of the others are one rectangle. Of partitions these are intervals, which
+    // begin at 0 if the mask is an upper bound, as engines require.
+    let mut pieces: Vec<Clip> = Vec::new();
+    let mut before: Vec<Clip> = Vec::new();
+    for at in ends(axis).0..ends(axis).1 {
+        let mut row = clip.clone();
+        row.kept[axis] = (at, at + 1);
+        let row = split(&row, tile, relation, span)?;
+        let continues = row.len() == before.len()
+            && row.iter().zip(&before).all(|(a, b)| (0..a.kept.len()).all(|i| i == axis || a.kept[i] == b.kept[i]));
+        if continues {
+            let first = pieces.len() - row.len();
+            pieces[first..].iter_mut().for_each(|piece| piece.kept[axis].1 = at + 1);
+        } else {
+            pieces.extend(row.iter().cloned());
+        }
+        if pieces.len() > MOST_PIECES {
+            let message = format!("mask= leaves more than {MOST_PIECES} rectangles");
+            return Err(Raise::at("bad-mask", message, span, "here").help(
+                "each rectangle is an instruction of its own; for a triangle use nisa.affine_select(pred=...) or nl.where",
+            ));
+        }
+        before = row;
+    }
+    Ok(pieces)
+}
+
+/// A clip that leaves nothing.
+fn nothing(mut clip: Clip) -> Clip {
     if clip.kept.is_empty() {
         clip.kept.push((0, 0));
         clip.frame.push(1);
     }
-    for kept in &mut clip.kept {
-        *kept = (0, 0);
-    }
+    clip.kept.iter_mut().for_each(|kept| *kept = (0, 0));
+    clip
 }
 
 /// `nl.mgrid`: `i, j = nl.mgrid[0:128, 0:512]`.

@@ -31,7 +31,9 @@ pub(super) fn assign(
     value: &Value,
     span: Span,
 ) -> EvalResult<()> {
+    let before = state(interp).builder.next_node();
     let target = super::index::index(interp, base, index, span)?;
+    state(interp).note_target(before);
     let place = Place::need(&target, "an assignment", span)?;
     if let Some(reduction) = value.downcast::<LoopReduce>() {
         return reduction.write_to(interp, &place, span);
@@ -48,16 +50,19 @@ pub(super) fn assign(
 /// Target and value, both restricted to the parts that the mask of the value's instruction leaves: none where it leaves nothing, several
 /// where the value is a view in which they are no rectangle.
 fn restricted(interp: &mut Interp<'_>, place: &Place, value: &Value, span: Span) -> EvalResult<Vec<(Tensor, Operand)>> {
-    let Some((tile, clip)) = value.downcast::<Tensor>().and_then(|tile| {
-        let clip = state(interp).mask_of(tile.storage.id)?;
-        Some((tile.clone(), clip.clone()))
+    let Some((tile, clips)) = value.downcast::<Tensor>().and_then(|tile| {
+        let clips = state(interp).mask_of(tile.storage.id)?;
+        Some((tile.clone(), clips.to_vec()))
     }) else {
         return Ok(vec![(place.tensor(None, span)?, operand(value, "an assignment", span)?)]);
     };
     // Where the shapes differ only in how free dimensions are divided, the mask is one of the target's.
     let outline = place.outline(span)?;
     let tile = fitted(&tile, &extents(&outline)).unwrap_or(tile);
-    let parts = if tile.is_whole() { vec![clip] } else { parts_of_view(&tile, &clip, span)? };
+    let mut parts = Vec::new();
+    for clip in clips {
+        if tile.is_whole() { parts.push(clip) } else { parts.extend(parts_of_view(&tile, &clip, span)?) }
+    }
     let part = |clip: &Clip| Ok((place.tensor(Some(clip), span)?, Operand::Tile(narrowed(&tile, clip, span)?)));
     parts.iter().filter(|clip| !clip.is_empty()).map(part).collect()
 }
@@ -202,6 +207,10 @@ fn operation(op: BinOp) -> Option<AluOp> {
         BinOp::BitAnd => AluOp::BitwiseAnd,
         BinOp::BitOr => AluOp::BitwiseOr,
         BinOp::BitXor => AluOp::BitwiseXor,
+        BinOp::Pow => AluOp::Power,
+        BinOp::Mod => AluOp::Mod,
+        BinOp::LShift => AluOp::LeftShift,
+        BinOp::RShift => AluOp::RightShift,
         _ => return None,
     })
 }

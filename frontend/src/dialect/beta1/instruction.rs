@@ -7,7 +7,7 @@ use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, clip_of};
+use super::affine::{IndexTile, clip_of, clips_of};
 use super::clips::{narrowed, of_axes, of_partitions, of_reduction};
 use super::language::{bind_known, lower, no_mask, opt_dtype, take};
 use super::matmul::{MaskedOperand, MatmulClips};
@@ -104,42 +104,50 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     let span = args.span;
     let schema = REGISTRY[args.data as usize].schema;
     let mask = take(interp, &mut args, "mask");
-    let clip = clip_of(mask.as_ref(), span)?;
     let dtype = if with_dst(schema) { None } else { take(interp, &mut args, "dtype") };
     let dtype = opt_dtype(dtype, schema.name, span)?;
-    if schema.name == "nc_matmul"
-        && let Some(made) = masked_matmul(interp, &args, clip.as_ref(), dtype)?
-    {
-        return Ok(made);
+    if schema.name == "nc_matmul" {
+        let clip = clip_of(mask.as_ref(), span)?;
+        if let Some(made) = masked_matmul(interp, &args, clip.as_ref(), dtype)? {
+            return Ok(made);
+        }
     }
-    prepare(interp, schema, &mut args, dtype)?;
-    if let Some(done) = transposed_in_blocks(interp, schema, &args, dtype, clip.as_ref())? {
+    prepare(interp, schema, &mut args)?;
+    let clips = clips_of(mask.as_ref(), span)?;
+    if clips.is_none()
+        && let Some(done) = transposed_in_blocks(interp, schema, &args, dtype)?
+    {
         return Ok(done);
     }
-    if let Some(clip) = &clip
-        && !clip.is_empty()
-        && NO_MASK.contains(&schema.name)
-        && clip.restricts()
-    {
+    let restricts = |clip: &Clip| !clip.is_empty() && clip.restricts();
+    if NO_MASK.contains(&schema.name) && clips.iter().flatten().any(restricts) {
         return Err(no_mask(&format!("nisa.{}", schema.name), span));
     }
-    if with_dst(schema) {
-        if clip.as_ref().is_some_and(Clip::is_empty) {
-            return Ok(Value::None);
-        }
-        let args = readable(interp, schema, tensors(interp, schema, &args, clip.as_ref(), span)?)?;
-        bind::place(interp, &POLICY, args, &mut |_, _, _| Ok(()))?;
-        return Ok(Value::None);
+    if !with_dst(schema) {
+        return returning(interp, args, clips, dtype);
     }
-    returning(interp, args, clip, dtype)
+    let parts: Vec<Option<&Clip>> = match &clips {
+        None => vec![None],
+        Some(clips) => clips.iter().filter(|clip| !clip.is_empty()).map(Some).collect(),
+    };
+    for clip in parts {
+        let args = readable(interp, schema, tensors(interp, schema, &args, clip, span)?)?;
+        bind::place(interp, &POLICY, args, &mut |_, _, _| Ok(()))?;
+    }
+    Ok(Value::None)
 }
 
 /// A call that returns its result.
-fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype: Option<DType>) -> EvalResult<Value> {
+fn returning(
+    interp: &mut Interp<'_>,
+    args: CallArgs,
+    clips: Option<Vec<Clip>>,
+    dtype: Option<DType>,
+) -> EvalResult<Value> {
     let span = args.span;
     let entry = &REGISTRY[args.data as usize];
     let schema = entry.schema;
-    let Some(clip) = clip else {
+    let Some(clips) = clips else {
         let args = readable(interp, schema, tensors(interp, schema, &args, None, span)?)?;
         let mut made = None;
         bind::place(interp, &POLICY, args, &mut |interp, entry, slots| {
@@ -155,16 +163,25 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
     let arranged = arranged(interp, schema, outlines.clone())?;
     let slots = bind::operands(interp, &POLICY, arranged)?;
     let whole = result(interp, entry, &slots, dtype, span)?;
-    let left = of_result(interp, schema, &outlines, &clip, &whole)?;
-    if !clip.is_empty() {
-        let parts = readable(interp, schema, tensors(interp, schema, &args, Some(&clip), span)?)?;
-        let to = narrowed(&whole, &left, span)?;
-        bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
-            destination(entry.schema, slots, &to);
-            Ok(())
-        })?;
+    let mut all_left = Vec::new();
+    for clip in &clips {
+        let left = of_result(interp, schema, &outlines, clip, &whole)?;
+        if clips.len() > 1 && left.kept != clip.kept {
+            let message = format!("mask= of nisa.{} leaves {} rectangles of its operands", schema.name, clips.len());
+            return Err(Raise::at("bad-mask", message, span, "here")
+                .help("a reduction takes a mask with one interval of each axis: compare each axis by itself"));
+        }
+        if !clip.is_empty() {
+            let parts = readable(interp, schema, tensors(interp, schema, &args, Some(clip), span)?)?;
+            let to = narrowed(&whole, &left, span)?;
+            bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
+                destination(entry.schema, slots, &to);
+                Ok(())
+            })?;
+        }
+        all_left.push(left);
     }
-    state(interp).note_mask(whole.storage.id, left);
+    state(interp).note_mask(whole.storage.id, all_left);
     Ok(Value::object(whole))
 }
 
@@ -191,7 +208,7 @@ fn masked_matmul(
         for (name, tile) in names.into_iter().zip(tiles) {
             set(interp, schema, &mut args, name, Value::object(tile));
         }
-        prepare(interp, schema, &mut args, dtype)?;
+        prepare(interp, schema, &mut args)?;
         Ok(args)
     };
     let outlines = with(interp, [stationary.0.outline(span)?, moving.0.outline(span)?])?;
@@ -209,7 +226,7 @@ fn masked_matmul(
             Ok(())
         })?;
     }
-    state(interp).note_mask(whole.storage.id, clips.product);
+    state(interp).note_mask(whole.storage.id, vec![clips.product]);
     Ok(Some(Value::object(whole)))
 }
 
@@ -280,10 +297,9 @@ fn transposed_in_blocks(
     schema: &Schema,
     args: &CallArgs,
     dtype: Option<DType>,
-    clip: Option<&Clip>,
 ) -> EvalResult<Option<Value>> {
     let (span, what) = (args.span, "nisa.nc_transpose");
-    if schema.name != "nc_transpose" || clip.is_some() {
+    if schema.name != "nc_transpose" {
         return Ok(None);
     }
     let on_vector = match given(interp, &POLICY, schema, args, "engine") {
@@ -371,11 +387,13 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let value = value.unwrap_or(Value::None);
     let number = crate::eval::convert::number(&value, "nisa.memset: value", span)?;
     let dtype = opt_dtype(d, what, span)?.unwrap_or(DType::F32);
-    let clip = clip_of(mask.as_ref(), span)?;
+    let clips = clips_of(mask.as_ref(), span)?;
     let engine = engine.and_then(|e| e.downcast::<ApiEnum>().map(|e| e.name()));
     let tile = lower(interp, what, span, &[], |l| l.tile(&shape, dtype, Space::Sbuf))?;
-    if clip.as_ref().is_none_or(|c| !c.is_empty()) {
-        let dst = match &clip {
+    let whole = [None];
+    let parts = clips.iter().flatten().filter(|clip| !clip.is_empty()).map(Some);
+    for clip in parts.chain(whole.into_iter().filter(|_| clips.is_none())) {
+        let dst = match clip {
             Some(clip) => narrowed(&tile, clip, span)?,
             None => tile.clone(),
         };
@@ -391,8 +409,8 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             _ => l.fill(&dst, number),
         })?;
     }
-    if let Some(clip) = clip {
-        state(interp).note_mask(tile.storage.id, clip);
+    if let Some(clips) = clips {
+        state(interp).note_mask(tile.storage.id, clips);
     }
     Ok(Value::object(tile))
 }
@@ -401,9 +419,10 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (span, what) = (args.span, "nisa.iota");
     let [expr, d, mask, _] = bind_known(interp, args, what, ["expr", "dtype", "mask", "name"], 2)?;
-    let clip = clip_of(mask.as_ref(), span)?;
+    let clips = clips_of(mask.as_ref(), span)?;
     let expr = expr.unwrap_or(Value::None);
-    let Some(tile) = expr.downcast::<IndexTile>().cloned() else {
+    // A number (`nl.program_id(0)`) is a tile of one.
+    let Some(tile) = IndexTile::of(&expr) else {
         return Err(wrong("nisa.iota: expr", "an index tile", &expr, span));
     };
     let dtype = opt_dtype(d, what, span)?.unwrap_or(DType::I32);
@@ -421,8 +440,8 @@ fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         l.emit("iota", &operands).map(|()| dst)
     })?;
     // All of it is computed; what the mask leaves is assigned.
-    if let Some(clip) = clip {
-        state(interp).note_mask(made.storage.id, clip);
+    if let Some(clips) = clips {
+        state(interp).note_mask(made.storage.id, clips);
     }
     Ok(Value::object(made))
 }

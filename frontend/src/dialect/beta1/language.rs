@@ -7,7 +7,7 @@ use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::Place;
-use super::affine::{arange, clip_of};
+use super::affine::{arange, clip_of, clips_of};
 use super::assign::LoopReduce;
 use super::clips::{narrowed, of_rank, of_reduction};
 use super::{make, matmul, memory, ops, programs, selection};
@@ -149,7 +149,7 @@ pub(super) fn compute(
     operands: &[&Value],
     run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
 ) -> EvalResult<Value> {
-    masked(interp, what, span, clip_of(mask.as_ref(), span)?, operands, None, run)
+    masked(interp, what, span, clips_of(mask.as_ref(), span)?, operands, None, run)
 }
 
 /// [`compute`], of which the result lacks the axes `reduced` of the first operand.
@@ -157,57 +157,53 @@ fn masked(
     interp: &mut Interp<'_>,
     what: &str,
     span: Span,
-    clip: Option<Clip>,
+    clips: Option<Vec<Clip>>,
     operands: &[&Value],
     reduced: Option<&[i64]>,
     run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
 ) -> EvalResult<Value> {
     let places = operands.iter().map(|value| Place::of(value, what, span)).collect::<EvalResult<Vec<_>>>()?;
     let widest = places.iter().flatten().map(Place::rank).max().unwrap_or(0);
-    let mut all = Vec::new();
-    let mut parts = Vec::new();
     let mut about: Vec<Rc<Storage>> = Vec::new();
-    for (value, place) in operands.iter().zip(&places) {
-        match place {
-            Some(place) => {
-                if clip.is_some() {
-                    all.push(Operand::Tile(place.outline(span)?));
-                }
-                if clip.as_ref().is_none_or(|c| !c.is_empty()) {
-                    let clip = clip.as_ref().map(|c| of_rank(c, place.rank(), widest));
-                    parts.push(Operand::Tile(place.tensor(clip.as_ref(), span)?));
-                }
-                about.push(place.outline(span)?.storage);
-            }
-            None => {
-                let number = operand(value, what, span)?;
-                all.push(number.clone());
-                parts.push(number);
-            }
-        }
+    for place in places.iter().flatten() {
+        about.push(place.outline(span)?.storage);
     }
     let about: Vec<&Storage> = about.iter().map(|s| &**s).collect();
-    let Some(clip) = clip else {
+    let each = |of: &dyn Fn(&Place) -> EvalResult<Tensor>| {
+        let one = |(value, place): (&&Value, &Option<Place>)| match place {
+            Some(place) => of(place).map(Operand::Tile),
+            None => operand(value, what, span),
+        };
+        operands.iter().zip(&places).map(one).collect::<EvalResult<Vec<_>>>()
+    };
+    let Some(clips) = clips else {
+        let parts = each(&|place| place.tensor(None, span))?;
         let made = lower(interp, what, span, &about, |l| {
             let parts = l.all_accessible(&parts)?;
             run(l, &parts)
         });
         return made.map(Value::object);
     };
+    let all = each(&|place| place.outline(span))?;
     let whole = lower(interp, what, span, &about, |l| l.rehearse(&all, &run))?;
-    let clip = match (reduced, all.first()) {
-        (Some(axes), Some(Operand::Tile(data))) => of_reduction(&clip, data, axes, &whole, span)?,
-        _ => clip,
-    };
-    if !clip.is_empty() {
-        let to = narrowed(&whole, &clip, span)?;
-        lower(interp, what, span, &about, |l| {
-            let parts = l.all_accessible(&parts)?;
-            let made = run(l, &parts)?;
-            if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
-        })?;
+    let mut left = Vec::new();
+    for clip in &clips {
+        let of_result = match (reduced, all.first()) {
+            (Some(axes), Some(Operand::Tile(data))) => of_reduction(clip, data, axes, &whole, span)?,
+            _ => clip.clone(),
+        };
+        if !of_result.is_empty() {
+            let parts = each(&|place| place.tensor(Some(&of_rank(clip, place.rank(), widest)), span))?;
+            let to = narrowed(&whole, &of_result, span)?;
+            lower(interp, what, span, &about, |l| {
+                let parts = l.all_accessible(&parts)?;
+                let made = run(l, &parts)?;
+                if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
+            })?;
+        }
+        left.push(of_result);
     }
-    state(interp).note_mask(whole.storage.id, clip);
+    state(interp).note_mask(whole.storage.id, left);
     Ok(Value::object(whole))
 }
 
@@ -239,6 +235,10 @@ fn binary_type(alu: AluOp, x: &Operand, y: &Operand) -> DType {
         Operand::Number(Imm::Float(_)) => DType::F32,
     };
     let promoted = of(x).promote(of(y));
+    if alu.is_bitvec() && !promoted.is_int() {
+        // Bits of uint32 and int32 have no wider type.
+        return [x, y].into_iter().map(of).find(|d| *d == DType::U32).unwrap_or(promoted);
+    }
     // As in Python, the quotient of ints is no int.
     if alu == AluOp::Divide && promoted.is_int() { DType::F32 } else { promoted }
 }
@@ -311,9 +311,13 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
         OpKind::Binary(alu) => {
             let [x, y, d, mask, _] = bind_known(interp, args, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
-            compute(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
+            let made = compute(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
                 binary(l, op.name, alu, &o[0], &o[1], dtype, true)
-            })
+            })?;
+            if comparison(alu) && dtype.is_none_or(|d| d == DType::U8) {
+                note_truth(interp, &made);
+            }
+            Ok(made)
         }
         OpKind::Unary if op.name == "copy" => {
             let [x, mask, d, _] = bind_known(interp, args, &what, ["src", "mask", "dtype", "name"], 1)?;
@@ -356,9 +360,37 @@ pub(super) fn operator(
     span: Span,
 ) -> EvalResult<Value> {
     let name = nki_isa::names::Named::name(alu);
-    compute(interp, &format!("`{name}`"), span, None, &[left, right], |l, o| {
+    let made = compute(interp, &format!("`{name}`"), span, None, &[left, right], |l, o| {
         binary(l, name, alu, &o[0], &o[1], None, false)
-    })
+    })?;
+    let joins = matches!(alu, AluOp::BitwiseAnd | AluOp::BitwiseOr | AluOp::BitwiseXor);
+    if comparison(alu) || joins && is_truth(interp, left) && is_truth(interp, right) {
+        note_truth(interp, &made);
+    }
+    Ok(made)
+}
+
+/// `-tile` and `~tile`, of the tile's type. What a comparison gave was of Python's type bool in the old language, whose `~` is `not`.
+pub(super) fn unary(interp: &mut Interp<'_>, name: &'static str, value: &Value, span: Span) -> EvalResult<Value> {
+    let of_truth = name == "invert" && is_truth(interp, value);
+    let name = if of_truth { "logical_not" } else { name };
+    let made =
+        compute(interp, &format!("nl.{name}"), span, None, &[value], |l, o| l.unary(name, tile_of(&o[0])?, None))?;
+    if of_truth {
+        note_truth(interp, &made);
+    }
+    Ok(made)
+}
+
+fn is_truth(interp: &mut Interp<'_>, value: &Value) -> bool {
+    let tile = value.downcast::<Tensor>().map(|t| t.storage.id);
+    tile.is_some_and(|id| state(interp).truths.contains(&id))
+}
+
+fn note_truth(interp: &mut Interp<'_>, made: &Value) {
+    if let Some(tile) = made.downcast::<Tensor>() {
+        state(interp).truths.insert(tile.storage.id);
+    }
 }
 
 /// The operation of a comparison.
@@ -416,7 +448,7 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let dtype = opt_bool_dtype(d, &what, span)?;
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
     let clip = clip_of(mask.as_ref(), span)?;
-    masked(interp, &what, span, clip, &[&need(x)], Some(&axis), |l, o| {
+    masked(interp, &what, span, clip.map(|clip| vec![clip]), &[&need(x)], Some(&axis), |l, o| {
         l.reduce_any(name, tile_of(&o[0])?, &axis, dtype, keepdims)
     })
 }

@@ -263,6 +263,6 @@ pub(super) fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
             if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
         })?;
     }
-    state(interp).note_mask(whole.storage.id, product);
+    state(interp).note_mask(whole.storage.id, vec![product]);
     Ok(Value::object(whole))
 }

@@ -4,7 +4,7 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, Space};
 
 use super::access::Place;
-use super::affine::clip_of;
+use super::affine::{clip_of, clips_of};
 use super::clips::narrowed;
 use super::language::{bind_known, lower, need, operand, opt_dtype};
 use super::{assign, ops};
@@ -47,9 +47,9 @@ pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let place = Place::need(&need(src), "nl.load: src", span)?;
     let dtype = opt_dtype(d, what, span)?;
     let skip = skips(mode, what, span)?;
-    let clip = clip_of(mask.as_ref(), span)?;
+    let clips = clips_of(mask.as_ref(), span)?;
     let outline = column(place.outline(span)?, span)?;
-    let Some(clip) = clip else {
+    let Some(clips) = clips else {
         let src = column(place.tensor(None, span)?, span)?;
         let load = |l: &mut Lower<'_>| {
             if !skip || src.on_chip() {
@@ -64,14 +64,14 @@ pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let tile = lower(interp, what, span, &[&outline.storage], |l| {
         l.tile(&extents(&outline), dtype.unwrap_or(outline.view.dtype), Space::Sbuf)
     })?;
-    if !clip.is_empty() {
-        let src = column(place.tensor(Some(&clip), span)?, span)?;
-        let dst = narrowed(&tile, &clip, span)?;
+    for clip in clips.iter().filter(|clip| !clip.is_empty()) {
+        let src = column(place.tensor(Some(clip), span)?, span)?;
+        let dst = narrowed(&tile, clip, span)?;
         lower(interp, what, span, &[&src.storage], |l| {
             if skip && !src.on_chip() { skipping(l, &dst, &src) } else { l.load_to(&dst, &src) }
         })?;
     }
-    state(interp).note_mask(tile.storage.id, clip);
+    state(interp).note_mask(tile.storage.id, clips);
     Ok(Value::object(tile))
 }
 
@@ -103,15 +103,31 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     let what = "nl.store";
     let [dst, value, mask, mode, _] = bind_known(interp, args, what, ["dst", "value", "mask", "mode", "name"], 2)?;
     let skip = skips(mode, what, span)?;
-    let clip = clip_of(mask.as_ref(), span)?;
-    if clip.as_ref().is_some_and(Clip::is_empty) {
-        return Ok(Value::None);
+    let (dst, value) = (need(dst), need(value));
+    match clips_of(mask.as_ref(), span)? {
+        None => store_part(interp, &dst, &value, None, skip, span)?,
+        Some(clips) => {
+            for clip in clips.iter().filter(|clip| !clip.is_empty()) {
+                store_part(interp, &dst, &value, Some(clip), skip, span)?;
+            }
+        }
     }
-    let dst = Place::need(&need(dst), "nl.store: dst", span)?.tensor(clip.as_ref(), span)?;
-    let value = need(value);
-    let value = match Place::of(&value, "nl.store: value", span)? {
-        Some(place) => Operand::Tile(place.tensor(clip.as_ref(), span)?),
-        None => operand(&value, "nl.store: value", span)?,
+    Ok(Value::None)
+}
+
+/// Stores what a rectangle of a mask leaves.
+fn store_part(
+    interp: &mut Interp<'_>,
+    dst: &Value,
+    value: &Value,
+    clip: Option<&Clip>,
+    skip: bool,
+    span: Span,
+) -> EvalResult<()> {
+    let dst = Place::need(dst, "nl.store: dst", span)?.tensor(clip, span)?;
+    let value = match Place::of(value, "nl.store: value", span)? {
+        Some(place) => Operand::Tile(with_bits_of(place.tensor(clip, span)?, &dst)),
+        None => operand(value, "nl.store: value", span)?,
     };
     if dst.on_chip() {
         // The old simulator copied.
@@ -119,13 +135,13 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
             Operand::Tile(tile) => assign::put(interp, &dst, tile, span)?,
             Operand::Number(number) => assign::fill(interp, &dst, *number, span)?,
         }
-        return Ok(Value::None);
+        return Ok(());
     }
     let mut about = vec![&*dst.storage];
     if let Operand::Tile(t) = &value {
         about.push(&t.storage);
     }
-    lower(interp, what, span, &about, |l| match &value {
+    lower(interp, "nl.store", span, &about, |l| match &value {
         Operand::Tile(tile) if skip && tile.view.space == Space::Sbuf => skipping(l, &dst, tile),
         Operand::Tile(tile) if skip && tile.on_chip() => {
             let staged = l.copy(tile, None)?;
@@ -133,8 +149,19 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         }
         Operand::Tile(tile) => l.store(&dst, tile),
         Operand::Number(number) => l.fill(&dst, *number),
-    })?;
-    Ok(Value::None)
+    })
+}
+
+/// Integers of the size of the target's are stored bit by bit: uint32 4294967295 becomes int32 -1. neuronx-distributed's test of find_index
+/// (`find_index_shard_rows`) expects that of the device; other conversions go by way of float32.
+fn with_bits_of(tile: Tensor, dst: &Tensor) -> Tensor {
+    let (from, to) = (tile.view.dtype, dst.view.dtype);
+    if from == to || !from.is_int() || !to.is_int() || from.size() != to.size() {
+        return tile;
+    }
+    let mut view = tile.view.clone();
+    view.dtype = to;
+    tile.with_view(view)
 }
 
 /// `nl.load_transpose2d(src)`: loaded as it is, and transposed on the tensor engine.
@@ -162,7 +189,7 @@ pub(super) fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalR
             if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
         })?;
     }
-    state(interp).note_mask(whole.storage.id, turned);
+    state(interp).note_mask(whole.storage.id, vec![turned]);
     Ok(Value::object(whole))
 }
 

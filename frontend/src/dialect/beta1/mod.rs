@@ -138,8 +138,8 @@ impl Dialect for Beta1 {
 
     fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
         match op {
-            UnaryOp::Neg => language::operator(interp, AluOp::Multiply, value, &Value::Float(-1.0), span),
-            UnaryOp::Invert => language::operator(interp, AluOp::BitwiseXor, value, &Value::Int(-1), span),
+            UnaryOp::Neg => language::unary(interp, "negative", value, span),
+            UnaryOp::Invert => language::unary(interp, "invert", value, span),
             UnaryOp::Pos => Ok(value.clone()),
             UnaryOp::Not => Err(unsupported(op.text(), value, &Value::None, span)),
         }

@@ -8,7 +8,7 @@ use nki_isa::{DType, Dim, Space};
 use super::access::Place;
 use super::clips::{of_partitions, of_rank};
 use super::instruction::{DOUBLE_ROW, POLICY, position};
-use super::language::{lower, vector_is_read};
+use super::language::lower;
 use super::ops;
 use crate::build;
 use crate::build::lower::extents;
@@ -185,12 +185,7 @@ const VECTORS: &[(&str, &[&str])] = &[
 
 /// Replaces vectors that repeat along free axes, as `v[i, 0]` does by index tiles of two axes, by columns; and those of types that the
 /// engines do not read by copies in float32, in which they compute.
-fn prepare_vectors(
-    interp: &mut Interp<'_>,
-    schema: &Schema,
-    args: &mut CallArgs,
-    dtype: Option<DType>,
-) -> EvalResult<()> {
+fn prepare_vectors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
     let operator = |name| match given(interp, &POLICY, schema, args, name).and_then(ops::named)?.op().kind {
@@ -198,18 +193,13 @@ fn prepare_vectors(
         _ => None,
     };
     let operators: Vec<AluOp> = ["op0", "op1"].into_iter().filter_map(operator).collect();
-    let data = match given(interp, &POLICY, schema, args, "data") {
-        Some(data) => Place::of(data, &what, span)?.map(|p| p.outline(span)).transpose()?.map(|t| t.view.dtype),
-        None => None,
-    };
-    let data = data.unwrap_or(DType::F32);
     let of = VECTORS.iter().find(|(name, _)| *name == schema.name);
     for operand in of.into_iter().flat_map(|(_, operands)| *operands) {
         let tile = given(interp, &POLICY, schema, args, operand).and_then(|v| v.downcast::<Tensor>()).cloned();
         let Some(given) = tile.filter(Tensor::on_chip) else { continue };
         let mut vector = column(&given).unwrap_or_else(|| given.clone());
         let is_converted = !matches!(*operand, "bias" | "scale" | "reduce_res");
-        if is_converted && !vector_is_read(&operators, vector.view.dtype, data, dtype.unwrap_or(data)) {
+        if is_converted && vector.view.dtype != DType::F32 && !operators.iter().any(|op| op.is_bitvec()) {
             vector = lower(interp, &what, span, &[&vector.storage], |l| l.copy(&vector, Some(DType::F32)))?;
         }
         if vector.view != given.view {
@@ -244,14 +234,9 @@ fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResu
 }
 
 /// What Beta 1 leaves to the instruction, or has another default for.
-pub(super) fn prepare(
-    interp: &mut Interp<'_>,
-    schema: &Schema,
-    args: &mut CallArgs,
-    dtype: Option<DType>,
-) -> EvalResult<()> {
+pub(super) fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let span = args.span;
-    prepare_vectors(interp, schema, args, dtype)?;
+    prepare_vectors(interp, schema, args)?;
     match schema.name {
         "activation" | "activation_reduce" => check_bias(interp, schema, args)?,
         "nc_matmul" => {

@@ -134,7 +134,7 @@ impl Selection<'_> {
             })?;
         }
         if let Some(clip) = &self.clip {
-            state(interp).note_mask(whole.storage.id, clip.clone());
+            state(interp).note_mask(whole.storage.id, vec![clip.clone()]);
         }
         Ok(whole)
     }

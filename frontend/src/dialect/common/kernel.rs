@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use nki_isa::Target;
 use nki_isa::names::Named;
 
@@ -21,6 +21,12 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
         let message = format!("nki.jit decorates a kernel and takes no tensor: `{}`", interp.name(*name));
         return Err(Raise::at("type-error", message, args.span, "this call does nothing")
             .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
+    }
+    if args.keyword.iter().any(|(name, _)| &*interp.name(*name) == "grid") {
+        let finding = Diagnostic::warning("ignored-argument", "nki.jit: `grid=` has no effect")
+            .at(args.span, "in this call")
+            .help("give the grid in the call: kernel[2](x) runs two cores");
+        interp.report_once(finding, args.span);
     }
     let target = platform_target(interp, &args)?;
     let compile_config = config::given(interp, &args, "compile_config", &config::COMPILE)?;

@@ -8,7 +8,7 @@ use nki_diag::{Diagnostic, Severity, Span};
 use nki_isa::inst::REGISTRY;
 use nki_isa::program::Trail;
 use nki_isa::{Arch, Arg, DType, Loc, Program, TensorId, Violation};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clip::Clip;
 use super::errors::{raise, span_of};
@@ -36,7 +36,9 @@ pub(crate) struct State {
     /// Where each `with nl.no_reorder()` that is open begins.
     pub(crate) no_reorder: Vec<NodeAt>,
     /// The result of Beta 1's instruction with a mask, if that was the last one: the part that it leaves, and the place after it.
-    masked: Option<(TensorId, Clip, NodeAt)>,
+    masked: Option<(TensorId, Vec<Clip>, NodeAt)>,
+    /// Tiles of Beta 1 that hold the truth of a comparison.
+    pub(crate) truths: FxHashSet<TensorId>,
     /// Whether a loop of Beta 1 began at another number than 0.
     pub(crate) offset_loops: bool,
     /// The program of a grid that is being specialised.
@@ -62,6 +64,7 @@ impl State {
             slots: Vec::new(),
             no_reorder: Vec::new(),
             masked: None,
+            truths: FxHashSet::default(),
             offset_loops: false,
             launch: Launch::default(),
             targets: FxHashMap::default(),
@@ -79,15 +82,27 @@ impl State {
 }
 
 impl State {
-    /// Notes what a mask leaves of the result that has just been computed.
-    pub(crate) fn note_mask(&mut self, tile: TensorId, clip: Clip) {
-        self.masked = Some((tile, clip, self.builder.next_node()));
+    /// Notes what a mask leaves of the result that has just been computed: rectangles.
+    pub(crate) fn note_mask(&mut self, tile: TensorId, clips: Vec<Clip>) {
+        self.masked = Some((tile, clips, self.builder.next_node()));
+    }
+
+    /// The target of an assignment was evaluated, and may have been made, after the value had been computed at `before`: it is as if it had been made
+    /// first.
+    pub(crate) fn note_target(&mut self, before: NodeAt) {
+        self.builder.make_earlier(before);
+        let now = self.builder.next_node();
+        if let Some((_, _, after)) = &mut self.masked
+            && *after == before
+        {
+            *after = now;
+        }
     }
 
     /// What a mask leaves of a result, if nothing has been emitted since. Later the rest of the tile may have been written, too.
-    pub(crate) fn mask_of(&self, tile: TensorId) -> Option<&Clip> {
-        let (id, clip, after) = self.masked.as_ref()?;
-        (*id == tile && *after == self.builder.next_node()).then_some(clip)
+    pub(crate) fn mask_of(&self, tile: TensorId) -> Option<&[Clip]> {
+        let (id, clips, after) = self.masked.as_ref()?;
+        (*id == tile && *after == self.builder.next_node()).then_some(clips)
     }
 }
 
