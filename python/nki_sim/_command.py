@@ -63,14 +63,30 @@ def _definition(function, definitions):
 
 
 def _uncalled(functions, definitions):
-    """The names of the functions that no other one calls; of all, if each is called."""
-    calls = {}
+    """The names of the functions that no other one calls, of those that work on the device if any does; of all, if each is called."""
+    calls, of_device = {}, set()
     for name, function in functions.items():
         definition = _definition(function, definitions)
-        nodes = ast.walk(definition[0]) if definition else ()
+        nodes = list(ast.walk(definition[0])) if definition else []
         calls[name] = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        named = {node.id for node in nodes if isinstance(node, ast.Name)}
+        if any(_is_of_api(function, function.__globals__.get(each)) for each in named):
+            of_device.add(name)
+    while more := {caller for caller, called in calls.items() if called & of_device} - of_device:
+        of_device |= more
     free = [name for name in functions if not any(name in calls[other] for other in functions if other != name)]
-    return free or list(functions)
+    return [name for name in free if name in of_device] or free or list(functions)
+
+
+def _is_of_api(function, value):
+    """Whether a value that a function names is `nki.language`, `nki.isa`, something of them, or a function of another file, which may use them."""
+    from ._kernel import Kernel
+
+    if isinstance(value, types.ModuleType):
+        return "nki" in value.__name__ and value.__name__.rpartition(".")[2] in ("language", "isa")
+    if isinstance(value, types.FunctionType):
+        return value.__code__.co_filename != function.__code__.co_filename
+    return type(value).__module__.startswith("nki_sim.") and not isinstance(value, Kernel)
 
 
 def _place(function, definitions):

@@ -1267,3 +1267,14 @@ def uses_contexts(x):
 
 def test_generators_are_contexts_and_keys_are_any(frontend):
     np.testing.assert_array_equal(nki.jit(uses_contexts)(ramp()), np.full((4, 8), 6.0, np.float32))
+
+
+@pytest.mark.parametrize("function, instead", [(abs, "nl.abs"), (round, "nl.floor"), (lambda tile: round(tile, 2), "nl.floor")])
+def test_functions_of_numbers_name_what_a_tile_has(function, instead):
+    def kernel(x):
+        return function(nl.load(x))
+
+    with pytest.raises(TypeError, match=instead.replace(".", r"\.")):
+        nki.jit(kernel)(ramp())
+    with pytest.warns(UserWarning, match="`grid=` has no effect"):
+        nki.jit(grid=[2])(kernel)

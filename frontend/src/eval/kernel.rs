@@ -29,7 +29,8 @@ pub(crate) struct Candidate {
     pub(crate) config: (Value, Value),
 }
 
-/// Which of the functions of a file are kernels: those with a decorator; if there are none, those that no other one calls; if all are called, all.
+/// Which of the functions of a file are kernels: those with a decorator; if there are none, those that no other one calls and that work on the device, if
+/// any does; if all are called, all.
 fn kernels_among(functions: &[(bool, Candidate)]) -> Vec<bool> {
     if functions.iter().any(|(decorated, _)| *decorated) {
         return functions.iter().map(|(decorated, _)| *decorated).collect();
@@ -38,7 +39,34 @@ fn kernels_among(functions: &[(bool, Candidate)]) -> Vec<bool> {
     let calls: Vec<_> = defs().map(|def| (def.name, def.calls())).collect();
     let is_called = |name| calls.iter().any(|(caller, called)| *caller != name && called.contains(&name));
     let free: Vec<bool> = defs().map(|def| !is_called(def.name)).collect();
-    if free.contains(&true) { free } else { vec![true; functions.len()] }
+    if !free.contains(&true) {
+        return vec![true; functions.len()];
+    }
+    let mut of_device: FxHashSet<Symbol> =
+        functions.iter().map(|(_, c)| c).filter(|c| names_the_api(c)).map(|c| c.function.def.name).collect();
+    while let Some((caller, _)) =
+        calls.iter().find(|(caller, called)| !of_device.contains(caller) && !called.is_disjoint(&of_device))
+    {
+        of_device.insert(*caller);
+    }
+    let both: Vec<bool> = free.iter().zip(defs()).map(|(free, def)| *free && of_device.contains(&def.name)).collect();
+    if both.contains(&true) { both } else { free }
+}
+
+/// Whether a function names `nki.language`, `nki.isa`, something of them, or a function of another file, which may use them.
+fn names_the_api(candidate: &Candidate) -> bool {
+    let module = &candidate.function.module;
+    let named = candidate.function.def.names();
+    let is_of_api = |path: &str| [".language", ".isa"].iter().any(|part| path.contains(part));
+    module.symbols.borrow().iter().zip(module.globals.borrow().iter()).any(|(symbol, value)| {
+        named.contains(symbol)
+            && match value {
+                Value::NativeModule(module) => module.dialect.is_some() && is_of_api(&module.path),
+                Value::Native(native) => is_of_api(&native.name),
+                Value::Function(function) => !Rc::ptr_eq(&function.module, module),
+                _ => false,
+            }
+    })
 }
 
 impl Interp<'_> {

@@ -481,6 +481,9 @@ fn kernels_are_found() {
         let listing = crate::kernels(Path::new("k.py"), &Files(&files), None, Limit::NONE);
         listing.kernels.iter().map(|k| k.name.clone()).collect::<Vec<_>>().join(" ")
     };
+    let kernel_and_demo = "import nki.language as nl\nimport numpy as np\ndef helper(x):\n    return nl.load(x)\n\
+                           def kernel(x):\n    return helper(x)\ndef demo():\n    run(kernel)(np.zeros(4))\n";
+    assert_eq!(list(kernel_and_demo), "kernel");
     assert_eq!(list("def a():\n    pass\ndef b():\n    pass\n"), "a b");
     assert_eq!(list("import nki\n@nki.jit\ndef a():\n    pass\ndef b():\n    pass\n"), "a");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The functions that a function calls by name.
+//! The functions that a function calls by name, and all names that it reads.
 
 use rustc_hash::FxHashSet;
 
@@ -9,36 +9,49 @@ impl FuncDef {
     /// The names that the function calls, and the functions, lambdas and classes in it.
     pub(crate) fn calls(&self) -> FxHashSet<Symbol> {
         let mut out = FxHashSet::default();
-        in_block(&self.body, &mut out);
+        in_block(&self.body, &mut |expr| {
+            if let ExprKind::Call(callee, _) = &expr.kind
+                && let ExprKind::Name(name, _) = callee.kind
+            {
+                out.insert(name);
+            }
+        });
+        out
+    }
+
+    /// The names that the function reads, and the functions, lambdas and classes in it.
+    pub(crate) fn names(&self) -> FxHashSet<Symbol> {
+        let mut out = FxHashSet::default();
+        in_block(&self.body, &mut |expr| {
+            if let ExprKind::Name(name, _) = expr.kind {
+                out.insert(name);
+            }
+        });
         out
     }
 }
 
-fn in_block(body: &[Stmt], out: &mut FxHashSet<Symbol>) {
+fn in_block(body: &[Stmt], found: &mut dyn FnMut(&Expr)) {
     for stmt in body {
-        stmt.expressions().into_iter().for_each(|expr| in_expr(expr, out));
-        stmt.blocks().into_iter().for_each(|block| in_block(block, out));
+        stmt.expressions().into_iter().for_each(|expr| in_expr(expr, found));
+        stmt.blocks().into_iter().for_each(|block| in_block(block, found));
         match &stmt.kind {
-            StmtKind::Def(def, _) => in_block(&def.body, out),
-            StmtKind::Class(def, _) => in_block(&def.body, out),
+            StmtKind::Def(def, _) => in_block(&def.body, found),
+            StmtKind::Class(def, _) => in_block(&def.body, found),
             _ => {}
         }
     }
 }
 
-fn in_expr(expr: &Expr, out: &mut FxHashSet<Symbol>) {
+fn in_expr(expr: &Expr, found: &mut dyn FnMut(&Expr)) {
+    found(expr);
     match &expr.kind {
-        ExprKind::Call(callee, _) => {
-            if let ExprKind::Name(name, _) = callee.kind {
-                out.insert(name);
-            }
-        }
-        ExprKind::Lambda(def) | ExprKind::Generator(def, _) => in_block(&def.body, out),
+        ExprKind::Lambda(def) | ExprKind::Generator(def, _) => in_block(&def.body, found),
         ExprKind::Comp(comp) => {
             let clauses = comp.clauses.iter().flat_map(|clause| [&clause.iter].into_iter().chain(&clause.ifs));
-            clauses.chain(&comp.key).chain([&comp.element]).for_each(|e| in_expr(e, out));
+            clauses.chain(&comp.key).chain([&comp.element]).for_each(|e| in_expr(e, found));
         }
         _ => {}
     }
-    each_operand(expr, &mut |operand| in_expr(operand, out));
+    each_operand(expr, &mut |operand| in_expr(operand, found));
 }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use nki_frontend::trace::{Item, Operator};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -98,6 +99,11 @@ impl Handle {
         let (tracing, this) = self.open(py)?;
         tracing.operate_as(py, Some("TypeError"), |t, span| t.number(&this, span))
     }
+}
+
+/// The error of a function of Python that needs a number which Python knows.
+fn of_a_number(function: &str, instead: &str) -> PyErr {
+    PyTypeError::new_err(format!("{function}() takes a number that is known before the kernel runs; {instead}"))
 }
 
 /// Operators that change what a variable holds.
@@ -247,6 +253,14 @@ impl Handle {
     }
     fn __invert__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, '~')
+    }
+
+    fn __abs__(&self) -> PyResult<()> {
+        Err(of_a_number("abs", "nl.abs(tile) computes it on the device"))
+    }
+    #[pyo3(signature = (_digits = None))]
+    fn __round__(&self, _digits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        Err(of_a_number("round", "a tile is rounded by a copy to an integer type, or by nl.floor(tile + 0.5)"))
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
