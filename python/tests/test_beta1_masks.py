@@ -72,16 +72,29 @@ def test_masks_of_the_elements_of_a_flat_tensor(n):
 
 
 @nki.jit
-def reduced(x):
+def along_rows(x, how, n):
+    """What combines the elements of a row."""
     p, f = nl.arange(8)[:, None], nl.arange(4)[None, :]
-    out = nl.ndarray((8, 1), dtype=x.dtype, buffer=nl.shared_hbm)
-    nl.store(out, nl.sum(nl.load(x)[p, f], axis=1, keepdims=True, mask=(p * 4 + f < 30)))
+    out = nl.ndarray((8, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+    t, mask = nl.load(x), p * 4 + f < n
+    if how == "sum":
+        made = nl.sum(t[p, f], axis=1, keepdims=True, mask=mask)
+    elif how == "softmax":
+        made = nl.softmax(t[p, f], axis=1, mask=mask)
+    elif how == "scan":
+        made = nisa.tensor_tensor_scan(t[p, f], t[p, f], initial=0.0, op0=np.multiply, op1=np.add, mask=mask)
+    else:
+        made = nisa.activation_reduce(np.exp, t[p, f], reduce_op=np.add, reduce_res=nl.ndarray((8, 1), dtype=x.dtype), mask=mask)
+    nl.store(out[0:8, 0 : made.shape[1]], made)
     return out
 
 
-def test_what_takes_one_rectangle_says_so():
+@pytest.mark.parametrize("how", ["sum", "softmax", "scan", "activation_reduce"])
+@pytest.mark.filterwarnings("ignore::nki_sim.KernelWarning")
+def test_what_combines_elements_takes_one_rectangle(how):
     with pytest.raises(nki_sim.KernelError, match="leaves 2 rectangles, and this operation takes one"):
-        reduced(normal(8, 4))
+        along_rows(normal(8, 4), how, 30)
+    along_rows(normal(8, 4), how, 32)
 
 
 @nki.jit

@@ -43,6 +43,18 @@ pub(crate) const WITH_DST: &[&str] =
 const NO_MASK: &[&str] =
     &["dma_transpose", "local_gather", "sequence_bounds", "tensor_partition_reduce", "nc_transpose"];
 
+/// Instructions of which each element of the result depends on the same one of the operands, so that a mask may leave several rectangles.
+const OF_ELEMENTS: &[&str] = &[
+    "activation",
+    "dma_copy",
+    "reciprocal",
+    "scalar_tensor_tensor",
+    "tensor_copy",
+    "tensor_copy_predicated",
+    "tensor_scalar",
+    "tensor_tensor",
+];
+
 /// Instructions whose results share only the partitions with the operands: their free axis is another one.
 const OWN_FREE_AXIS: &[&str] = &["bn_aggr", "bn_stats", "max8", "nc_find_index8"];
 
@@ -113,7 +125,12 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
         }
     }
     prepare(interp, schema, &mut args)?;
-    let clips = clips_of(mask.as_ref(), span)?;
+    let is_of_elements = OF_ELEMENTS.contains(&schema.name)
+        && ["reduce_op", "reduce_res"].iter().all(|name| given(interp, &POLICY, schema, &args, name).is_none());
+    let clips = match is_of_elements {
+        true => clips_of(mask.as_ref(), span)?,
+        false => clip_of(mask.as_ref(), span)?.map(|clip| vec![clip]),
+    };
     if clips.is_none()
         && let Some(done) = transposed_in_blocks(interp, schema, &args, dtype)?
     {
@@ -166,11 +183,6 @@ fn returning(
     let mut all_left = Vec::new();
     for clip in &clips {
         let left = of_result(interp, schema, &outlines, clip, &whole)?;
-        if clips.len() > 1 && left.kept != clip.kept {
-            let message = format!("mask= of nisa.{} leaves {} rectangles of its operands", schema.name, clips.len());
-            return Err(Raise::at("bad-mask", message, span, "here")
-                .help("a reduction takes a mask with one interval of each axis: compare each axis by itself"));
-        }
         if !clip.is_empty() {
             let parts = readable(interp, schema, tensors(interp, schema, &args, Some(clip), span)?)?;
             let to = narrowed(&whole, &left, span)?;

@@ -140,8 +140,21 @@ pub(super) fn lower<T>(
     run(&mut lower).map_err(|v| raise(what, &v, span, about))
 }
 
-/// A function of tiles that returns one, of the parts that a mask leaves.
+/// A function of tiles that returns one, of the part that a mask leaves.
 pub(super) fn compute(
+    interp: &mut Interp<'_>,
+    what: &str,
+    span: Span,
+    mask: Option<Value>,
+    operands: &[&Value],
+    run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
+) -> EvalResult<Value> {
+    let clip = clip_of(mask.as_ref(), span)?;
+    masked(interp, what, span, clip.map(|clip| vec![clip]), operands, None, run)
+}
+
+/// [`compute`] of a function of which each element depends on the same one of the operands, so that a mask may leave several rectangles.
+pub(super) fn compute_elements(
     interp: &mut Interp<'_>,
     what: &str,
     span: Span,
@@ -311,7 +324,7 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
         OpKind::Binary(alu) => {
             let [x, y, d, mask, _] = bind_known(interp, args, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
-            let made = compute(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
+            let made = compute_elements(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
                 binary(l, op.name, alu, &o[0], &o[1], dtype, true)
             })?;
             if comparison(alu) && dtype.is_none_or(|d| d == DType::U8) {
@@ -322,12 +335,12 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
         OpKind::Unary if op.name == "copy" => {
             let [x, mask, d, _] = bind_known(interp, args, &what, ["src", "mask", "dtype", "name"], 1)?;
             let dtype = opt_dtype(d, &what, span)?;
-            compute(interp, &what, span, mask, &[&need(x)], |l, o| l.copy(tile_of(&o[0])?, dtype))
+            compute_elements(interp, &what, span, mask, &[&need(x)], |l, o| l.copy(tile_of(&o[0])?, dtype))
         }
         OpKind::Unary => {
             let [x, d, mask, _] = bind_known(interp, args, &what, ["x", "dtype", "mask", "name"], 1)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
-            compute(interp, &what, span, mask, &[&need(x)], |l, o| {
+            compute_elements(interp, &what, span, mask, &[&need(x)], |l, o| {
                 let x = tile_of(&o[0])?;
                 // Where the current language takes GpSimd for precision, the old compiler took Scalar.
                 if op.name == "rsqrt" || op.name == "square" {
@@ -572,7 +585,9 @@ fn dropout(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let what = "nl.dropout";
     let [x, rate, d, mask, _] = bind_known(interp, args, what, ["x", "rate", "dtype", "mask", "name"], 2)?;
     let dtype = opt_dtype(d, what, span)?;
-    compute(interp, what, span, mask, &[&need(x), &need(rate)], |l, o| l.dropout(tile_of(&o[0])?, &o[1], dtype))
+    compute_elements(interp, what, span, mask, &[&need(x), &need(rate)], |l, o| {
+        l.dropout(tile_of(&o[0])?, &o[1], dtype)
+    })
 }
 
 /// `nl.random_seed(seed)`: a number, or a tile of one element.
