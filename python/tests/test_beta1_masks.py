@@ -205,6 +205,20 @@ def test_the_complement_of_a_comparison_is_the_other_truth():
 
 
 @nki.jit
+def overwritten_truth(x):
+    out = nl.ndarray(x.shape, dtype=nl.uint8, buffer=nl.shared_hbm)
+    t = nl.load(x) > 0
+    t[...] = nl.full(x.shape, 5, dtype=nl.uint8)
+    nl.store(out, ~t)
+    return out
+
+
+@pytest.mark.filterwarnings("ignore::nki_sim.KernelWarning")
+def test_what_is_written_over_a_comparison_has_bits():
+    assert (overwritten_truth(normal(4, 8)) == 250).all()
+
+
+@nki.jit
 def negated_matmul(x, y):
     out = nl.ndarray((64, 32), dtype=nl.float32, buffer=nl.shared_hbm)
     nl.store(out, nisa.nc_matmul(-nl.load(x, dtype=nl.bfloat16), nl.load(y, dtype=nl.bfloat16)))

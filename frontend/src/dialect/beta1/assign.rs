@@ -35,6 +35,7 @@ pub(super) fn assign(
     let target = super::index::index(interp, base, index, span)?;
     state(interp).note_target(before);
     let place = Place::need(&target, "an assignment", span)?;
+    no_longer_truth(interp, &place, span)?;
     if let Some(reduction) = value.downcast::<LoopReduce>() {
         return reduction.write_to(interp, &place, span);
     }
@@ -43,6 +44,15 @@ pub(super) fn assign(
             Operand::Number(number) => fill(interp, &dst, number, span)?,
             Operand::Tile(tile) => put(interp, &dst, &tile, span)?,
         }
+    }
+    Ok(())
+}
+
+/// What is written over the truth of a comparison may be any number.
+fn no_longer_truth(interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalResult<()> {
+    if !state(interp).truths.is_empty() {
+        let tile = place.outline(span)?.storage.id;
+        state(interp).truths.remove(&tile);
     }
     Ok(())
 }
@@ -228,6 +238,7 @@ pub(super) fn in_place(
         return Err(Raise::at("unsupported-operator", format!("`{}=` on a tile", op.text()), span, "here")
             .help("write t[...] = nl.f(t, value)"));
     };
+    no_longer_truth(interp, &place, span)?;
     for (dst, value) in restricted(interp, &place, value, span)? {
         on_chip(&dst, span)?;
         combine(interp, &dst, alu, &value, span)?;
