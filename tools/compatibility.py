@@ -95,7 +95,6 @@ KNOWN = [
         "and values to FP8, projections and rotated heads to bfloat16), 0.990 with the hidden states alone. All other comparisons pass",
     ),
     ("test_attn_blk", "size of tensor", "the test's own reference in torch"),
-    ("test_attn_blk", "code -9", "the inputs of a test with 131072 positions exceed the memory of this machine"),
     (
         "hi-3072_ha-2880",
         "result differs",
@@ -122,7 +121,6 @@ KNOWN = [
 
 # What the names of the library's configurations of models have.
 WIP = "MODEL_WIP"
-
 
 
 def why(test: dict) -> str:

@@ -19,24 +19,6 @@ impl Stmt {
         }
     }
 
-    /// [`Self::blocks`], to be changed.
-    pub(super) fn blocks_mut(&mut self) -> Vec<&mut [Stmt]> {
-        match &mut self.kind {
-            StmtKind::If(arms, orelse) => {
-                arms.iter_mut().map(|(_, body)| &mut body[..]).chain([&mut orelse[..]]).collect()
-            }
-            StmtKind::For(f) => vec![&mut f.body, &mut f.orelse],
-            StmtKind::While(_, body, orelse) => vec![body, orelse],
-            StmtKind::With(_, body) => vec![body],
-            StmtKind::Try(t) => {
-                let handlers = t.handlers.iter_mut().map(|h| &mut h.body[..]);
-                [&mut t.body[..], &mut t.orelse, &mut t.finally].into_iter().chain(handlers).collect()
-            }
-            StmtKind::Match(m) => m.cases.iter_mut().map(|case| &mut case.body[..]).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// The expressions in it that its function evaluates, those of its blocks excepted.
     pub(crate) fn expressions(&self) -> Vec<&Expr> {
         match &self.kind {

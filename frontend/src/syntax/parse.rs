@@ -199,7 +199,7 @@ impl Convert<'_> {
                 body: self.block(&s.body),
                 orelse: self.block(&s.orelse),
                 carried: OnceCell::new(),
-                own: Box::default(),
+                own: OnceCell::new(),
                 differs: Cell::new(false),
             })),
             py::Stmt::While(s) => StmtKind::While(self.expr(&s.test), self.block(&s.body), self.block(&s.orelse)),

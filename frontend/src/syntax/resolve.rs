@@ -79,22 +79,24 @@ pub(crate) fn bound_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
     }
 }
 
-/// Finds the names of each loop ([`For::own`]) of a function that binds the names `bound`, each as often as it does.
-fn own_names(body: &mut [Stmt], bound: &[Symbol]) {
+/// How often statements bind each name.
+fn bindings(names: Vec<Symbol>) -> FxHashMap<Symbol, usize> {
+    let mut counts = FxHashMap::default();
+    names.into_iter().for_each(|name| *counts.entry(name).or_default() += 1);
+    counts
+}
+
+/// Finds the names of each loop ([`For::own`]) of a function that binds names as often as `bound` says.
+fn own_names(body: &[Stmt], bound: &FxHashMap<Symbol, usize>) {
     for stmt in body {
-        if matches!(stmt.kind, StmtKind::For(_)) {
+        if let StmtKind::For(f) = &stmt.kind {
             let mut inside = Vec::new();
             bound_names(stmt, &mut inside);
-            let count = |names: &[Symbol], name| names.iter().filter(|other| **other == name).count();
-            let mut own = inside.clone();
-            own.sort_unstable();
-            own.dedup();
-            own.retain(|name| count(&inside, *name) == count(bound, *name));
-            if let StmtKind::For(f) = &mut stmt.kind {
-                f.own = own.into();
-            }
+            let only_here = |(name, count): (Symbol, usize)| (bound.get(&name) == Some(&count)).then_some(name);
+            // Set once: a tree is resolved once.
+            let _ = f.own.set(bindings(inside).into_iter().filter_map(only_here).collect());
         }
-        stmt.blocks_mut().into_iter().for_each(|block| own_names(block, bound));
+        stmt.blocks().into_iter().for_each(|block| own_names(block, bound));
     }
 }
 
@@ -324,7 +326,7 @@ impl Resolver {
         self.block(&mut inner.body);
         let mut bound: Vec<Symbol> = inner.params.iter().map(|p| p.name).collect();
         inner.body.iter().for_each(|stmt| bound_names(stmt, &mut bound));
-        own_names(&mut inner.body, &bound);
+        own_names(&inner.body, &bindings(bound));
         inner.scope = self.finish();
         self.functions.push(def.clone());
     }

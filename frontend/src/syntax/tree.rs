@@ -490,7 +490,7 @@ pub(crate) struct For {
     /// See [`For::carried`].
     pub(crate) carried: OnceCell<Box<[Carried]>>,
     /// The names that its function binds nowhere else, once names are resolved.
-    pub(crate) own: Box<[Symbol]>,
+    pub(crate) own: OnceCell<Box<[Symbol]>>,
     /// Its iterations did not make the same: they are not compared again.
     pub(crate) differs: Cell<bool>,
 }
@@ -503,7 +503,8 @@ impl For {
 
     /// Those that may hold something before the loop begins. What the others hold then is of an earlier iteration of a loop around it.
     pub(crate) fn carried_into(&self) -> impl Iterator<Item = &Carried> {
-        let is_own = |carried: &Carried| matches!(carried.slot, Slot::Local(_)) && self.own.contains(&carried.name);
+        let own: &[Symbol] = self.own.get().map_or(&[], |own| own);
+        let is_own = |carried: &Carried| matches!(carried.slot, Slot::Local(_)) && own.contains(&carried.name);
         self.carried().iter().filter(move |carried| !is_own(carried))
     }
 }

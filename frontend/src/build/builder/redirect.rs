@@ -114,37 +114,40 @@ impl Builder {
         NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len() as u32) }
     }
 
-    /// Moves what fills the tiles that were made since `from` before the instruction emitted last before it, which may then write to them.
-    pub(crate) fn make_earlier(&mut self, from: NodeAt) {
-        let made = &self.made;
-        let Some(body) = self.bodies.last_mut().filter(|body| body.id == from.body) else { return };
+    /// Moves what fills the tiles that were made since `from` before the instruction that had just computed `tile`, which may then write to them.
+    pub(crate) fn make_earlier(&mut self, tile: &Tensor, from: NodeAt) {
+        let Some(body) = self.bodies.last().filter(|body| body.id == from.body) else { return };
         let (start, end) = (from.index as usize, body.nodes.len());
+        if start == end || self.maker_before(tile, start).is_none() || self.moved.contains_key(&tile.storage.id) {
+            return;
+        }
         let is_new = |at: &NodeAt| at.body == from.body && at.index >= from.index;
         let fills = |node: &Node| {
             let NodeKind::Inst(inst) = &node.kind else { return false };
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);
-            let is_own = |view: &&View| made.get(view.tensor.0 as usize).is_some_and(is_new);
+            let is_own = |view: &&View| self.made.get(view.tensor.0 as usize).is_some_and(is_new);
             footprint.reads.is_empty() && footprint.writes.iter().all(is_own)
         };
-        let Some(since) = body.nodes.get(start..).filter(|since| !since.is_empty()) else { return };
-        if start == 0 || !since.iter().all(fills) || !matches!(body.nodes[start - 1].kind, NodeKind::Inst(_)) {
+        if !body.nodes[start..].iter().all(fills) {
             return;
         }
-        body.nodes[start - 1..].rotate_left(1);
-        let is_here = |at: &NodeAt| at.body == from.body;
-        let places = self.made.iter_mut().chain(self.written.values_mut().map(|w| &mut w.made));
-        places.filter(|at| is_here(at) && at.index >= from.index).for_each(|at| at.index -= 1);
-        let nodes = self.named.values_mut().chain(self.moved.values_mut().map(|m| &mut m.at));
-        for at in nodes.filter(|at| is_here(at)) {
-            if at.index >= from.index {
-                at.index -= 1;
-            } else if at.index + 1 == from.index {
-                at.index = end as u32 - 1;
+        if let Some(body) = self.bodies.last_mut() {
+            body.nodes[start - 1..].rotate_left(1);
+        }
+        // The new tiles are the last ones.
+        let first = self.made.iter().rposition(|at| !is_new(at)).map_or(0, |at| at + 1);
+        for id in first..self.made.len() {
+            self.made[id].index -= 1;
+            if let Some(written) = self.written.get_mut(&TensorId(id as u32)) {
+                written.made.index -= 1;
             }
         }
-        // What follows the instruction still does.
-        for (at, _) in self.inserted.iter_mut().filter(|(at, _)| is_here(at) && at.index == from.index) {
+        // What names the instruction, or follows it, still does.
+        for at in self.named.values_mut().filter(|at| at.body == from.body && at.index + 1 == from.index) {
+            at.index = end as u32 - 1;
+        }
+        for (at, _) in self.inserted.iter_mut().filter(|(at, _)| *at == from) {
             at.index = end as u32;
         }
     }
@@ -184,12 +187,17 @@ impl Builder {
 
     /// The instruction emitted last, if it computes these elements of a new tile and nothing else has touched it.
     fn maker(&self, tile: &Tensor) -> Option<Inst> {
+        self.maker_before(tile, self.bodies.last()?.nodes.len())
+    }
+
+    /// [`Self::maker`] as it was when the stream had `end` nodes.
+    fn maker_before(&self, tile: &Tensor, end: usize) -> Option<Inst> {
         let body = self.bodies.last()?;
         let made = self.made.get(tile.storage.id.0 as usize)?;
         if made.body != body.id {
             return None;
         }
-        let since = body.nodes.get(made.index as usize..)?;
+        let since = body.nodes.get(made.index as usize..end)?;
         let (last, before) = since.split_last()?;
         let NodeKind::Inst(inst) = &last.kind else { return None };
         let touches = |node: &Node| match &node.kind {

@@ -389,6 +389,16 @@ pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Cli
     Ok(clips.pop())
 }
 
+/// [`clip_of`] in the form of [`clips_of`].
+pub(super) fn one_clip(mask: Option<&Value>, span: Span) -> EvalResult<Option<Vec<Clip>>> {
+    Ok(clip_of(mask, span)?.map(|clip| vec![clip]))
+}
+
+/// What an instruction runs for: all, without a mask, and else each rectangle of [`clips_of`] that is not empty.
+pub(super) fn each_part(clips: Option<&[Clip]>) -> Vec<Option<&Clip>> {
+    clips.map_or_else(|| vec![None], |clips| clips.iter().filter(|clip| !clip.is_empty()).map(Some).collect())
+}
+
 /// What `mask=` leaves: rectangles that do not overlap, several only where a comparison involves several axes, an empty one where nothing is
 /// left. `None` without a mask.
 pub(super) fn clips_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Vec<Clip>>> {

@@ -33,7 +33,9 @@ pub(super) fn assign(
 ) -> EvalResult<()> {
     let before = state(interp).builder.next_node();
     let target = super::index::index(interp, base, index, span)?;
-    state(interp).note_target(before);
+    if let Some(tile) = value.downcast::<Tensor>() {
+        state(interp).note_target(tile, before);
+    }
     let place = Place::need(&target, "an assignment", span)?;
     no_longer_truth(interp, &place, span)?;
     if let Some(reduction) = value.downcast::<LoopReduce>() {

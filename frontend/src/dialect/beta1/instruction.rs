@@ -7,7 +7,7 @@ use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, clip_of, clips_of};
+use super::affine::{IndexTile, clip_of, clips_of, each_part, one_clip};
 use super::clips::{narrowed, of_axes, of_partitions, of_reduction};
 use super::language::{bind_known, lower, no_mask, opt_dtype, take};
 use super::matmul::{MaskedOperand, MatmulClips};
@@ -129,7 +129,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
         && ["reduce_op", "reduce_res"].iter().all(|name| given(interp, &POLICY, schema, &args, name).is_none());
     let clips = match is_of_elements {
         true => clips_of(mask.as_ref(), span)?,
-        false => clip_of(mask.as_ref(), span)?.map(|clip| vec![clip]),
+        false => one_clip(mask.as_ref(), span)?,
     };
     if clips.is_none()
         && let Some(done) = transposed_in_blocks(interp, schema, &args, dtype)?
@@ -143,11 +143,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     if !with_dst(schema) {
         return returning(interp, args, clips, dtype);
     }
-    let parts: Vec<Option<&Clip>> = match &clips {
-        None => vec![None],
-        Some(clips) => clips.iter().filter(|clip| !clip.is_empty()).map(Some).collect(),
-    };
-    for clip in parts {
+    for clip in each_part(clips.as_deref()) {
         let args = readable(interp, schema, tensors(interp, schema, &args, clip, span)?)?;
         bind::place(interp, &POLICY, args, &mut |_, _, _| Ok(()))?;
     }
@@ -402,9 +398,7 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let clips = clips_of(mask.as_ref(), span)?;
     let engine = engine.and_then(|e| e.downcast::<ApiEnum>().map(|e| e.name()));
     let tile = lower(interp, what, span, &[], |l| l.tile(&shape, dtype, Space::Sbuf))?;
-    let whole = [None];
-    let parts = clips.iter().flatten().filter(|clip| !clip.is_empty()).map(Some);
-    for clip in parts.chain(whole.into_iter().filter(|_| clips.is_none())) {
+    for clip in each_part(clips.as_deref()) {
         let dst = match clip {
             Some(clip) => narrowed(&tile, clip, span)?,
             None => tile.clone(),

@@ -7,7 +7,7 @@ use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::Place;
-use super::affine::{arange, clip_of, clips_of};
+use super::affine::{arange, clip_of, clips_of, one_clip};
 use super::assign::LoopReduce;
 use super::clips::{narrowed, of_rank, of_reduction};
 use super::{make, matmul, memory, ops, programs, selection};
@@ -140,29 +140,17 @@ pub(super) fn lower<T>(
     run(&mut lower).map_err(|v| raise(what, &v, span, about))
 }
 
-/// A function of tiles that returns one, of the part that a mask leaves.
+/// A function of tiles that returns one, of the parts that a mask leaves: [`clips_of`] if each element depends on the same one of the operands, else
+/// [`one_clip`].
 pub(super) fn compute(
     interp: &mut Interp<'_>,
     what: &str,
     span: Span,
-    mask: Option<Value>,
+    clips: Option<Vec<Clip>>,
     operands: &[&Value],
     run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
 ) -> EvalResult<Value> {
-    let clip = clip_of(mask.as_ref(), span)?;
-    masked(interp, what, span, clip.map(|clip| vec![clip]), operands, None, run)
-}
-
-/// [`compute`] of a function of which each element depends on the same one of the operands, so that a mask may leave several rectangles.
-pub(super) fn compute_elements(
-    interp: &mut Interp<'_>,
-    what: &str,
-    span: Span,
-    mask: Option<Value>,
-    operands: &[&Value],
-    run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
-) -> EvalResult<Value> {
-    masked(interp, what, span, clips_of(mask.as_ref(), span)?, operands, None, run)
+    masked(interp, what, span, clips, operands, None, run)
 }
 
 /// [`compute`], of which the result lacks the axes `reduced` of the first operand.
@@ -324,7 +312,7 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
         OpKind::Binary(alu) => {
             let [x, y, d, mask, _] = bind_known(interp, args, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
-            let made = compute_elements(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
+            let made = compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x), &need(y)], |l, o| {
                 binary(l, op.name, alu, &o[0], &o[1], dtype, true)
             })?;
             if comparison(alu) && dtype.is_none_or(|d| d == DType::U8) {
@@ -335,12 +323,14 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
         OpKind::Unary if op.name == "copy" => {
             let [x, mask, d, _] = bind_known(interp, args, &what, ["src", "mask", "dtype", "name"], 1)?;
             let dtype = opt_dtype(d, &what, span)?;
-            compute_elements(interp, &what, span, mask, &[&need(x)], |l, o| l.copy(tile_of(&o[0])?, dtype))
+            compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
+                l.copy(tile_of(&o[0])?, dtype)
+            })
         }
         OpKind::Unary => {
             let [x, d, mask, _] = bind_known(interp, args, &what, ["x", "dtype", "mask", "name"], 1)?;
             let dtype = opt_bool_dtype(d, &what, span)?;
-            compute_elements(interp, &what, span, mask, &[&need(x)], |l, o| {
+            compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
                 let x = tile_of(&o[0])?;
                 // Where the current language takes GpSimd for precision, the old compiler took Scalar.
                 if op.name == "rsqrt" || op.name == "square" {
@@ -460,8 +450,8 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let axis = ints(&need(axis), format_args!("{what}: axis"), span)?;
     let dtype = opt_bool_dtype(d, &what, span)?;
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
-    let clip = clip_of(mask.as_ref(), span)?;
-    masked(interp, &what, span, clip.map(|clip| vec![clip]), &[&need(x)], Some(&axis), |l, o| {
+    let clips = one_clip(mask.as_ref(), span)?;
+    masked(interp, &what, span, clips, &[&need(x)], Some(&axis), |l, o| {
         l.reduce_any(name, tile_of(&o[0])?, &axis, dtype, keepdims)
     })
 }
@@ -473,7 +463,9 @@ fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         bind_known(interp, args, what, ["x", "axis", "dtype", "compute_dtype", "mask", "name"], 2)?;
     let axis = ints(&need(axis), "nl.softmax: axis", span)?;
     let dtype = opt_dtype(d, what, span)?;
-    compute(interp, what, span, mask, &[&need(x)], |l, o| l.softmax(tile_of(&o[0])?, &axis, dtype))
+    compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&need(x)], |l, o| {
+        l.softmax(tile_of(&o[0])?, &axis, dtype)
+    })
 }
 
 fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -493,7 +485,7 @@ fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     };
     let (n, epsilon) = (float(n, 1.0)?, float(epsilon, 1e-6)?);
     let dtype = opt_dtype(d, what, span)?;
-    compute(interp, what, span, mask, &[&need(x), &need(w)], |l, o| {
+    compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&need(x), &need(w)], |l, o| {
         let (x, w) = (tile_of(&o[0])?, tile_of(&o[1])?);
         let rows = x.view.partitions();
         let w = if w.view.partitions() == 1 && rows > 1 { l.spread(w, rows)? } else { w.clone() };
@@ -506,7 +498,7 @@ fn transpose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [x, d, mask, _] = bind_known(interp, args, "nl.transpose", ["x", "dtype", "mask", "name"], 1)?;
     all_or_nothing(mask.as_ref(), "nl.transpose", span)?;
     let dtype = opt_dtype(d, "nl.transpose", span)?;
-    compute(interp, "nl.transpose", span, mask, &[&need(x)], |l, o| {
+    compute(interp, "nl.transpose", span, one_clip(mask.as_ref(), span)?, &[&need(x)], |l, o| {
         let x = tile_of(&o[0])?;
         let source = l.in_sbuf(x)?;
         let turned = l.transpose(&source, None)?;
@@ -575,7 +567,7 @@ fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
                 .help(format!("convert them before: nl.copy({}, dtype=nl.uint32)", outline.storage.name)));
         }
     }
-    compute(interp, what, span, mask, &[&data, &indices], |l, o| {
+    compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&data, &indices], |l, o| {
         l.gather_flattened(tile_of(&o[0])?, tile_of(&o[1])?, dtype)
     })
 }
@@ -585,7 +577,7 @@ fn dropout(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let what = "nl.dropout";
     let [x, rate, d, mask, _] = bind_known(interp, args, what, ["x", "rate", "dtype", "mask", "name"], 2)?;
     let dtype = opt_dtype(d, what, span)?;
-    compute_elements(interp, what, span, mask, &[&need(x), &need(rate)], |l, o| {
+    compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&need(x), &need(rate)], |l, o| {
         l.dropout(tile_of(&o[0])?, &o[1], dtype)
     })
 }

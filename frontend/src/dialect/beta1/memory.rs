@@ -4,7 +4,7 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, Space};
 
 use super::access::Place;
-use super::affine::{clip_of, clips_of};
+use super::affine::{clip_of, clips_of, each_part};
 use super::clips::narrowed;
 use super::language::{bind_known, lower, need, operand, opt_dtype};
 use super::{assign, ops};
@@ -104,13 +104,9 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     let [dst, value, mask, mode, _] = bind_known(interp, args, what, ["dst", "value", "mask", "mode", "name"], 2)?;
     let skip = skips(mode, what, span)?;
     let (dst, value) = (need(dst), need(value));
-    match clips_of(mask.as_ref(), span)? {
-        None => store_part(interp, &dst, &value, None, skip, span)?,
-        Some(clips) => {
-            for clip in clips.iter().filter(|clip| !clip.is_empty()) {
-                store_part(interp, &dst, &value, Some(clip), skip, span)?;
-            }
-        }
+    let clips = clips_of(mask.as_ref(), span)?;
+    for clip in each_part(clips.as_deref()) {
+        store_part(interp, &dst, &value, clip, skip, span)?;
     }
     Ok(Value::None)
 }

@@ -4,9 +4,9 @@ use nki_diag::Span;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, Mask, Relation, clip_of};
+use super::affine::{IndexTile, Mask, Relation, clip_of, clips_of};
 use super::clips::{narrowed, restrictions};
-use super::language::{bind_known, compute_elements, lower, need, operand, opt_dtype, tile_of};
+use super::language::{bind_known, compute, lower, need, operand, opt_dtype, tile_of};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::tensor::Tensor;
@@ -29,7 +29,7 @@ pub(super) fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     if condition.downcast::<Mask>().is_some() {
         return select_by_index(interp, [&condition, &x, &y], dtype, mask, span);
     }
-    compute_elements(interp, what, span, mask, &[&condition, &x, &y], |l, o| {
+    compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&condition, &x, &y], |l, o| {
         let condition = tile_of(&o[0])?;
         l.select(condition, &o[1], &o[2], dtype)
     })
@@ -62,7 +62,7 @@ fn select_by_index(
             })?;
             let all = Selection { otherwise: Imm::Int(0), dtype: None, clip: None, what, span };
             let chosen = Value::object(all.run(interp, condition, &Place::Tile(ones))?);
-            compute_elements(interp, what, span, mask, &[&chosen, x, y], |l, o| {
+            compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&chosen, x, y], |l, o| {
                 l.select(tile_of(&o[0])?, &o[1], &o[2], dtype)
             })
         }

@@ -1,11 +1,11 @@
 //! `nisa.<instruction>(...)`: what this dialect says to calls that do not follow the schema.
 
-use nki_diag::Diagnostic;
-use nki_isa::inst::{REGISTRY, find};
+use nki_diag::{Diagnostic, Span};
+use nki_isa::Arg;
+use nki_isa::inst::find;
 use nki_isa::schema::{Now, Role, Schema};
 
 use crate::dialect::common::bind::{self, Policy, given, given_tensor, signature};
-use crate::dialect::common::enums::NlOp;
 use crate::dialect::common::errors::span_of;
 use crate::dialect::common::strict::reject;
 use crate::eval::Interp;
@@ -26,21 +26,22 @@ static POLICY: Policy = Policy {
 
 /// Runs `nisa.<REGISTRY[data]>(...)`.
 pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let divides = |value: &Value| value.downcast::<NlOp>().is_some_and(|op| op.op().name == "divide");
-    if args.positional.iter().chain(args.keyword.iter().map(|(_, value)| value)).any(divides) {
-        report_divide(interp, &args);
-    }
-    bind::call(interp, &POLICY, args)
+    let span = args.span;
+    bind::call(interp, &POLICY, args, &mut |interp, entry, slots| {
+        if slots.iter().flatten().any(|arg| matches!(arg, Arg::Name(name) if &**name == "divide")) {
+            report_divide(interp, entry.schema.name, span);
+        }
+        Ok(())
+    })
 }
 
 /// The manual's table of operators has no `divide` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 says "unsupported operator
 /// 'divide'" for trn2 (several public reports), and nki-library never uses it.
-fn report_divide(interp: &mut Interp<'_>, args: &CallArgs) {
-    let what = REGISTRY[args.data as usize].schema.name;
+fn report_divide(interp: &mut Interp<'_>, what: &str, span: Span) {
     let finding = Diagnostic::warning("divide-operator", format!("nisa.{what}: the compiler has no operator nl.divide"))
-        .at(args.span, "in this call")
+        .at(span, "in this call")
         .help("multiply by the reciprocal: nisa.reciprocal(dst=r, data=y), then op=nl.multiply; for a number, operand0=1.0 / n");
-    interp.report_once(finding, args.span);
+    interp.report_once(finding, span);
 }
 
 /// Keywords that no schema lists: older spellings, and what was removed.

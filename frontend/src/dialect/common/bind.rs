@@ -45,15 +45,20 @@ pub(crate) struct Policy {
 /// Fills operands that a call leaves open, before the instruction is built.
 pub(crate) type Complete<'c> = &'c mut dyn FnMut(&mut Interp<'_>, &Entry, &mut [Option<Arg>]) -> EvalResult<()>;
 
-/// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`].
-pub(crate) fn call(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> EvalResult<Value> {
+/// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`]. `complete` is not asked for a call that repeats another one.
+pub(crate) fn call(
+    interp: &mut Interp<'_>,
+    policy: &Policy,
+    args: CallArgs,
+    complete: Complete<'_>,
+) -> EvalResult<Value> {
     if let Some(again) = repeat::instruction(interp, &args) {
         let at =
             again.map_err(|violation| explain(interp, policy, &REGISTRY[args.data as usize], &args, &violation))?;
         return Ok(Value::object(Handle(at)));
     }
     let wanted = repeat::wants_instruction(interp, &args);
-    let built = build(interp, policy, &args, &mut |_, _, _| Ok(()))?;
+    let built = build(interp, policy, &args, complete)?;
     let kept = (wanted && built.is_plain).then(|| built.inst.clone());
     let at = append(interp, policy, &args, built)?;
     if let Some(inst) = kept {

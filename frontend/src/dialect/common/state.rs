@@ -87,10 +87,10 @@ impl State {
         self.masked = Some((tile, clips, self.builder.next_node()));
     }
 
-    /// The target of an assignment was evaluated, and may have been made, after the value had been computed at `before`: it is as if it had been made
+    /// The target of an assignment was evaluated, and may have been made, since the value had been computed at `before`: it is as if it had been made
     /// first.
-    pub(crate) fn note_target(&mut self, before: NodeAt) {
-        self.builder.make_earlier(before);
+    pub(crate) fn note_target(&mut self, value: &Tensor, before: NodeAt) {
+        self.builder.make_earlier(value, before);
         let now = self.builder.next_node();
         if let Some((_, _, after)) = &mut self.masked
             && *after == before

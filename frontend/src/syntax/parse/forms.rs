@@ -42,7 +42,7 @@ impl Convert<'_> {
                 body: vec![body],
                 orelse: Vec::new(),
                 carried: OnceCell::new(),
-                own: Box::default(),
+                own: OnceCell::new(),
                 differs: Cell::new(false),
             };
             body = Stmt { kind: StmtKind::For(Box::new(each)), span };
