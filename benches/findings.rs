@@ -85,6 +85,7 @@ fn main() {
         ("non-finite", only(|c| c.non_finite = true)),
         ("saturated-store", only(|c| c.saturated_store = true)),
         ("inexact-integer", only(|c| c.inexact_integer = true)),
+        ("wrapped-integer", only(|c| c.wrapped_integer = true)),
         ("activation-range", only(|c| c.activation_range = true)),
         ("uninitialized-output", only(|c| c.uninitialized_output = true)),
     ];

@@ -1,17 +1,18 @@
 //! The command line's grammar. docs/cli.md explains it at length.
 
+mod values;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use nki_diag::levels::Source;
 use nki_frontend::GridAxis;
 use nki_isa::arch::Target;
-use nki_isa::names::Named;
 
 use crate::findings::Lists;
-use crate::intermediates::file_and_line;
 use crate::python::Break;
 use crate::settings::ParamChanges;
+use values::{name_value, number, number_to_1024, place, rows, seconds, step, steps, target, tolerance};
 
 /// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
 #[derive(Debug, Parser)]
@@ -52,6 +53,11 @@ pub(crate) enum Command {
     /// Fit timing parameters to hardware profiles, for --params
     Calibrate(CalibrateArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
+    // A sweep reads the source and changes its constants: it takes no lowered kernel, and Python does not execute it.
+    #[command(
+        mut_arg("file", |file| file.help("Python file with a kernel")),
+        mut_arg("frontend", |frontend| frontend.hide(true))
+    )]
     Sweep(Box<SweepArgs>),
     /// Run many kernels within limits of time and memory: reads a job and writes a result as one line of JSON each
     Batch(BatchArgs),
@@ -81,6 +87,16 @@ impl Command {
     /// Whether only the process of the Python package can do it.
     pub(crate) fn is_for_python(&self) -> bool {
         matches!(self, Command::Sweep(args) if args.search)
+    }
+
+    /// The kernel of a command that is a job, too.
+    pub(crate) fn kernel_mut(&mut self) -> Option<&mut KernelArgs> {
+        match self {
+            Command::Run(args) => Some(&mut args.kernel),
+            Command::Check(args) => Some(&mut args.kernel),
+            Command::Sweep(args) => Some(&mut args.kernel),
+            _ => None,
+        }
     }
 
     /// The kernel that it compiles.
@@ -166,14 +182,17 @@ pub(crate) struct KernelArgs {
     #[command(flatten)]
     pub(crate) levels: LevelArgs,
     /// Limit of specialisation steps, and of instructions executed in dynamic loops
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = steps, allow_negative_numbers = true)]
     pub(crate) max_steps: Option<u64>,
     /// Memory limit, e.g. 8GiB or 50% [default: $NKI_SIM_MAX_MEMORY, half of the available memory]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) max_memory: Option<String>,
     /// Reject a kernel that does not fit into SBUF or PSUM, or run it with a warning and no valid latency [default: $NKI_SIM_CAPACITY, error]
     #[arg(long, value_name = "error|warn", value_parser = ["error", "warn"])]
     pub(crate) capacity: Option<String>,
+    /// The arguments are those of a job, whose messages do not speak of the command line.
+    #[arg(skip)]
+    pub(crate) of_job: bool,
 }
 
 /// The programs of a kernel along each axis of its launch grid.
@@ -258,7 +277,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
     /// Number of ranks, which synchronise at collectives; --arg NAME@RANK=VALUE is for one rank
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "no_numerics")]
+    #[arg(long, value_name = "N", value_parser = number_to_1024, allow_negative_numbers = true, conflicts_with = "no_numerics")]
     pub(crate) ranks: Option<u32>,
     /// Write each output to DIR/NAME.npy (DIR/rankN/NAME.npy with --ranks)
     #[arg(long, value_name = "DIR")]
@@ -267,10 +286,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) expect: Vec<(String, String)>,
     /// Relative tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
     pub(crate) rtol: Option<f64>,
     /// Absolute tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
     pub(crate) atol: Option<f64>,
     /// Write a tensor as it is after an execution of a line; ITERATION counts the executions from 0 [default: the last]
     #[arg(long, value_name = "NAME@LINE[:ITERATION]=FILE.npy", value_parser = name_value, conflicts_with = "ranks")]
@@ -308,10 +327,10 @@ pub(crate) struct WhatifArgs {
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
     /// Change of each parameter, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = step)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = step, allow_negative_numbers = true)]
     pub(crate) step: f64,
     /// Parameters to show
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = rows, allow_negative_numbers = true)]
     pub(crate) top: usize,
     /// Write all parameters as JSON
     #[arg(long, value_name = "FILE")]
@@ -352,7 +371,7 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) levels: LevelArgs,
     /// Rows to show of each table
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = rows, allow_negative_numbers = true)]
     pub(crate) top: usize,
 }
 
@@ -370,7 +389,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) params: Option<PathBuf>,
     /// Rows to show of each table
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = rows, allow_negative_numbers = true)]
     pub(crate) top: usize,
     /// Write all figures and the start of each instruction as JSON
     #[arg(long, value_name = "FILE")]
@@ -406,19 +425,19 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) expect: Vec<(String, String)>,
     /// Relative tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
     pub(crate) rtol: Option<f64>,
     /// Absolute tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
     pub(crate) atol: Option<f64>,
     /// Let Optuna choose the points, which needs the Python package and Optuna: pip install 'nki-sim[search]'
     #[arg(long, conflicts_with = "state")]
     pub(crate) search: bool,
     /// Number of points that a search times at most
-    #[arg(long, value_name = "N", requires = "search", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "search", value_parser = steps, allow_negative_numbers = true)]
     pub(crate) trials: Option<u64>,
     /// Time after which a search starts no further point
-    #[arg(long, value_name = "SECONDS", requires = "search", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", requires = "search", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
     /// How a search chooses: tpe, random, nsga2 or nsga3
     #[arg(long, value_name = "NAME", requires = "search", default_value = "tpe")]
@@ -442,10 +461,10 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// Concurrent points [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     pub(crate) jobs: Option<u32>,
     /// Rows to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = rows, allow_negative_numbers = true)]
     pub(crate) top: usize,
     /// Write all points as JSON
     #[arg(long, value_name = "FILE")]
@@ -459,13 +478,13 @@ pub(crate) struct SweepArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LimitArgs {
     /// Worker processes [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = number_to_1024, allow_negative_numbers = true)]
     pub(crate) jobs: Option<u32>,
     /// Time limit of a job
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) max_seconds: f64,
     /// Memory limit of a job, e.g. 512MiB [default: the workers share $NKI_SIM_MAX_MEMORY, or half of the available memory]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) max_memory: Option<String>,
 }
 
@@ -530,45 +549,6 @@ pub(crate) struct MigrateArgs {
     /// File to write instead of standard output
     #[arg(short, long, value_name = "NEW.py")]
     pub(crate) output: Option<PathBuf>,
-}
-
-fn name_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
-        _ => Err("expected NAME=VALUE".into()),
-    }
-}
-
-fn place(text: &str) -> Result<Break, String> {
-    match file_and_line(text) {
-        Some((file, line, iteration)) if line > 0 => Ok(Break { file, line, iteration: iteration.unwrap_or(0) }),
-        _ => Err("expected LINE[:ITERATION], or FILE:LINE[:ITERATION]".into()),
-    }
-}
-
-fn target(text: &str) -> Result<Target, String> {
-    Target::from_name(text).ok_or_else(|| format!("expected one of {}", Target::NAMES))
-}
-
-fn step(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x < 100.0 => Ok(x),
-        _ => Err("expected a percentage between 0 and 100".into()),
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
-        _ => Err("expected a number of seconds above 0".into()),
-    }
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x >= 0.0 && x.is_finite() => Ok(x),
-        _ => Err("expected a number that is not negative".into()),
-    }
 }
 
 #[cfg(test)]

@@ -115,6 +115,7 @@ impl<'a> Dumps<'a> {
             if value.is_none() {
                 return Err(match seen {
                     0 => format!("--dump {}: the line is not executed", dump.spec),
+                    1 => format!("--dump {}: the line writes `{}` once; the only iteration is 0", dump.spec, dump.name),
                     n => format!(
                         "--dump {}: the line writes `{}` {n} times; iterations are 0 to {}",
                         dump.spec,

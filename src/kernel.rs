@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use nki_diag::{Applied, Diagnostic, FileId, Mode, SourceMap, Span, render_all, slugs};
-use nki_frontend::{Arg, Arguments, HostArray, HostDtype, KernelInfo, Loader, Options, Refused};
+use nki_frontend::{Arg, Arguments, GridAxis, HostArray, HostDtype, KernelInfo, Loader, Options, Refused};
 use nki_isa::{DType, Program, Target};
 
 use crate::cli::{KernelArgs, TimingArgs};
@@ -142,22 +142,17 @@ pub(crate) fn finish(applied: &Applied) -> Result<(), Failure> {
     if applied.diagnostics.iter().any(Diagnostic::is_error) { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// Writes the findings of a kernel in some form.
-type Document<'a> = &'a dyn Fn(&Compilation, &Applied) -> Result<(), String>;
-
 /// Where the findings of a kernel go, besides standard error.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sink<'a> {
     /// The file of `--json`.
     pub(crate) json: Option<&'a Path>,
-    /// Another form.
-    pub(crate) document: Option<Document<'a>>,
 }
 
 impl<'a> Sink<'a> {
     /// A file, if there is to be one.
     pub(crate) fn file(json: Option<&'a Path>) -> Self {
-        Sink { json, document: None }
+        Sink { json }
     }
 
     /// Writes what was found.
@@ -165,7 +160,7 @@ impl<'a> Sink<'a> {
         if let Some(path) = self.json {
             write_file(path, &[&report::json(&Checked::new(compiled, applied))?])?;
         }
-        self.document.map_or(Ok(()), |write| write(compiled, applied))
+        Ok(())
     }
 }
 
@@ -243,6 +238,9 @@ pub(crate) fn compile_from(
     if compiled.kernel.as_ref().is_none_or(|k| k.target.is_none()) {
         chosen?;
     }
+    if compiled.kernel.as_ref().is_some_and(|k| !k.older_compiler) {
+        check_grid(args)?;
+    }
     if let Some(refused) = compiled.refused {
         return Err(refusal(command, args, refused));
     }
@@ -253,6 +251,18 @@ pub(crate) fn compile_from(
         compilation.prints.clear();
     }
     Ok((compilation, arguments))
+}
+
+/// Checks that the launch grid is one of a kernel of the current language, `kernel[1]` or `kernel[2]` in Python: the cores of a logical core.
+fn check_grid(args: &KernelArgs) -> Result<(), Failure> {
+    match args.programs.as_ref().map(|grid| &*grid.0) {
+        None | Some([GridAxis { sequential: 1, .. }]) => Ok(()),
+        Some(_) => Err(Failure::Call(
+            "--programs is for kernels of neuronxcc.nki: a kernel of the current language runs on 1 or 2 physical cores (--lnc), and loops over \
+             everything else itself"
+                .into(),
+        )),
+    }
 }
 
 /// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
@@ -342,7 +352,8 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
     Failure::Call(match refused {
         Refused::NoKernel => format!("`{file}` has no kernel: it defines no function"),
         Refused::SeveralKernels(kernels) => {
-            format!("`{file}` has {} kernels; choose one with --kernel: {}", kernels.len(), names(&kernels))
+            let option = if args.of_job { "`kernel`" } else { "--kernel" };
+            format!("`{file}` has {} kernels; choose one with {option}: {}", kernels.len(), names(&kernels))
         }
         Refused::UnknownKernel { wanted, kernels } => {
             format!("`{file}` has no kernel called `{wanted}`; it has {}", names(&kernels))
@@ -370,7 +381,7 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
         message += &format!("kernel `{}` has no parameter called {}", kernel.name, quoted(unknown));
         let free = kernel.params.iter().map(|p| &*p.name).filter(|p| args.args.iter().all(|(given, _)| given != p));
         let of_rank = unknown[0].split_once('@').filter(|(name, _)| kernel.params.iter().any(|p| p.name == *name));
-        if of_rank.is_some() {
+        if of_rank.is_some() && !args.of_job {
             message += "; NAME@RANK is the argument of one rank, and needs --ranks";
         } else if let Some(near) = slugs::nearest_of(&unknown[0], free) {
             message += &format!("; did you mean `{near}`?");
@@ -378,10 +389,13 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
     }
     if !missing.is_empty() {
         if !message.is_empty() {
-            message += "\nerror: ";
+            message += if args.of_job { "; " } else { "\nerror: " };
         }
         let s = if missing.len() == 1 { "" } else { "s" };
         message += &format!("kernel `{}` needs argument{s} {}", kernel.name, quoted(missing));
+    }
+    if args.of_job {
+        return message + &format!("; its signature is {}", signature(kernel));
     }
     message += &format!("\n  signature: {}", signature(kernel));
     message += &format!("\n  example:   {}", example(command, args, kernel));

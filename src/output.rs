@@ -87,9 +87,27 @@ impl NewFile {
     }
 }
 
+/// Most symbolic links that are followed, as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// Where a path leads whose file may not be there: a symbolic link may lead to a file that is still to be made.
+///
+/// # Errors
+/// If links lead in a circle.
+pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
+    let mut at = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&at) {
+            Ok(target) => at = at.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(at),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
 fn replacement(path: &Path, known: Option<Metadata>) -> io::Result<Sink> {
-    // A link stays one: the file it leads to is replaced.
-    let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
+    // A link stays one: the file it leads to is replaced, or made.
+    let path = if known.is_some() { fs::canonicalize(path)? } else { link_target(path)? };
     let directory = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),

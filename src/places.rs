@@ -39,6 +39,7 @@ fn place(path: &Path) -> Option<Identity> {
     if fs::metadata(path).is_ok() {
         return identity(path);
     }
+    let path = &output::link_target(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
     Some(Identity::Path(folder.join(path.file_name().unwrap_or_default())))
@@ -197,6 +198,12 @@ mod tests {
         assert!(places("new", "d/../new").unwrap_err().contains("--json and --html name the same file"));
         assert!(places("new", "none/new").unwrap_err().contains("there is no directory"));
         places("new", "d/new").unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("new", path("link")).unwrap();
+            assert!(places("link", "new").unwrap_err().contains("name the same file"));
+            places("link", "d/new").unwrap();
+        }
         let null = Path::new("/dev/null");
         check_places(&[("--json", Some(null)), ("--csv", Some(null))], &Inputs::default()).unwrap();
     }

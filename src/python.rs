@@ -7,9 +7,11 @@ use std::sync::OnceLock;
 
 use nki_diag::SourceMap;
 use nki_frontend::{Arguments, Compiled, Options};
+use nki_isa::DType;
 
 use crate::Failure;
 use crate::cli::{Command as Subcommand, Frontend, KernelArgs};
+use crate::compare::Tolerance;
 use crate::inputs::Given;
 use crate::session::{Kernel, Session};
 
@@ -76,6 +78,12 @@ pub trait Tracer: Sync {
     /// # Errors
     /// Optuna is not installed, or the search is wrong.
     fn search(&self, request: &str) -> Result<String, String>;
+}
+
+/// The relative and the absolute tolerance for an output of this dtype, as `--expect` has them.
+pub fn tolerance(dtype: DType) -> (f64, f64) {
+    let tolerance = Tolerance::of(dtype);
+    (tolerance.rtol, tolerance.atol)
 }
 
 static TRACER: OnceLock<&'static dyn Tracer> = OnceLock::new();

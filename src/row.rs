@@ -22,6 +22,9 @@ pub(crate) struct Row {
     /// Whether there is a latency that means anything: not if the kernel does not fit into SBUF or PSUM.
     #[serde(default = "valid")]
     pub(crate) latency_valid: bool,
+    /// Elements of an output are never written, so that the latency is that of less work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) incomplete: bool,
     /// Where the latency on hardware is expected; none if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latency_error: Option<Interval>,
@@ -50,6 +53,9 @@ pub(crate) struct Row {
     #[serde(default)]
     pub(crate) denied: Vec<DeniedHere>,
 }
+
+/// Findings of a kernel that skips work: a sweep must not prefer it to one that does all of it.
+const SKIPS_WORK: [&str; 2] = ["output-not-written", "output-partly-written"];
 
 /// Points of older state files fit.
 fn valid() -> bool {
@@ -178,6 +184,7 @@ impl Row {
             row.latency_error = kernel.error_bar(t).map(Interval::from);
         }
         row.latency_valid = row.latency_us.is_some() && !t.over_capacity;
+        row.incomplete = row.findings.iter().any(|f| SKIPS_WORK.contains(&f.id.as_str()));
         row.bound = report::verdict_sentence(t, &verdict(t, &critical_path(t)));
         (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
         row.sbuf_peak_bytes_per_partition = kernel.placement.sbuf_peak_bytes;
@@ -190,7 +197,6 @@ impl Row {
         self.expected = comparisons.done.iter().map(Compared::from).collect();
         if let Some(problem) = comparisons.problems.first() {
             self.error.get_or_insert_with(|| problem.clone());
-            (self.latency_us, self.latency_error, self.latency_valid) = (None, None, false);
         }
     }
 
@@ -205,12 +211,15 @@ impl Row {
         errors?.into_iter().reduce(f64::max)
     }
 
-    /// The order of a table: the kernels that fit and are correct, those that do not fit, those with wrong or unknown outputs, those that failed.
-    pub(crate) fn rank(&self) -> u32 {
+    /// The order of a table.
+    pub(crate) fn rank(&self) -> Rank {
         match self.latency_us {
-            None => 3,
-            Some(_) if self.pruned || !self.is_correct() => 2,
-            Some(_) => u32::from(!self.latency_valid),
+            None => Rank::Failed,
+            Some(_) if self.pruned || !self.is_correct() => Rank::Wrong,
+            Some(_) if self.error.is_some() => Rank::Failed,
+            Some(_) if self.incomplete => Rank::Incomplete,
+            Some(_) if !self.latency_valid => Rank::DoesNotFit,
+            Some(_) => Rank::Good,
         }
     }
 
@@ -231,6 +240,21 @@ impl Row {
     pub(crate) fn place(&self) -> String {
         self.point.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Groups of a table, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Fits and is correct, as far as outputs were compared.
+    Good,
+    /// Does not fit into SBUF or PSUM.
+    DoesNotFit,
+    /// Leaves elements of an output unwritten.
+    Incomplete,
+    /// Has wrong or unknown outputs.
+    Wrong,
+    /// Has an error: a wrong kernel, or an output that cannot be compared.
+    Failed,
 }
 
 /// Sorts a table: by rank and latency. Equal ones stay in their order.

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
-use nki_frontend::{KernelInfo, Loader, kernels};
+use nki_frontend::{KernelInfo, Loader, Refused, kernels};
 use nki_isa::Target;
 
 use crate::cli::KernelArgs;
@@ -43,9 +43,7 @@ pub(crate) fn arguments(
     session: &Session,
     loader: &dyn Loader,
 ) -> Result<Vec<(String, String)>, Malformed> {
-    let is_source = args.file.extension().is_none_or(|e| e != "nkir");
-    let marked = || loader.read(&args.file).is_ok_and(|text| text.contains(MARK));
-    if !args.args.is_empty() || !is_source || !marked() {
+    if !may_supply(args, loader) {
         return Ok(Vec::new());
     }
     let listing = kernels(&args.file, loader, args.kernel.as_deref(), session.memory);
@@ -61,6 +59,25 @@ pub(crate) fn arguments(
     }
     let Found { diagnostics, .. } = found;
     Err(Malformed { kernel: kernel.name.clone(), diagnostics, sources: listing.sources })
+}
+
+/// Whether run lines count: the call has no arguments, and the file is a source with something like a run line.
+fn may_supply(args: &KernelArgs, loader: &dyn Loader) -> bool {
+    let is_source = args.file.extension().is_none_or(|e| e != "nkir");
+    args.args.is_empty() && is_source && loader.read(&args.file).is_ok_and(|text| text.contains(MARK))
+}
+
+/// The kernels of a file that has several, if the call chooses none: those with a run line, and the others. Both are empty if the file has one kernel.
+pub(crate) fn kernels_of(args: &KernelArgs, session: &Session, loader: &dyn Loader) -> (Vec<String>, Vec<String>) {
+    if args.kernel.is_some() || !may_supply(args, loader) {
+        return (Vec::new(), Vec::new());
+    }
+    let listing = kernels(&args.file, loader, None, session.memory);
+    let Err(Refused::SeveralKernels(all)) = listing.choose(None) else { return (Vec::new(), Vec::new()) };
+    let marked = |k: &KernelInfo| listing.sources.text(k.span.file).is_some_and(|text| is_above(k, text));
+    let (with, without): (Vec<_>, Vec<_>) = all.into_iter().partition(marked);
+    let names = |list: Vec<KernelInfo>| list.into_iter().map(|k| k.name).collect();
+    (names(with), names(without))
 }
 
 /// Whether this text of the kernel's file has run lines above the kernel.

@@ -151,6 +151,8 @@ impl Compilation {
 
 impl From<nki_frontend::Compiled> for Compilation {
     fn from(compiled: nki_frontend::Compiled) -> Self {
+        let mut diagnostics = compiled.diagnostics;
+        diagnostics.extend(compiled.program.iter().flat_map(lint::dependent_iterations));
         Compilation {
             older_compiler: compiled.kernel.as_ref().is_some_and(|k| k.older_compiler),
             as_written: compiled.kernel.as_ref().is_some_and(|k| k.as_written),
@@ -158,7 +160,7 @@ impl From<nki_frontend::Compiled> for Compilation {
             target: compiled.target,
             program: compiled.program,
             sources: compiled.sources,
-            diagnostics: compiled.diagnostics,
+            diagnostics,
             prints: compiled.prints,
             returned: compiled.returned,
         }
@@ -452,7 +454,7 @@ impl Session {
 
 /// The laws of time.
 fn laws(params: &Params) -> Result<Laws<'_>, Stop> {
-    Laws::new(params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))
+    Laws::new(params).map_err(|e| Stop::Call(e.to_string()))
 }
 
 /// Executes all ranks.
@@ -480,6 +482,17 @@ fn execute<'k>(launches: Vec<Launch<'k, '_>>, options: &ExecOptions) -> Result<V
 
 /// What is found beside the execution itself.
 fn found(kernel: &Kernel, ran: &Ran<'_>, executed: bool) -> Vec<Diagnostic> {
+    let Kernel { program, changes, .. } = kernel;
+    let mut found = found_in(kernel, ran, executed);
+    if changes.iter().any(|change| change.what.is_spill()) {
+        // Their tiles are not those of the source: what seems lost was stored or is loaded again.
+        found.retain(|d| !matches!(d.id, "dead-load" | "dead-store" | "overwritten-before-read"));
+        found.extend(middle_end::thrashes(program, changes));
+    }
+    found
+}
+
+fn found_in(kernel: &Kernel, ran: &Ran<'_>, executed: bool) -> Vec<Diagnostic> {
     let Kernel { program, placement, .. } = kernel;
     match kernel.needs_data() {
         _ if executed && lint::is_always_traced_alike(program, &ran.trace) => {

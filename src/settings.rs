@@ -1,6 +1,7 @@
 //! Settings from flags and from the environment variables that NKI users already set. A flag beats a variable.
 
 use std::env::{self, VarError};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -122,7 +123,10 @@ impl ParamChanges {
     pub fn params(&self, target: Target) -> Result<Params, String> {
         let mut params = Params::of(target);
         if let Some(path) = &self.file {
-            let text = std::fs::read_to_string(path).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
+            let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+                ErrorKind::InvalidData => format!("--params `{}`: the file is not UTF-8 text", path.display()),
+                _ => format!("--params `{}`: {e}", path.display()),
+            })?;
             params.overlay(&text).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
         }
         if self.program_order {
@@ -131,7 +135,10 @@ impl ParamChanges {
         if let Some(measure) = &self.measure {
             params.set_text("kernel.measure", measure).map_err(|e| format!("--measure {measure}: {e}"))?;
         }
-        for (name, value) in &self.set {
+        for (at, (name, value)) in self.set.iter().enumerate() {
+            if self.set[..at].iter().any(|(known, _)| known == name) {
+                return Err(format!("--set {name} is given twice"));
+            }
             params.set_text(name, value).map_err(|e| format!("--set {name}: {e}"))?;
         }
         Ok(params)

@@ -112,6 +112,7 @@ fn text_arrays_and_expectations_may_be_inline() {
     assert_eq!(status, ["passed", "differs", "failed", "refused", "refused"]);
     assert_eq!(all[1]["error"], "output `out`: 1 of 4 elements differ, max abs error not finite");
     assert!(all[2]["error"].as_str().unwrap().contains("has shape (2, 2)"));
+    assert_eq!(all[2]["latency_us"], all[0]["latency_us"]);
     assert!(all[3]["error"].as_str().unwrap().contains("300 cannot be held by int8"));
     assert!(all[4]["error"].as_str().unwrap().contains("has no output of that name; it has `out`"));
 }
@@ -170,6 +171,46 @@ fn results_replace_nothing_that_a_job_reads() {
     s.write("jobs.jsonl", lines(&[json!({"file": "none.py"}), add_one(4)]));
     s.run(&["batch", "jobs.jsonl", "--json-lines", "k.py"]).exits(2).says("which the job of line 2 reads");
     assert_eq!(std::fs::read_to_string(s.path("k.py")).unwrap(), ADD_ONE);
+}
+
+#[test]
+fn a_job_is_refused_in_terms_of_jobs() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let x = "float32[128,4]";
+    let jobs = [
+        json!([]),
+        json!(3),
+        json!({"file": "k.py", "args": {"x": x, "y": 1}}),
+        json!({"file": "k.py", "args": {"y": 1}}),
+        json!({"file": "k.py", "args": {"x": x}, "rtol": 0.5}),
+        json!({"file": "k.py", "args": {"x": x}, "deny": "warnings"}),
+    ];
+    let all = batch(&s, &lines(&jobs), &[], 1);
+    let errors: Vec<&str> = all.iter().map(|r| r["error"].as_str().unwrap_or("none")).collect();
+    let signature = "its signature is add_one(x, amount=1.0)";
+    let unknown = format!("kernel `add_one` has no parameter called `y`; {signature}");
+    let both = format!(
+        "kernel `add_one` has no parameter called `y`; did you mean `x`?; kernel `add_one` needs argument `x`; {signature}"
+    );
+    let expected = [
+        "a job is a JSON object",
+        "a job is a JSON object",
+        &unknown,
+        &both,
+        "`rtol` has no effect without `expect`",
+        "none",
+    ];
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn a_job_that_skips_work_says_so() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE.replace("dst=out, src=t)", "dst=out[0:64, :], src=t[0:64, :])"));
+    let all = batch(&s, &lines(&[add_one(4)]), &[], 0);
+    assert_eq!((all[0]["status"].as_str(), &all[0]["incomplete"]), (Some("passed"), &json!(true)));
+    assert_eq!(all[0]["findings"][0]["id"], "output-partly-written");
 }
 
 #[test]

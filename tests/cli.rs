@@ -45,6 +45,51 @@ fn wrong_calls_exit_with_2() {
 }
 
 #[test]
+fn a_sweep_offers_only_what_it_takes() {
+    let help = Session::new().run(&["sweep", "--help"]).exits(0);
+    help.says("Python file with a kernel").keeps_quiet_about(".nkir").keeps_quiet_about("--frontend");
+}
+
+#[test]
+fn a_point_that_skips_work_does_not_rank() {
+    let s = Session::new();
+    s.write("k.py", TILED);
+    let sweep = |more: &[&str]| {
+        let grid = ["sweep", "k.py", "--arg", "x=float32[128,512]", "--json", "t.json", "--grid"];
+        s.run(&[&grid[..], more].concat())
+    };
+    // 384 columns are three quarters of the work in one tile.
+    let ran = sweep(&["columns=128,384,512"]).exits(0).says("not ranked: elements of an output are never written");
+    let table: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(s.path("t.json")).expect("written")).expect("JSON");
+    let rows = table["rows"].as_array().expect("rows");
+    let order: Vec<&str> = rows.iter().filter_map(|row| row["point"][0][1].as_str()).collect();
+    assert_eq!(order, ["512", "128", "384"], "{}", ran.stdout);
+    assert!(rows[2]["incomplete"] == true && rows[2]["latency_us"].as_f64() < rows[1]["latency_us"].as_f64());
+    assert!(table["front"].as_array().is_some_and(|front| !front.contains(&2.into())), "{table}");
+    // It may be meant.
+    sweep(&["columns=384"]).exits(1);
+    sweep(&["columns=384", "--allow", "output-partly-written"]).exits(0).keeps_quiet_about("not ranked");
+}
+
+/// Leaves the last columns out where `columns` does not divide them.
+const TILED: &str = "\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def tiled(x, columns):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(x.shape[1] // columns):
+        part = nl.ds(i * columns, columns)
+        t = nl.ndarray((128, columns), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[:, part])
+        nisa.dma_copy(dst=out[:, part], src=t)
+    return out
+";
+
+#[test]
 fn a_value_of_a_grid_that_is_there_twice_is_one_point() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);
@@ -208,6 +253,14 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     assert!(s.path("link.json").is_symlink());
     assert!(std::fs::read_to_string(&kept).expect("written").contains("latency_us"));
     assert_eq!(std::fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o600);
+    // A link to a file that is not there makes it, and two reports cannot be one file.
+    std::os::unix::fs::symlink("made.json", s.path("dangling.json")).expect("linked");
+    run(&["--json", "dangling.json", "--csv", "made.json"]).exits(2).says("name the same file");
+    run(&["--json", "dangling.json"]).exits(0);
+    assert!(s.path("dangling.json").is_symlink());
+    assert!(std::fs::read_to_string(s.path("made.json")).expect("written").contains("latency_us"));
+    std::os::unix::fs::symlink("circle.json", s.path("circle.json")).expect("linked");
+    run(&["--json", "circle.json"]).exits(2).says("cannot write `circle.json`");
     // A device or pipe is written as it is, and stays.
     let status = Command::new("mkfifo").arg(s.path("pipe")).status().expect("runs");
     assert!(status.success());

@@ -185,12 +185,14 @@ fn a_sweep_ranks_no_denied_point_and_marks_warnings() {
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].ends_with(",error,warnings,denied,nki_sim_version"), "{csv}");
     assert!(lines[2].ends_with(&format!(",output-not-written,{}", env!("CARGO_PKG_VERSION"))), "{csv}");
-    // As warnings they are ranked, and marked.
+    // As warnings they are marked, and rank behind the complete one.
     let ran = sweep(&["--warn", "bug", "--json", "s.json"])
         .exits(0)
         .says("2 points with warnings:\n  rows=32: [output-not-written]");
     assert!(ran.stdout.lines().next().is_some_and(|l| l.contains("warnings")), "{}", ran.stdout);
-    assert_eq!(read(&s, "s.json")["rows"][0]["findings"][0]["severity"], json!("warning"));
+    let table = read(&s, "s.json");
+    assert_eq!((&table["rows"][0]["findings"], &table["rows"][1]["incomplete"]), (&json!([]), &json!(true)));
+    assert_eq!(table["rows"][1]["findings"][0]["severity"], json!("warning"));
     sweep(&["--allow", "bug"]).exits(0).keeps_quiet_about("output-not-written");
     // A list of the user's own fails the call.
     sweep(&["--deny", "bug"]).exits(1).says("denied: output-not-written (2) by --deny bug");

@@ -110,8 +110,24 @@ impl Account {
     }
 }
 
+/// Two numbers of bytes for people, with as many decimals as it takes to tell them apart.
+pub fn sizes(a: u64, b: u64) -> (String, String) {
+    if a == b {
+        return (size(a), size(b));
+    }
+    let texts = (1..=MOST_DECIMALS).map(|decimals| (rounded(a, decimals), rounded(b, decimals)));
+    texts.into_iter().find(|(a, b)| a != b).unwrap_or_else(|| (format!("{a} bytes"), format!("{b} bytes")))
+}
+
+/// Decimals beyond which bytes are more readable.
+const MOST_DECIMALS: usize = 3;
+
 /// A number of bytes for people: `768 bytes`, `1.5 GiB`.
 pub fn size(bytes: u64) -> String {
+    rounded(bytes, 1)
+}
+
+fn rounded(bytes: u64, decimals: usize) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
         return format!("{bytes} bytes");
@@ -122,12 +138,24 @@ pub fn size(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    format!("{value:.1} {}", UNITS[unit])
+    format!("{value:.decimals$} {}", UNITS[unit])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_that_differ_look_different() {
+        let text = |a, b| {
+            let (a, b) = sizes(a, b);
+            format!("{a}, {b}")
+        };
+        assert_eq!(text(10 << 20, 12 << 20), "10.0 MiB, 12.0 MiB");
+        assert_eq!(text((10 << 20) + 20_000, 10 << 20), "10.02 MiB, 10.00 MiB");
+        assert_eq!(text((10 << 20) + 1, 10 << 20), "10485761 bytes, 10485760 bytes");
+        assert_eq!(text(1 << 30, 1 << 30), "1.0 GiB, 1.0 GiB");
+    }
 
     #[test]
     fn garbage_does_not_count_where_it_is_measured() {

@@ -265,6 +265,9 @@ pub trait Machine {
     /// `f32` bits that starts empty.
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
 
+    /// The current instruction goes on from accumulators that nothing has set: `accumulators` names them.
+    fn note_unset(&mut self, _accumulators: &'static str) {}
+
     /// The observer of the arguments of the activation function that the current instruction applies, if there is one.
     fn watch_arguments(&mut self, _op: ActFn) -> Option<Arguments> {
         None

@@ -31,6 +31,8 @@ pub enum Step {
         value: i64,
         /// The loop statement.
         loc: Loc,
+        /// The kernel says that no iteration depends on another one (`nl.affine_range` of the older interface).
+        independent: bool,
     },
     /// An inlined call.
     Call {

@@ -217,6 +217,15 @@ impl TestMachine {
             at = next;
         }
         let row_bytes = tensor.bytes() as i64;
+        if oob == OobMode::Skip && !on_chip && view.indirect.is_some() && offsets.is_none() {
+            // What a row or the whole access reaches beyond the tensor skips all of it.
+            let group = at.len() / rows.as_ref().map_or(1, Vec::len).max(1);
+            for row in at.chunks_mut(group.max(1)) {
+                if row.iter().any(|&(_, e, _)| e < 0 || (e + 1) * size > row_bytes) {
+                    row.iter_mut().for_each(|element| element.2 = true);
+                }
+            }
+        }
         at.into_iter()
             .map(|(p, e, skip)| {
                 if skip {

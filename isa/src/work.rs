@@ -257,6 +257,8 @@ pub struct Dma {
     pub dge: DgeMode,
     /// One side has a dynamic address.
     pub dynamic: bool,
+    /// One side has an address that follows from an index in SBUF, not from a register.
+    pub indexed: bool,
     /// One side is a gather or scatter by a vector of indices.
     pub indirect: bool,
     /// The bytes are transposed on the way.

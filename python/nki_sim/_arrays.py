@@ -63,7 +63,12 @@ class TensorSpec:
     """
 
     def __init__(self, shape, dtype):
-        self.shape = tuple(shape)
+        try:
+            self.shape = None if isinstance(shape, (str, bytes)) else tuple(shape)
+        except TypeError:
+            self.shape = None
+        if self.shape is None:
+            raise ArgumentTypeError(f"TensorSpec({shape!r}, ...): a shape is a tuple of numbers, such as (128, 512)")
         from ._objects import DType
 
         name = dtype.name if isinstance(dtype, DType) else dtype

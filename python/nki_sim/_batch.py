@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ._arrays import TensorSpec, packed_name
+from ._errors import ArgumentTypeError
 
 #: Processes that wait for a job, by the words that they were started with. They end with this process.
 _idle = {}
@@ -31,12 +33,20 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
     :param workers: processes; by default one for each CPU.
     :param max_seconds: limit of a job; 60 by default.
     :param max_memory: limit of a job: "512MiB" or a number of bytes.
+    :raises TypeError: for `jobs` that is one job, or a text.
     :raises ValueError: for a wrong limit.
     """
+    if isinstance(jobs, (str, bytes, Mapping, os.PathLike)):
+        raise ArgumentTypeError(f"batch(jobs): the jobs are a list of dicts, and this is a {type(jobs).__name__}")
     words = []
     for option, value in (("--jobs", workers), ("--max-seconds", max_seconds), ("--max-memory", max_memory)):
         if value is not None:
             words += [option, str(value)]
+    return _results(jobs, words)
+
+
+def _results(jobs, words):
+    """The results of jobs, from a process with these words."""
     with tempfile.TemporaryDirectory() as folder:
         process = _start(words, stderr=subprocess.PIPE)
         failed = []
@@ -56,7 +66,10 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
         sender.start()
         try:
             for line in process.stdout:
-                yield json.loads(line)
+                row = json.loads(line)
+                if row.get("error"):
+                    row["error"] = _without_files(row["error"], folder)
+                yield row
             code = process.wait()
             said = process.stderr.read().strip()
             if not failed and code not in (0, 1):
@@ -69,6 +82,12 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
             sender.join(1)
         if failed:
             raise failed[0]
+
+
+def _without_files(text, folder):
+    """An error without the names of the files that arrays were written to: the caller does not know them."""
+    file = re.escape(os.path.join(folder, "")) + r"\w+\.npy"
+    return re.sub(file, "FILE.npy", re.sub(rf"`{file}(:\w+)?`: ", "", text))
 
 
 def written(job, folder):

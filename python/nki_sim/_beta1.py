@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects
+from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects, _options
 from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError
 from ._inspect import show
 from ._kernel import Kernel, findings_of
@@ -352,6 +352,7 @@ def _decorator(mode, accepted):
     def decorate(kernel=None, **options):
         if kernel is None:
             return lambda function: decorate(function, **options)
+        _options.warn_of_unknown(f"nki.{decorate.__name__}", options)
         return Beta1Kernel(kernel, mode=mode, options=options, target=options.pop("platform_target", None))
 
     decorate.__name__ = decorate.__qualname__ = mode if mode != "run" else "baremetal"
@@ -405,6 +406,7 @@ def jit(func=None, mode="auto", **options):
     """
     if func is None:
         return lambda f: jit(f, mode=mode, **options)
+    _options.warn_of_unknown("nki.jit" if mode != "trace" else "nki.trace", options)
     return Beta1Kernel(func, mode=_beta1_options.mode_of(mode), options=options, target=options.pop("platform_target", None))
 
 

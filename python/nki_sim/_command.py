@@ -27,8 +27,11 @@ def kernels(path, wanted):
     """The kernels of a file: those with a decorator, or, if there are none, its functions that no other one of it calls; and its function
     of the name that is wanted. (name, function, target, [(parameter, default, annotation)], signature, place) of each. The
     native module calls it."""
+    from . import _source
     from ._kernel import Kernel
 
+    path = os.fspath(path)
+    _source.give(path)
     module = _imported(os.path.abspath(path))
     definitions = _definitions(path)
     found, plain = {}, {}

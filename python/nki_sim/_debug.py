@@ -2,6 +2,7 @@
 specialised, and how values are shown."""
 
 import contextlib
+import io
 import os
 import sys
 import threading
@@ -9,7 +10,7 @@ import types
 
 import numpy as np
 
-from . import _arrays, _native
+from . import _arrays, _native, _source
 from ._errors import KernelError, SimError
 
 #: Modules of debuggers that do not use `bdb`.
@@ -72,6 +73,8 @@ class _ThisThread(threading.local):
     breaks = None
     #: Whether its output is dropped.
     quiet = False
+    #: What it prints, where that is kept; None where it is printed.
+    printed = None
 
 
 _this_thread = _ThisThread()
@@ -118,16 +121,26 @@ class Breaks:
 
 
 class _Output:
-    """Standard output without that of quiet threads."""
+    """Standard output without that of quiet threads, and of those whose output is kept."""
 
     def __init__(self, kept):
         self._kept = kept
 
     def write(self, text):
-        return len(text) if _this_thread.quiet else self._kept.write(text)
+        if _this_thread.quiet:
+            return len(text)
+        if _this_thread.printed is not None:
+            return _this_thread.printed.write(text)
+        return self._kept.write(text)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name):
-        return getattr(self._kept, name)
+        # Bytes, and what another process prints, are not kept: they go to standard error.
+        around = _this_thread.printed is not None and name in ("buffer", "fileno")
+        return getattr(sys.stderr if around else self._kept, name)
 
 
 def _replace_output():
@@ -171,6 +184,30 @@ def hidden():
         finally:
             _this_thread.quiet = quiet
             sys.settrace(function)
+
+
+class Printed:
+    """Keeps what this thread prints to standard output, for the command: only the command knows whether standard output is
+    a file of its own."""
+
+    def __enter__(self):
+        _OUTPUT.__enter__()
+        self._outer, _this_thread.printed = _this_thread.printed, io.StringIO()
+        return self
+
+    def __exit__(self, *_error):
+        self._text = _this_thread.printed.getvalue()
+        _this_thread.printed = self._outer
+        _OUTPUT.__exit__()
+
+    def lines(self):
+        """What was printed, without the ends of lines."""
+        return self._text.removesuffix("\n").split("\n") if self._text else []
+
+    def show(self):
+        """Prints it to standard error."""
+        sys.stderr.write(self._text)
+        sys.stderr.flush()
 
 
 def _events(monitoring):
@@ -217,7 +254,7 @@ class Session:
         import pdb
 
         self._debugger = pdb.Pdb(nosigint=True)
-        self._where = f"{file}:{line}"
+        self._where = f"{_source.shown(file)}:{line}"
         problem = self._debugger.set_break(os.path.abspath(file), line)
         if problem:
             raise ValueError(f"--break {line}: {problem}")
@@ -237,7 +274,8 @@ class Session:
         sys.settrace(None)
         hits = self._breakpoint.hits
         if hits <= self._iteration:
-            times = "is not executed" if hits == 0 else f"is executed {hits} times; iterations are 0 to {hits - 1}"
+            once = "is executed once; the only iteration is 0"
+            times = "is not executed" if hits == 0 else once if hits == 1 else f"is executed {hits} times; iterations are 0 to {hits - 1}"
             print(f"--break: line {self._where} {times}", file=sys.stderr)
 
 

@@ -367,11 +367,11 @@ class Watch(_Frozen):
                     f"{self._name} changes its argument `{name}`: the function is called again for {now}, which gets the changed argument; "
                     f"change a copy of it",
                     KernelWarning,
-                    stacklevel=_depth(),
+                    stacklevel=depth(),
                 )
 
 
-def _depth():
+def depth():
     """The `stacklevel` of a warning that points at the nearest caller outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -2,6 +2,8 @@
 
 import builtins
 import json
+import os
+import sys
 
 
 class SimError(Exception):
@@ -75,6 +77,10 @@ class KernelWarning(UserWarning):
 
 _classes = {}
 
+#: The files of the frames that read what is typed at a prompt, and that call a kernel.
+_PROMPT = os.path.join(os.path.dirname(os.__file__), "cmd.py")
+_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_trace.py")
+
 #: The base class of exception groups (Python 3.11).
 GROUP = getattr(builtins, "BaseExceptionGroup", ())
 
@@ -104,11 +110,32 @@ def kernel_error(rendered, python_class, diagnostics):
         cls = _classes[python_class] = type(f"Kernel{python_class}", (KernelError, base), {"__module__": "nki_sim", **further})
     else:
         cls = _classes[python_class]
+    if _at_prompt():
+        rendered = _message(json.loads(diagnostics)) or rendered
     # KeyError shows the repr of its argument; the other classes show its text.
     error = cls(rendered) if base is not KeyError else cls(_Text(rendered))
     error.diagnostics = tuple(json.loads(diagnostics))
     error._python_class = python_class
     return error
+
+
+def _at_prompt():
+    """Whether what was typed at the prompt of a debugger in a kernel has called this. It has no place in the kernel."""
+    frame, prompt = sys._getframe(1), False
+    while frame is not None:
+        prompt = prompt or frame.f_code.co_filename == _PROMPT
+        if frame.f_code.co_filename == _TRACE:
+            return prompt
+        frame = frame.f_back
+    return False
+
+
+def _message(diagnostics):
+    """The first error as text without the source around it."""
+    for each in diagnostics:
+        if each["severity"] == "error":
+            return "\n".join([f"error[{each['id']}]: {each['message']}", *(f"  = help: {text}" for text in each["help"])])
+    return None
 
 
 def extend(error, rendered, diagnostics):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from . import _arrays, _debug, _dependencies, _levels, _native, _source, _watch
+from . import _arrays, _debug, _dependencies, _levels, _native, _options, _source, _watch
 from ._config import logical_cores
 from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
@@ -418,8 +418,9 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
         have the same, or none.
     :param specialization_config: a `nki.compiler.SpecializationConfig`.
     :param options: other options of the official compiler; they have no effect. `grid=` is warned of: a
-        call gives the grid, `kernel[2](x)`.
+        call gives the grid, `kernel[2](x)`; and so is a name that no option has.
     """
+    _options.warn_of_unknown("nki.jit", options)
     if "grid" in options:
         warnings.warn("nki.jit: `grid=` has no effect; give the grid in the call: kernel[2](x) runs two cores", stacklevel=2)
     given = {"target": target or platform_target, "strict": strict, "compile_config": compile_config, "specialization_config": specialization_config}
@@ -489,14 +490,15 @@ class Traced:
         return f"<trace of {self.kernel!r}>"
 
 
-def trace(kernel, grid=None, platform_target=None, **_options) -> Traced:
+def trace(kernel, grid=None, platform_target=None, **options) -> Traced:
     """The kernel for compilation without a run: `nki.trace(kernel, grid=2,
     platform_target="trn2").specialize(x)`.
 
     :param grid: physical cores, as for `kernel[grid]`. A larger grid, as in older code, compiles
         for one core, with a warning.
-    :param platform_target: as for `jit`.
+    :param platform_target: as for `jit`, like the other options.
     """
+    _options.warn_of_unknown("nki.trace", options)
     made = simulate(kernel)
     programs = grid_programs(grid)
     if programs > 2:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from . import _files
+from . import _files, _native
 from ._kernel import Kernel, simulate
 
 if TYPE_CHECKING:
@@ -240,17 +240,6 @@ def profile(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow
     return Profiled(simulate(kernel, **options))
 
 
-#: Relative and absolute tolerances by dtype: a few roundings of the type.
-TOLERANCES = {
-    "float32": (1e-5, 1e-6),
-    "float16": (2e-3, 1e-4),
-    "bfloat16": (1.6e-2, 1e-3),
-    "float8_e4m3": (0.13, 1e-2),
-    "float8_e4m3fn": (0.13, 1e-2),
-    "float8_e5m2": (0.26, 1e-2),
-}
-
-
 def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     """Runs the kernel and the reference on the same arguments and compares their results element by
     element.
@@ -260,7 +249,7 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
 
     :param reference: a function of the same arguments, or the expected results; a dict, if the kernel returns one, with the same keys.
     :param args: positional arguments, as a tuple; keyword arguments follow.
-    :param rtol: relative tolerance; by default that of the output's dtype.
+    :param rtol: relative tolerance; by default that of the output's dtype, as for `nki-sim run --expect`.
     :param atol: absolute tolerance; by default that of the output's dtype.
     :return: the results of the kernel.
     :raises AssertionError: with the number of wrong elements, the first one and the largest error.
@@ -336,7 +325,7 @@ def _numbers(value):
 
 def _compare(name, index, got, want, rtol, atol):
     dtype = str(getattr(got, "dtype", "float32")).removeprefix("torch.")
-    default = TOLERANCES.get(dtype, (0.0, 0.0))
+    default = _native.tolerance(dtype) or (0.0, 0.0)
     rtol = default[0] if rtol is None else rtol
     atol = default[1] if atol is None else atol
     got, want = _numbers(got), _numbers(want)

@@ -88,14 +88,23 @@ class _Searching:
         # A new study is no news here.
         verbosity = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self.study = optuna.create_study(
-            storage=search.storage,
-            study_name=search.study or os.path.basename(job["file"]),
-            sampler=_sampler(search),
-            directions=["minimize"] * (3 if self.compares else 2),
-            load_if_exists=True,
-        )
-        optuna.logging.set_verbosity(verbosity)
+        sampler = _sampler(search)
+        try:
+            self.study = optuna.create_study(
+                storage=search.storage,
+                study_name=search.study or os.path.basename(job["file"]),
+                sampler=sampler,
+                directions=["minimize"] * (3 if self.compares else 2),
+                load_if_exists=True,
+            )
+        # Each kind of storage has exceptions of its own.
+        except Exception as e:
+            if search.storage is None:
+                raise
+            why = (str(e).splitlines() or [type(e).__name__])[0]
+            raise StorageError(f"storage {search.storage}: {why}; give a URL such as sqlite:///search.db") from e
+        finally:
+            optuna.logging.set_verbosity(verbosity)
         self.states = optuna.trial.TrialState
         self._resume()
 
@@ -200,15 +209,30 @@ class _Searching:
                 f"the study `{self.study.study_name}` in the storage is of another kernel, other arguments or another version of nki-sim; give another study name"
             )
         for trial in self.study.get_trials(deepcopy=False):
+            self._check_values(trial)
             row = trial.user_attrs.get(_ROW)
             if row is not None:
                 row = json.loads(row)
-                point = tuple((name, value) for name, value in row["point"])
-                if all(name in self.space and value in self.space[name] for name, value in point) and _is_current(row):
-                    self.known[point] = row
+                values = dict(row["point"])
+                if values.keys() == self.space.keys() and _is_current(row):
+                    self.known[tuple((name, values[name]) for name in self.space)] = row
             elif trial.state == self.states.RUNNING:
                 # The process that ran it is gone, or it would have ended it.
                 self.study.tell(trial.number, state=self.states.FAIL)
+
+
+    def _check_values(self, trial):
+        """Checks that an axis has the values that it had in an earlier search: a sampler cannot learn from others."""
+        for name, known in trial.distributions.items():
+            if name in self.space and list(known.choices) != self.space[name]:
+                raise ValueError(
+                    f"`{name}` has other values than in the study `{self.study.study_name}` of the storage, which has {', '.join(map(str, known.choices))}; "
+                    "give these values in this order, or another study name"
+                )
+
+
+class StorageError(ValueError):
+    """A storage that Optuna cannot open."""
 
 
 def of_command(request):
@@ -225,7 +249,10 @@ def of_command(request):
     with open(job["file"], encoding="utf-8") as file:
         job["source"] = file.read()
     with workers(None, job, count=request["workers"]) as run:
-        return json.dumps(searched(search, job, space, run, None))
+        try:
+            return json.dumps(searched(search, job, space, run, None))
+        except StorageError as e:
+            raise ValueError(f"--{e}") from e
 
 
 class _Second:
@@ -236,7 +263,8 @@ class _Second:
 
 
 def _feasible(row):
-    return row.get("latency_us") is not None and row.get("latency_valid", True)
+    timed = row.get("latency_us") is not None and row.get("latency_valid", True)
+    return timed and row.get("error") is None and not row.get("incomplete", False)
 
 
 def _is_correct(row):

@@ -74,6 +74,28 @@ def text_of(name):
     return _texts.get(name)
 
 
+#: The folder of the kernel's file, and the same as the user gave it; None outside of the command.
+_given = None
+
+
+def give(path):
+    """Notes the path of the kernel's file as the user gave it, for `shown`."""
+    global _given
+    _given = (os.path.dirname(os.path.abspath(path)), os.path.dirname(path))
+
+
+def shown(name):
+    """The name of a text as reports of the command show it. A file in the folder of the kernel's file has the path of that one as the
+    user gave it, another one below the working directory a relative path. Without the command the name itself."""
+    if _given is None or not os.path.isabs(name):
+        return name
+    folder, given = _given
+    for start, prefix in ((folder, given), (os.getcwd(), "")):
+        if name.startswith(os.path.join(start, "")):
+            return os.path.join(prefix, name[len(os.path.join(start, "")) :])
+    return name
+
+
 def names():
     """The names of all texts: those of files, and of code that has no file."""
     return list(_texts)

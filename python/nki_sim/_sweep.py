@@ -29,6 +29,8 @@ class SweepPoint:
         this point.
     :ivar latency_valid: False if the kernel exceeds SBUF or PSUM at this point
         (NKI_SIM_CAPACITY=warn). Such points follow the valid ones.
+    :ivar incomplete: True if elements of an output are never written: the point does less work than
+        the others, and follows them.
     :ivar error: its first error, or None.
     :ivar findings: all findings as dicts: id, severity, message, file, line.
     :ivar denied: the denied findings as dicts: id, count, by. A point with a denied finding has no
@@ -44,6 +46,7 @@ class SweepPoint:
         self.point = point
         self.latency_us = row.get("latency_us")
         self.latency_valid = row.get("latency_valid", True)
+        self.incomplete = row.get("incomplete", False)
         self.error = row.get("error")
         self.findings = row.get("findings", [])
         self.denied = row.get("denied", [])
@@ -63,8 +66,12 @@ class SweepPoint:
     def _rank(self):
         # As `nki-sim sweep` ranks them.
         if self.latency_us is None:
+            return 4
+        if self.pruned or self.correct is False:
             return 3
-        return 2 if self.pruned or self.correct is False else 0 if self.latency_valid else 1
+        if self.error is not None:
+            return 4
+        return 2 if self.incomplete else 0 if self.latency_valid else 1
 
     @property
     def warnings(self):
@@ -85,8 +92,11 @@ class Sweep(list):
     def best(self):
         """The fastest point.
 
-        :raises ValueError: if every point failed, with the first diagnostic.
+        :raises ValueError: if every point failed or leaves elements of an output unwritten, with the
+            first diagnostic.
         """
+        if self and self[0]._rank == 2:
+            raise ValueError("every point of the sweep leaves elements of an output unwritten; allow=['output-partly-written'] ranks such points, too")
         if not self or self[0]._rank > 1:
             raise ValueError(f"no point of the sweep could be timed: {self[0].error if self else 'the grid is empty'}")
         return self[0]

@@ -21,7 +21,7 @@ _OURS = (functools.__file__, "<frozen")
 
 
 def about_code(code, globals_):
-    """Whether code belongs to this package, the name of its text, the text, the number of lines, the
+    """Whether code belongs to this package, the name of its text as reports show it, the text, the number of lines, the
     modules that it uses, for each instruction where it begins and ends, and the
     instructions that may be jumped to, in order."""
     filename = code.co_filename
@@ -35,7 +35,7 @@ def about_code(code, globals_):
         for start, stop, line in code.co_lines():
             positions[start // 2 : stop // 2] = [(line, None, None, None)] * ((stop - start) // 2)
     lines = max((line for line, *_ in positions if line is not None), default=1)
-    return False, name, text, lines, modules_of(globals_), positions, _targets(code)
+    return False, _source.shown(name), text, lines, modules_of(globals_), positions, _targets(code)
 
 
 #: The packages of the language.

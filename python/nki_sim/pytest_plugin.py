@@ -6,7 +6,8 @@
 
 The marker fails the test if a kernel that the test profiles takes longer on the device.
 `--nki-report` lists all profiled kernels at the end. `--nki-baseline FILE` compares their times with those in
-a file kept in the repository, which `--nki-update` writes.
+a file kept in the repository, which `--nki-update` writes. A run of all tests also finds the entries of
+tests that are no longer there.
 """
 
 import json
@@ -47,17 +48,59 @@ def pytest_configure(config):
         "markers", "nki_latency(max_us): fail if a kernel that the test profiles takes longer than max_us on the device"
     )
     config.stash[_baseline] = _read_baseline(config)
+    config.stash[_collection] = _Collection(config)
+    config.pluginmanager.register(config.stash[_collection])
 
 
 #: Times by test: the file, its kernels in the order in which the test profiles them, and the tolerance in percent.
 _baseline = pytest.StashKey[tuple]()
 
+#: Which tests a run has collected.
+_collection = pytest.StashKey["_Collection"]()
+
+
+class _Collection:
+    """The tests of a run, and whether these are all that there are."""
+
+    #: Options that choose among tests.
+    _CHOICES = ("keyword", "markexpr", "ignore", "ignore_glob", "deselect", "lf")
+
+    def __init__(self, config):
+        self._config = config
+        self._tests = set()
+        #: With pytest-xdist, the workers collect.
+        self._chosen = any(config.getoption(name, None) for name in self._CHOICES) or config.pluginmanager.hasplugin("dsession")
+        #: Files and folders whose tests are not known.
+        self._unknown = []
+
+    def pytest_deselected(self, items):
+        self._chosen = self._chosen or bool(items)
+
+    def pytest_collectreport(self, report):
+        if not report.passed:
+            self._unknown.append(report.nodeid)
+
+    def pytest_collection_finish(self, session):
+        self._tests = {item.nodeid for item in session.items}
+
+    def missing(self, tests):
+        """Those of the tests that do not exist any more; none if the run chose among tests."""
+        return [] if self._chosen else [test for test in tests if test not in self._tests and self._covers(test)]
+
+    def _covers(self, test):
+        """Whether the run would have collected a test: its file is in what pytest was called for, and could be read."""
+        folder = self._config.invocation_params.dir
+        places = [(folder / argument).resolve() for argument in self._config.args]
+        file = (self._config.rootpath / test.split("::")[0]).resolve()
+        return any(place == file or place in file.parents for place in places) and not any(test.startswith(name) for name in self._unknown)
+
 
 def _read_baseline(config):
     name, update = config.getoption("--nki-baseline") or config.getini("nki_baseline"), config.getoption("--nki-update")
     if not name:
-        if update:
-            raise pytest.UsageError("--nki-update needs --nki-baseline FILE")
+        for option, given in (("--nki-update", update), ("--nki-tolerance", config.getoption("--nki-tolerance") is not None)):
+            if given:
+                raise pytest.UsageError(f"{option} needs --nki-baseline FILE")
         return None, {}, 0.0
     file = pathlib.Path(name)
     if not config.getoption("--nki-baseline"):
@@ -162,6 +205,11 @@ def _set_levels(which, lists):
             raise pytest.UsageError(str(error)) from None
 
 
+def _fail(outcome, message):
+    """Fails a test with this message alone: there is no line of the test that is wrong."""
+    outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     start = len(_recorded())
@@ -172,24 +220,22 @@ def pytest_runtest_call(item):
     if outcome.excinfo is not None:
         return
     if slower := _compared(item.config, item.nodeid, rows):
-        outcome.force_exception(AssertionError("; ".join(slower)))
+        _fail(outcome, "; ".join(slower))
         return
     marker = item.get_closest_marker("nki_latency")
     if marker is None:
         return
     budget = marker.kwargs.get("max_us", marker.args[0] if marker.args else None)
     if budget is None:
-        outcome.force_exception(pytest.UsageError("the marker nki_latency needs max_us"))
+        _fail(outcome, "the marker nki_latency needs max_us")
     elif not _is_time(budget):
-        outcome.force_exception(
-            pytest.UsageError(f"the marker nki_latency: max_us={budget!r} is not a finite number of microseconds above 0, such as max_us=20")
-        )
+        _fail(outcome, f"the marker nki_latency: max_us={budget!r} is not a finite number of microseconds above 0, such as max_us=20")
     elif not rows:
-        outcome.force_exception(AssertionError("the test has a latency budget but profiles no kernel (nki_sim.profile)"))
+        _fail(outcome, "the test has a latency budget but profiles no kernel (nki_sim.profile)")
     else:
         slow = [f"{name} takes {us:.2f} us" for name, us in rows if us > budget]
         if slow:
-            outcome.force_exception(AssertionError(f"latency budget of {budget} us: {'; '.join(slow)}"))
+            _fail(outcome, f"latency budget of {budget} us: {'; '.join(slow)}")
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -210,9 +256,11 @@ def pytest_terminal_summary(terminalreporter, config):
         elif report.passed and report.nodeid in held:
             without.add(report.nodeid)
     new = sorted(set(measured) - set(held))
+    missing = sorted(config.stash[_collection].missing(held))
     if config.getoption("--nki-update"):
-        _write_baseline(file, {**{test: of for test, of in held.items() if test not in without}, **measured})
+        _write_baseline(file, {**{test: of for test, of in held.items() if test not in without and test not in missing}, **measured})
         removed = f"; {len(without)} removed, which profile no kernel any more" if without else ""
+        removed += f"; {len(missing)} removed, which do not exist any more" if missing else ""
         terminalreporter.write_line(f"nki-sim: {file}: {len(measured)} tests written, {len(new)} of them new{removed}")
         return
     faster = [
@@ -228,6 +276,11 @@ def pytest_terminal_summary(terminalreporter, config):
                 terminalreporter.write_line(line)
     if faster or new:
         terminalreporter.write_line("--nki-update writes these")
+    if missing:
+        terminalreporter.section(f"nki-sim: in {file}, but no such test")
+        for line in missing:
+            terminalreporter.write_line(line)
+        terminalreporter.write_line("--nki-update in a run of all tests removes these")
 
 
 def _write_baseline(file, tests):

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 
 use crate::arrays::Array;
 use crate::convert::{Conversion, helpers, tracer};
-use crate::errors::{as_json, kernel_error, value_error};
+use crate::errors::{as_json, call_error, kernel_error, value_error};
 use crate::host::{Live, Read, Table, same};
 use crate::levels::Judge;
 use crate::named_target;
@@ -365,7 +365,7 @@ impl Compiled {
         let inputs = |py: Python<'_>| all.iter().map(|rank| rank.inputs_of(py, &rank.in_order()?)).collect();
         let programs: Vec<_> = all.iter().map(|rank| (rank.judge.clone(), rank.ready.clone())).collect();
         let explain = move |py: Python<'_>, why: Stop| match why {
-            Stop::Call(message) => value_error(message),
+            Stop::Call(message) => call_error(message),
             Stop::Kernel(fault) => {
                 let (judge, ready) = &programs[fault.rank];
                 let found = if programs.len() > 1 { fault.found_on_rank() } else { fault.found() };
@@ -446,7 +446,7 @@ fn compile(
     let written = written_inputs(program);
     let kernel = detached(py, || session.place(&mut compiled))?.map_err(|stop| match stop {
         Stop::Kernel(fault) => kernel_error(py, session.judge.judge(compiled.with(fault.found())), &compiled.sources),
-        Stop::Call(message) => value_error(message),
+        Stop::Call(message) => call_error(message),
     })?;
     live.table.finish();
     let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));

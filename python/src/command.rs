@@ -46,7 +46,7 @@ impl Tracer for OfCommand {
         arguments: &dyn Arguments,
         options: &Options,
     ) -> Result<Compiled, String> {
-        Python::attach(|py| match self.compile(py, (file, text), arguments, options) {
+        Python::attach(|py| match self.compile_quietly(py, (file, text), arguments, options) {
             Ok(Ok(compiled)) => Ok(compiled),
             Ok(Err(refused)) => {
                 Ok(Compiled { refused: Some(refused), ..wrong(options.target, Vec::new(), SourceMap::new()) })
@@ -77,6 +77,32 @@ impl Tracer for OfCommand {
 }
 
 impl OfCommand {
+    /// [`OfCommand::compile`], where the compiled kernel has the lines that Python printed meanwhile: standard output may be a file of the command.
+    /// Without a compiled kernel, they go to standard error.
+    fn compile_quietly(
+        &self,
+        py: Python<'_>,
+        source: (&Path, &str),
+        arguments: &dyn Arguments,
+        options: &Options,
+    ) -> PyResult<Result<Compiled, Refused>> {
+        let printed = PyModule::import(py, "nki_sim._debug")?.getattr("Printed")?.call0()?;
+        printed.call_method0("__enter__")?;
+        let done = self.compile(py, source, arguments, options);
+        printed.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+        match done {
+            Ok(Ok(compiled)) => {
+                let mut prints: Vec<String> = printed.call_method0("lines")?.extract()?;
+                prints.extend(compiled.prints);
+                Ok(Ok(Compiled { prints, ..compiled }))
+            }
+            nothing => {
+                printed.call_method0("show")?;
+                nothing
+            }
+        }
+    }
+
     fn compile(
         &self,
         py: Python<'_>,
@@ -85,7 +111,9 @@ impl OfCommand {
         options: &Options,
     ) -> PyResult<Result<Compiled, Refused>> {
         let module = PyModule::import(py, "nki_sim._command")?;
-        let found: Vec<Found> = module.getattr("kernels")?.call1((file, options.kernel.as_deref()))?.extract()?;
+        // A path of Python would lose the `./` that the user gave.
+        let found: Vec<Found> =
+            module.getattr("kernels")?.call1((file.as_os_str(), options.kernel.as_deref()))?.extract()?;
         let listing = listing(file, text, &found)?;
         let chosen = listing.choose(options.kernel.as_deref()).and_then(|kernel| {
             kernel.check(&arguments.names())?;

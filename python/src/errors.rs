@@ -11,6 +11,12 @@ pub(crate) fn value_error(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
 }
 
+/// The exception for a call that is wrong. A timing parameter comes from `settings=` here, not from `--set`.
+pub(crate) fn call_error(message: String) -> PyErr {
+    let of_setting = message.strip_prefix("--set ").and_then(|rest| rest.split_once(": "));
+    value_error(of_setting.map(|(name, what)| format!("settings['{name}']: {what}")).unwrap_or(message))
+}
+
 /// `nki_sim.NAME(message)`
 pub(crate) fn ours(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let made = PyModule::import(py, "nki_sim._errors").and_then(|m| m.getattr(name)).and_then(|c| c.call1((message,)));

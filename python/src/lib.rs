@@ -24,8 +24,8 @@ mod xla;
 
 use std::ffi::OsString;
 
-use nki_isa::Target;
 use nki_isa::names::Named;
+use nki_isa::{DType, Target};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -82,6 +82,12 @@ fn tile_size(name: &str) -> PyResult<Option<i64>> {
     Ok(nki_frontend::tile_size(target, name))
 }
 
+/// The relative and the absolute tolerance for an output of the dtype with this name: those of `--expect`. None for another name.
+#[pyfunction]
+fn tolerance(dtype: &str) -> Option<(f64, f64)> {
+    DType::from_name(dtype).map(nki_sim::python::tolerance)
+}
+
 /// Sets how much memory kernels may use and what happens where SBUF or PSUM is too small, for this process. None takes that back.
 #[pyfunction]
 #[pyo3(signature = (max_memory, capacity))]
@@ -113,6 +119,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(changed, module)?)?;
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(tolerance, module)?)?;
     module.add_function(wrap_pyfunction!(pareto, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_functions, module)?)?;

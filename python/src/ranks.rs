@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::arrays::Array;
 use crate::cache::Compiled;
-use crate::errors::{kernel_error, ours, value_error};
+use crate::errors::{call_error, kernel_error, ours, value_error};
 use crate::run::{Outcome, run_session};
 use crate::values::{Wanted, recorders};
 
@@ -48,7 +48,7 @@ pub(crate) fn run_ranks(
             let Compiled { judge, ready, .. } = ranks[fault.rank];
             kernel_error(py, judge.judge(fault.found_on_rank()), &ready.compiled.sources)
         }
-        Stop::Call(message) => value_error(message),
+        Stop::Call(message) => call_error(message),
     })?;
     let mut found: Vec<Applied> = ranks.iter().zip(&done).map(|(r, (ran, _))| r.judged(ran)).collect();
     if let Some(rank) = found.iter().position(|a| a.diagnostics.iter().any(Diagnostic::is_error)) {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::arrays::{Array, Memory};
 use crate::cache::{Compiled, Ready};
-use crate::errors::{as_json, kernel_error, ours, value_error};
+use crate::errors::{as_json, call_error, kernel_error, ours};
 use crate::threads::{detached, in_this_process};
 use crate::values::{Wanted, recorders};
 
@@ -77,7 +77,7 @@ impl Compiled {
         let done = run_session(py, &session, vec![rank], timed, self.ready.brief && !timed)?;
         let (ran, timeline) = done.map(|mut all| all.swap_remove(0)).map_err(|stop| match stop {
             Stop::Kernel(fault) => kernel_error(py, self.judge.judge(fault.found()), &self.ready.compiled.sources),
-            Stop::Call(message) => value_error(message),
+            Stop::Call(message) => call_error(message),
         })?;
         let applied = self.judged(&ran);
         if applied.diagnostics.iter().any(Diagnostic::is_error) {

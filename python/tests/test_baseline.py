@@ -116,6 +116,7 @@ def test_another_file_is_refused(text, words, run, pytester):
 def test_usage(run):
     for options, words in [
         (["--nki-update"], "needs --nki-baseline"),
+        (["--nki-tolerance", "3"], "--nki-tolerance needs --nki-baseline"),
         (["--nki-baseline", "none.json"], "no such file; --nki-update writes it"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "-1"], "at least 0"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "inf"], "and finite"),
@@ -145,6 +146,34 @@ def test_a_test_without_kernels_leaves_the_file(run, pytester):
     result.stdout.fnmatch_lines(["*profiles other kernels than in base.json (none; there kernel): --nki-update*"])
     run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 1 of them new; 1 removed, which profile no kernel*"])
     run("--nki-baseline", "base.json").assert_outcomes(passed=3)
+
+
+def test_entries_of_tests_that_do_not_exist(run, pytester):
+    run("--nki-baseline", "base.json", "--nki-update")
+    text = (pytester.path / "base.json").read_text().replace("test_time[64]", "test_old[64]")
+    # A file that this run does not read may have its test.
+    text = text.replace('"tests": {', '"tests": {"elsewhere/test_other.py::test": [["kernel", 1.0]],')
+    (pytester.path / "base.json").write_text(text)
+    (pytester.path / "elsewhere").mkdir()
+    words = ["*in base.json, but no such test*", "test_kernels.py::test_old[[]64[]]", "--nki-update in a run of all tests removes these"]
+    here = ("--nki-baseline", "base.json", "test_kernels.py")
+    run(*here).stdout.fnmatch_lines(words)
+    for partial in (["-k", "nothing"], ["-m", "not slow"], ["--deselect", "test_kernels.py::test_nothing"], ["test_kernels.py::test_nothing"]):
+        run(*here[:2], *partial).stdout.no_fnmatch_line(words[0])
+        run(*here[:2], *partial, "--nki-update").stdout.no_fnmatch_line("*do not exist*")
+    # A file that cannot be read has its tests still.
+    broken = run(*here, copies="1 / 0")
+    broken.stdout.no_fnmatch_line(words[0])
+    run(*here, "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])
+    assert sorted(held(pytester)["tests"]) == ["elsewhere/test_other.py::test", "test_kernels.py::test_time[128]", "test_kernels.py::test_time[64]"]
+    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])
+
+
+def test_a_failure_is_one_line(run):
+    run("--nki-baseline", "base.json", "--nki-update")
+    shown = run("--nki-baseline", "base.json", copies=4).stdout
+    shown.fnmatch_lines(["kernel takes * us, +*% (baseline * us, at most 2% more)"])
+    shown.no_fnmatch_line("*pytest_plugin.py*")
 
 
 @pytest.mark.parametrize("budget", ["float('nan')", "float('inf')", "'20'", "True", "0"])

@@ -70,3 +70,16 @@ def test_jobs_may_be_endless_and_wrong():
     assert "unknown field `fiel`" in next(nki_sim.batch([{"fiel": "k.py"}]))["error"]
     with pytest.raises(ValueError, match="`x`: a object is neither"):
         list(nki_sim.batch([{"source": SOURCE, "args": {"x": object()}}]))
+
+
+def test_what_is_no_list_of_jobs():
+    for one in ("abc", b"abc", {"file": "k.py"}):
+        with pytest.raises(TypeError, match="the jobs are a list of dicts"):
+            nki_sim.batch(one)
+
+
+def test_an_error_names_no_temporary_file():
+    (result,) = nki_sim.batch([{"source": SOURCE, "args": {"x": np.ones((128, 64)), "width": 64}}])
+    assert result["status"] == "refused" and result["error"].startswith("argument `x`: float64 is not a device type")
+    (result,) = nki_sim.batch([{"source": SOURCE, "args": {"x": np.ones((128, 64), np.float32)}}])
+    assert result["status"] == "refused" and "--arg x=FILE.npy" in result["error"]

@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import threading
+import warnings
 
 import helpers
 import kernels
@@ -788,3 +789,29 @@ def test_a_signal_ends_a_long_call(kernel):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert (x == 1).all()
+
+
+def test_unknown_options_of_decorators():
+    import neuronxcc.nki as older
+
+    def kernel(x):
+        return x
+
+    for decorator in (nki.jit, older.jit):
+        with pytest.warns(nki_sim.KernelWarning, match=r"^nki.jit has no parameter `platform_taget`; did you mean `platform_target`\?$") as warned:
+            decorator(platform_taget="trn1")(kernel)
+        assert [w.filename for w in warned] == [__file__]
+    with pytest.warns(nki_sim.KernelWarning, match=r"^nki.benchmark has no parameter `iter`; did you mean `iters`\?$"):
+        older.benchmark(iter=3)(kernel)
+    with pytest.warns(nki_sim.KernelWarning, match="^nki.trace has no parameter `nothing_like_it`$"):
+        nki.trace(nki.jit(kernel), nothing_like_it=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nki.jit(kernel, mode="trace", kernel_return=True, debug_kernel=True, show_compiler_tb=True, experimental_flags="", enable_out_of_bound_check=False)
+        older.baremetal(artifacts_dir=".", additional_compile_opt="-O1")(kernel)
+
+
+@pytest.mark.parametrize("shape", ["ab", b"ab", 3, None])
+def test_a_shape_is_a_tuple_of_numbers(shape):
+    with pytest.raises(nki_sim.ArgumentTypeError, match="a shape is a tuple of numbers"):
+        nki_sim.TensorSpec(shape, "float32")

@@ -1,5 +1,6 @@
 """The action and the hook for other repositories: their shell commands do what they say."""
 
+import json
 import os
 import pathlib
 import re
@@ -8,6 +9,8 @@ import subprocess
 import sys
 
 import pytest
+
+import nki_sim
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNEL = """import nki
@@ -69,16 +72,44 @@ def steps():
     return found
 
 
+@pytest.mark.parametrize("name", ["action.yml", ".pre-commit-hooks.yaml"])
+def test_the_files_are_yaml(name):
+    yaml = pytest.importorskip("yaml", reason="pip install pyyaml")
+    assert yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
 def test_the_action_checks(repository):
     script = ["bash", "-e", "-c", steps()["Check"]]
     good = repository(script, KERNELS="kernels/g*.py", DENY="bug", SARIF="findings")
     assert good.returncode == 0, good.stdout
-    assert (repository.folder / "findings/kernels_good.py.sarif").read_text().startswith("{")
+    log = json.loads((repository.folder / "findings/1-good.py.sarif").read_text())
+    assert log["runs"][0]["automationDetails"]["id"] == "nki-sim check/kernels/good.py/copied/"
     wrong = repository(script, KERNELS="kernels/good.py kernels/wr*.py", DENY="bug", SARIF="")
     assert wrong.returncode == 1
     assert "::error file=kernels/wrong.py,line=11" in wrong.stdout
     nothing = repository(script, KERNELS="kernls/**/*.py", DENY="bug", SARIF="")
     assert nothing.returncode == 1 and "no file matches" in nothing.stdout
+    other = repository(script, KERNELS="kernels/other.py", DENY="bug", SARIF="")
+    assert other.returncode == 1 and "no file that matches has a comment" in other.stdout
+    # Two files whose paths differ only in a separator.
+    for name in ("a/b_c.py", "a_b/c.py", "a/c.py", "a/__init__.py"):
+        (repository.folder / name).parent.mkdir(exist_ok=True)
+        (repository.folder / name).write_text("" if name.endswith("__init__.py") else KERNEL)
+    several = repository(script, KERNELS="a*/**/*.py", DENY="bug", SARIF="several")
+    assert several.returncode == 0, several.stdout
+    logs = [json.loads(path.read_text()) for path in (repository.folder / "several").iterdir()]
+    assert len({log["runs"][0]["automationDetails"]["id"] for log in logs}) == len(logs) == 3
+
+
+def test_the_action_installs_its_own_version(tmp_path):
+    stub = tmp_path / "python"
+    stub.write_text('#!/bin/sh\necho "$@"\n')
+    stub.chmod(0o755)
+    environment = {**os.environ, "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]), "ACTION": str(ROOT)}
+    words = ["bash", "-e", "-c", steps()["Install"]]
+    installs = lambda package: subprocess.run(words, env={**environment, "PACKAGE": package}, text=True, capture_output=True, check=True).stdout
+    assert f" nki-sim=={nki_sim.__version__} " in installs("")
+    assert " ./wheel.whl " in installs("./wheel.whl")
 
 
 def test_the_action_tests(repository):

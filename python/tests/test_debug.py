@@ -587,3 +587,54 @@ def test_breakpoint_of_a_kernel_stops_the_command(tmp_path):
     ran = command("run", str(file), "--frontend", "python", text="p tile\ncontinue\n")
     assert ran.returncode == 0, ran.stderr
     assert "(Pdb) <tensor tile (2, 4) float32 sbuf>\n[[1. 1. 1. 1.]\n [1. 1. 1. 1.]]" in ran.stdout
+
+
+CHATTY = KERNEL.replace('print("traced")', 'print("traced\\n<&")').replace("import nki,", 'print("imported")\nimport nki,')
+
+
+@pytest.fixture
+def chatty(tmp_path, monkeypatch):
+    """A kernel in a folder below the working directory, whose module and function print."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a_kernel.py").write_text(CHATTY)
+    return "folder/a_kernel.py"
+
+
+@pytest.mark.parametrize(
+    "words", [["check", "--format", f] for f in ("json", "sarif", "github", "junit")] + [["run", "--json", "-"], ["run", "--csv", "-"], ["whatif", "--json", "-"]]
+)
+def test_prints_leave_a_file_on_standard_output_alone(words, chatty):
+    ran = [command(words[0], chatty, *words[1:], "--frontend", frontend) for frontend in ("builtin", "python")]
+    assert ran[0].returncode == ran[1].returncode == 0
+    assert ran[0].stdout == ran[1].stdout and "traced" not in ran[1].stdout
+    assert "imported\n" in ran[1].stderr and "traced\n<&\n" in ran[1].stderr
+
+
+def test_prints_are_shown_if_the_file_fails(chatty):
+    with open(chatty, "a") as file:
+        file.write("raise ValueError('wrong')\n")
+    ran = command("run", chatty, "--frontend", "python", "--json", "-")
+    assert ran.returncode == 2 and "imported" not in ran.stdout and ran.stderr.startswith("imported\n")
+
+
+@pytest.mark.parametrize("path", ["folder/a_kernel.py", "./folder/a_kernel.py", "{}/folder/a_kernel.py", "../{}/folder/a_kernel.py"])
+def test_both_frontends_name_files_alike(path, chatty, tmp_path):
+    path = path.format(tmp_path.name if path.startswith("..") else tmp_path)
+    (tmp_path / "folder" / "helper.py").write_text("import nki.isa as nisa\n\n\ndef load(dst, src):\n    nisa.dma_copy(dst=dst, src=src)\n")
+    with open(chatty, "w") as file:
+        file.write("from helper import load\n" + KERNEL.replace("nisa.dma_copy(dst=tile, src=x)", "load(tile, x)"))
+    for words in (["run"], ["check", "--format", "sarif"], ["run", "--json", "-"]):
+        ran = [command(words[0], path, *words[1:], "--frontend", frontend) for frontend in ("builtin", "python")]
+        assert ran[0].stdout == ran[1].stdout and ran[0].stderr == ran[1].stderr
+    assert path in ran[0].stdout and path.replace("a_kernel", "helper") in ran[0].stdout
+
+
+def test_an_error_at_the_prompt_is_its_message(tmp_path):
+    file = tmp_path / "a_kernel.py"
+    file.write_text(KERNEL.replace("    for i", "    breakpoint()\n    for i"))
+    ran = command("run", str(file), "--frontend", "python", text="int(tile)\np tile + [1]\ncontinue\n")
+    shown = [part.strip() for part in ran.stdout.split("(Pdb) ")]
+    assert shown[1].endswith("error[operand-kind]: Python takes an int, got a value of type tensor")
+    assert "error[tensor-operator]" in shown[2] and "= help: tensors have no Python operators" in shown[2]
+    assert "cmd.py" not in ran.stdout and ran.returncode == 0

@@ -95,6 +95,34 @@ def test_a_storage_resumes(kernel_file, tmp_path, monkeypatch):
     assert len(nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage=storage, study="other"))) == 2
 
 
+def test_configurations_that_skip_work_do_not_rank(tmp_path):
+    path = tmp_path / "partly.py"
+    path.write_text("\n".join(line for line in SOURCE.splitlines() if "assert" not in line))
+    points = nki_sim.sweep(path, ARGS, grid={"width": [128, 384, 512]}, search=3)
+    assert [(p.point["width"], p.incomplete) for p in points] == [(512, False), (128, False), (384, True)]
+    assert {p.point["width"] for p in points.front} == {128, 512}
+
+
+def test_a_storage_has_one_grid(kernel_file, tmp_path):
+    storage = f"sqlite:///{tmp_path}/search.db"
+    nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage=storage))
+    for width in ([64, 128], GRID["width"][::-1]):
+        with pytest.raises(ValueError, match="`width` has other values than in the study `scaled.py` of the storage, which has 32, 64, 100"):
+            nki_sim.sweep(kernel_file, ARGS, grid={**GRID, "width": width}, search=Search(4, storage=storage))
+    # The points of another set of axes are no points of this one.
+    constant = {"SCALE": GRID["SCALE"]}
+    args = {**ARGS, "width": 64}
+    with pytest.raises(ValueError, match="other arguments"):
+        nki_sim.sweep(kernel_file, args, grid=constant, search=Search(4, storage=storage))
+
+
+def test_a_storage_that_cannot_be_opened_is_named(kernel_file, tmp_path):
+    with pytest.raises(ValueError, match="^storage foo://x: .*give a URL such as sqlite:///search.db"):
+        nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage="foo://x"))
+    done = command(kernel_file, "--arg", "x=float32[128,512]", "--grid", "width=64,128", "--search", "--trials", "2", "--storage", "foo://x")
+    assert done.returncode == 2 and "--storage foo://x: " in done.stderr, done.stderr
+
+
 def test_two_worker_processes(kernel_file):
     with concurrent.futures.ProcessPoolExecutor(2) as executor:
         points = nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=18, executor=executor)

@@ -189,3 +189,15 @@ def test_processes_share_the_memory(kernel_file, monkeypatch):
     finally:
         nki_sim.configure(max_memory=None)
     assert asked == [str(2 << 30)] * 7
+
+
+def test_a_point_that_skips_work_does_not_rank(tmp_path):
+    path = tmp_path / "partly.py"
+    path.write_text("\n".join(line for line in SOURCE.splitlines() if "assert" not in line))
+    points = nki_sim.sweep(path, ARGS, grid={"width": [128, 384, 512]})
+    assert [(p.point["width"], p.incomplete) for p in points] == [(512, False), (128, False), (384, True)]
+    assert points[2].latency_us < points.best.latency_us and points[2] not in points.front
+    partly = nki_sim.sweep(path, ARGS, grid={"width": [384]})
+    with pytest.raises(ValueError, match="leaves elements of an output unwritten; allow="):
+        partly.best
+    assert nki_sim.sweep(path, ARGS, grid={"width": [384]}, allow=["output-partly-written"]).best.point == {"width": 384}

@@ -1,6 +1,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -14,6 +15,7 @@ import pytest
 from softmax import softmax_rows
 
 import nki_sim
+from nki_sim import _native
 
 X = np.random.default_rng(0).standard_normal((256, 512)).astype(np.float32)
 
@@ -45,7 +47,7 @@ def test_settings_are_those_of_the_call():
     assert slow.latency_error is None
     np.testing.assert_array_equal(device_out, softmax_rows(X))
     assert nki_sim.profile(softmax_rows)(X)[1].latency_us == default
-    with pytest.raises(ValueError, match="no timing parameter `kernel.hed_us`"):
+    with pytest.raises(ValueError, match=r"^settings\['kernel.hed_us'\]: no timing parameter `kernel.hed_us`"):
         nki_sim.profile(softmax_rows, settings={"kernel.hed_us": 1})(X)
 
 
@@ -104,6 +106,15 @@ def test_pandas():
         assert len(report.to_pandas(table)) == len(report[table])
     with pytest.raises(ValueError, match="there are the tables engines, instructions, dma"):
         report.to_pandas("nothing")
+
+
+def test_tolerances_are_those_of_the_command():
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+    table = page.read_text(encoding="utf-8").partition("| output dtype | rtol | atol |\n")[2].partition("\n\n")[0]
+    held = {name: (rtol, atol) for names, rtol, atol in (re.findall(r"[^|]+", line) for line in table.splitlines()[1:]) for name in names.strip().split(", ")}
+    for name in ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"):
+        assert _native.tolerance(name) == tuple(float(text) for text in held[name])
+    assert _native.tolerance("int32") == (0, 0) and _native.tolerance("float64") is None
 
 
 def test_assert_close():

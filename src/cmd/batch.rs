@@ -362,7 +362,7 @@ impl Head {
 }
 
 /// The next line; none at the end. What cannot be a job is the inner error.
-fn line(from: &mut dyn BufRead) -> io::Result<Option<Result<String, String>>> {
+pub(super) fn line(from: &mut dyn BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut bytes = Vec::new();
     if from.take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);

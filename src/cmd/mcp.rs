@@ -1,10 +1,13 @@
 //! `nki-sim mcp`: the commands as tools for agents, over standard input and output.
 
+mod transport;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
@@ -13,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cli::McpArgs;
-use crate::jobs::pool::{Launcher, Limits, Seat, cores};
+use crate::jobs::pool::{INTERVAL, Launcher, Limits, Seat, cores};
 use crate::jobs::work::{Reply, Status, Task};
 use crate::jobs::{self, CheckJob, CompareJob, ExplainJob, Job, SweepJob, Wanted};
 use crate::{Failure, VERSION};
@@ -36,7 +39,7 @@ pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
         .build()
         .map_err(|e| format!("cannot serve: {e}"))?;
     let served: Result<(), String> = runtime.block_on(async {
-        let service = server.serve((tokio::io::stdin(), tokio::io::stdout())).await.map_err(|e| e.to_string())?;
+        let service = server.serve(transport::Lines::new()).await.map_err(|e| e.to_string())?;
         service.waiting().await.map_err(|e| e.to_string())?;
         Ok(())
     });
@@ -52,17 +55,18 @@ struct Seats {
 }
 
 impl Seats {
-    /// Performs a task as soon as a worker is free.
-    fn perform(&self, task: &Task, limits: Limits) -> Reply {
+    /// Performs a task as soon as a worker is free, or until it is cancelled.
+    fn perform(&self, task: &Task, limits: Limits, cancelled: &AtomicBool) -> Reply {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seat = loop {
             match free.pop() {
                 Some(seat) => break seat,
-                None => free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner),
+                None if cancelled.load(Ordering::Relaxed) => return Reply::cancelled(),
+                None => free = self.returned.wait_timeout(free, INTERVAL).unwrap_or_else(PoisonError::into_inner).0,
             }
         };
         drop(free);
-        let reply = seat.perform(task, limits);
+        let reply = seat.perform_unless(task, limits, cancelled);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
         self.returned.notify_one();
         reply
@@ -164,7 +168,7 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(call) = self.call(&request.name, request.arguments.unwrap_or_default()) else {
             return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
@@ -173,9 +177,16 @@ impl ServerHandler for Server {
             Err(why) => Reply::without(Status::Refused, why),
             Ok((task, limits)) => {
                 let seats = self.seats.clone();
-                tokio::task::spawn_blocking(move || seats.perform(&task, limits))
-                    .await
-                    .unwrap_or_else(|e| Reply::without(Status::Crashed, e.to_string()))
+                let cancelled = Arc::new(AtomicBool::new(false));
+                let shared = cancelled.clone();
+                // Cancelled by the client, or because it is gone.
+                let watch = tokio::spawn(async move {
+                    context.ct.cancelled().await;
+                    shared.store(true, Ordering::Relaxed);
+                });
+                let performed = tokio::task::spawn_blocking(move || seats.perform(&task, limits, &cancelled)).await;
+                watch.abort();
+                performed.unwrap_or_else(|e| Reply::without(Status::Crashed, e.to_string()))
             }
         };
         let text = reply.result.get().to_owned();
@@ -186,5 +197,23 @@ impl ServerHandler for Server {
         let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
         result.structured_content = Some(structured);
         Ok(result.into())
+    }
+
+    /// Requests that the library does not understand: a call of a tool arrives here if its parameters have the wrong form.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != "tools/call" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let params = request.params.unwrap_or_default();
+        let why = match (params["name"].is_string(), &params["arguments"]) {
+            (false, _) => "`params` needs the `name` of a tool",
+            (true, Value::Object(_) | Value::Null) => "`params` of a call are `name` and `arguments`",
+            (true, _) => "`arguments` is a JSON object",
+        };
+        Err(ErrorData::invalid_params(why, None))
     }
 }

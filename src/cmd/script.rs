@@ -58,6 +58,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         // Python reads the variables of these two.
         max_memory: _,
         capacity: _,
+        of_job: _,
     } = kernel;
     let TimingArgs { schedule, measure, set, params } = timing;
     [

@@ -96,13 +96,13 @@ macro_rules! kernel_job {
             #[serde(skip_serializing_if = "is_default")]
             pub(crate) strict: bool,
             /// Findings that fail the job: slugs or classes (bug, suspicious, strict), or "warnings".
-            #[serde(skip_serializing_if = "Vec::is_empty")]
+            #[serde(deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
             pub(crate) deny: Vec<String>,
             /// Findings that are warnings: slugs or classes.
-            #[serde(skip_serializing_if = "Vec::is_empty")]
+            #[serde(deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
             pub(crate) warn: Vec<String>,
             /// Findings that are not reported: slugs or classes.
-            #[serde(skip_serializing_if = "Vec::is_empty")]
+            #[serde(deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
             pub(crate) allow: Vec<String>,
             /// Limit of specialisation steps, and of instructions executed in dynamic loops.
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -287,6 +287,21 @@ pub(crate) struct ExplainJob {
     pub(crate) name: Option<String>,
 }
 
+/// A list of texts, or one text in place of a list of one.
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(one) => Ok(vec![one]),
+        other => serde_json::from_value(other).map_err(serde::de::Error::custom),
+    }
+}
+
+/// Checks that tolerances are those of a comparison.
+fn check_tolerances(rtol: Option<f64>, atol: Option<f64>, expect: &Named) -> Result<(), String> {
+    let name = if rtol.is_some() { "rtol" } else { "atol" };
+    let useless = (rtol.is_some() || atol.is_some()) && expect.0.is_empty();
+    if useless { Err(format!("`{name}` has no effect without `expect`")) } else { Ok(()) }
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -294,6 +309,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl Job {
     /// The words of `nki-sim run`.
     pub(crate) fn words(&self) -> Result<Vec<String>, String> {
+        check_tolerances(self.rtol, self.atol, &self.expect)?;
         let mut words = Words::new("run");
         self.kernel_words(&mut words)?;
         words.named("--set", &self.set)?;
@@ -359,10 +375,19 @@ impl CheckJob {
 impl SweepJob {
     /// The words of `nki-sim sweep`.
     pub(crate) fn words(&self) -> Result<Vec<String>, String> {
+        check_tolerances(self.rtol, self.atol, &self.expect)?;
+        if self.grid.0.is_empty() {
+            return Err(
+                "`grid` is empty: give a list of values for each name, such as {\"columns\": [256, 512]}".into()
+            );
+        }
         let mut words = Words::new("sweep");
         self.kernel_words(&mut words)?;
         for (name, values) in &self.grid.0 {
             let Value::Array(values) = values else { return Err(format!("`grid`: `{name}` is not a list of values")) };
+            if values.is_empty() {
+                return Err(format!("`grid`: `{name}` has no values"));
+            }
             let texts = values.iter().map(text).collect::<Result<Vec<_>, _>>()?;
             words.one("--grid", Some(format!("{name}={}", texts.join(","))));
         }
@@ -443,15 +468,21 @@ pub(crate) fn text(value: &Value) -> Result<String, String> {
     })
 }
 
+/// What is said of other JSON than an object.
+const NOT_A_JOB: &str = "a job is a JSON object";
+
 /// Reads a job; what is wrong is named with its field.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(json: &str) -> Result<T, String> {
+    // A list of fields is a job for serde, too.
+    let is_object = json.trim_start().starts_with('{');
     let wrong = match serde_json::from_str(json) {
-        Ok(job) => return Ok(job),
+        Ok(job) if is_object => return Ok(job),
+        Ok(_) => return Err(NOT_A_JOB.into()),
         Err(wrong) => wrong,
     };
     match serde_json::from_str(json) {
         Ok(Value::Object(fields)) => Err(fault::<T>(fields).unwrap_or_else(|| wrong.to_string())),
-        Ok(_) => Err("a job is a JSON object".into()),
+        Ok(_) => Err(NOT_A_JOB.into()),
         Err(_) => Err(format!("not valid JSON: {wrong}")),
     }
 }
@@ -491,6 +522,9 @@ mod tests {
             ("{\"file\": \"k.py\", \"lnc\": \"two\"}", "`lnc`: invalid type"),
             ("{\"fiel\": \"k.py\"}", "unknown field `fiel`; did you mean `file`?"),
             ("[1]", "a job is a JSON object"),
+            ("[]", "a job is a JSON object"),
+            (" 3", "a job is a JSON object"),
+            ("{\"deny\": 3}", "`deny`: invalid type"),
             ("{\"file\": ", "not valid JSON"),
             ("{\"args\": [1]}", "`args`: invalid type"),
         ] {
@@ -525,6 +559,12 @@ mod tests {
             ]
         );
         assert!(Job::default().words().unwrap_err().contains("`file` or `source`"));
+        let one: Job = read(r#"{"file": "k.py", "deny": "warnings"}"#).unwrap();
+        assert_eq!(one.words().unwrap(), ["nki-sim", "run", "--deny=warnings", "--", "k.py"]);
+        let useless: Job = read(r#"{"file": "k.py", "atol": 0.5}"#).unwrap();
+        assert_eq!(useless.words().unwrap_err(), "`atol` has no effect without `expect`");
+        let empty: SweepJob = read(r#"{"file": "k.py", "grid": {}}"#).unwrap();
+        assert!(empty.words().unwrap_err().starts_with("`grid` is empty"));
         let wrong: Job = read(r#"{"file": "k.py", "args": {"x": {"dtype": "float33", "values": [1]}}}"#).unwrap();
         assert!(wrong.words().unwrap_err().contains("`x`: \"float33\" is not a dtype"));
     }

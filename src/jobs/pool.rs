@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,8 @@ use super::work::{Reply, Status, Task};
 use crate::cli::LimitArgs;
 use crate::{memory, python};
 
-/// Time between two looks at the memory of a worker.
-const INTERVAL: Duration = Duration::from_millis(50);
+/// Time between two looks at the memory of a worker, and at whether its task is cancelled.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 /// Memory of a worker beside what its task is charged for: the program itself, parsing, copies for a moment.
 const BESIDE: u64 = 256 << 20;
 /// Characters of what a dying worker wrote that are reported.
@@ -141,13 +142,14 @@ impl Drop for Worker {
 
 /// Why a worker gave no reply.
 enum Ended {
+    Cancelled,
     Time,
     Memory(u64),
     Died(String),
 }
 
 impl Worker {
-    fn perform(&mut self, task: &str, limits: Limits) -> Result<Reply, Ended> {
+    fn perform(&mut self, task: &str, limits: Limits, cancelled: &AtomicBool) -> Result<Reply, Ended> {
         let start = Instant::now();
         let sent = self.stdin.write_all(task.as_bytes()).and_then(|()| self.stdin.write_all(b"\n"));
         if sent.and_then(|()| self.stdin.flush()).is_err() {
@@ -165,6 +167,9 @@ impl Worker {
                 }
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
                 Err(RecvTimeoutError::Timeout) => {}
+            }
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(Ended::Cancelled);
             }
             if let Some(now) = memory::resident_of(self.child.id()).filter(|now| *now > limits.most_resident()) {
                 return Err(Ended::Memory(now));
@@ -199,6 +204,14 @@ impl Seat {
 
     /// Performs a task within the limits; a worker that fails is a result.
     pub(crate) fn perform(&mut self, task: &Task, limits: Limits) -> Reply {
+        self.perform_unless(task, limits, &AtomicBool::new(false))
+    }
+
+    /// The same, until the task is cancelled; then its worker is killed.
+    pub(crate) fn perform_unless(&mut self, task: &Task, limits: Limits, cancelled: &AtomicBool) -> Reply {
+        if cancelled.load(Ordering::Relaxed) {
+            return Reply::cancelled();
+        }
         let text = match serde_json::to_string(task) {
             Ok(text) => text,
             Err(e) => return Reply::without(Status::Refused, e.to_string()),
@@ -207,7 +220,7 @@ impl Seat {
             Ok(worker) => worker,
             Err(why) => return Reply::without(Status::Crashed, why),
         };
-        match worker.perform(&text, limits) {
+        match worker.perform(&text, limits, cancelled) {
             Ok(reply) => {
                 let grown = memory::resident_of(worker.child.id()).is_some_and(|now| now > BESIDE);
                 // What a large task has left behind would count for the next one.
@@ -216,8 +229,10 @@ impl Seat {
                 }
                 reply
             }
+            Err(Ended::Cancelled) => Reply::cancelled(),
             Err(Ended::Time) => {
-                Reply::without(Status::Limit, format!("not finished within {} seconds", limits.seconds))
+                let s = if limits.seconds == 1.0 { "" } else { "s" };
+                Reply::without(Status::Limit, format!("not finished within {} second{s}", limits.seconds))
             }
             Err(Ended::Memory(now)) => Reply::without(
                 Status::Limit,

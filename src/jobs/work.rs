@@ -68,6 +68,12 @@ impl Reply {
         Reply { lasting, ..Reply::new(&Nothing { status, error }, false) }
     }
 
+    /// A job that nobody waits for any more.
+    pub(crate) fn cancelled() -> Self {
+        let reply = Reply::without(Status::Refused, "the request was cancelled".into());
+        Reply { lasting: false, ..reply }
+    }
+
     /// Whether the files are what they were.
     pub(crate) fn is_current(&self) -> bool {
         self.read.iter().all(|(path, hash)| hash_of(path) == *hash)
@@ -126,9 +132,9 @@ impl Outcome {
         let too_much = row.findings.iter().any(|f| f.id == "memory-limit");
         let status = match row.latency_us {
             _ if !row.is_correct() => Status::Differs,
-            Some(_) => Status::Passed,
-            None if too_much => Status::Limit,
-            None => Status::Failed,
+            Some(_) if row.error.is_none() => Status::Passed,
+            _ if too_much => Status::Limit,
+            _ => Status::Failed,
         };
         Outcome {
             status,
@@ -216,7 +222,12 @@ pub(crate) fn perform(task: &Task) -> Reply {
 /// The options of a job, as the grammar of its command reads them.
 pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
     match Cli::try_parse_from(words) {
-        Ok(cli) => Ok(cli.command),
+        Ok(mut cli) => {
+            if let Some(kernel) = cli.command.kernel_mut() {
+                kernel.of_job = true;
+            }
+            Ok(cli.command)
+        }
         // The first paragraph says what is wrong; the others are about the command line.
         Err(wrong) => {
             let text = wrong.to_string();

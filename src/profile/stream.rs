@@ -455,6 +455,7 @@ fn transfer(i: &Instruction) -> Option<Mapping> {
         elements: bytes,
         dge: if software { DgeMode::SwDge } else { DgeMode::HwDge },
         dynamic: false,
+        indexed: false,
         indirect: false,
         transpose: false,
         cast,

@@ -95,7 +95,7 @@ pub(super) fn frames(p: &Profile<'_>) -> Result<Vec<u8>, String> {
 pub(super) fn iterations(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let program = p.run.analysis.program;
     let iteration = |(id, trail): (usize, &'_ nki_isa::program::Trail)| match &trail.step {
-        Step::Iteration { variable, value, loc } => Some((TrailId(id as u32), variable.clone(), *value, *loc)),
+        Step::Iteration { variable, value, loc, .. } => Some((TrailId(id as u32), variable.clone(), *value, *loc)),
         _ => None,
     };
     let rows: Vec<_> = program.trails.iter().enumerate().filter_map(iteration).collect();

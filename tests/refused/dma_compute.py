@@ -31,10 +31,6 @@ nisa.dma_compute(s[0:1, 0:64], [h.ap(pattern=[[64, 1], [1, 64]], scalar_offset=o
 # rule: two-sources
 nisa.dma_compute(hx, [hx, s, o], nl.add)  # [operand-value] 3 tensors, must have 2
 
-# rule: unique
-nisa.dma_compute(hx, [hx, s], nl.add, unique_indices=False)  # [operand-value] `unique_indices` is False
-nisa.dma_compute(hx, [hx, s], nl.add)  # accepted
-
 # rule: in-place
 nisa.dma_compute(hx, [o, s], nl.add)  # [operand-value] `dst` itself
 

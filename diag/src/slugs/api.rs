@@ -220,7 +220,7 @@ is one tensor. Create shared tensors unconditionally, before branching on `nl.pr
     nisa.memset(dst=t[0:64, :], value=0.0)    # right";
 
     "tensor-condition" (Suspicious), "a tensor is used as a condition", "
-The values of a tensor are unknown at specialisation, so it is true like any object. Test
+The values of a tensor are unknown at specialisation, so it is true like any object, and equal to no number. Test
 `t is not None` for an optional argument. For control flow on the device, load a `(1, 1)` tensor
 into a register and write `if register:` or `while register:`.";
 

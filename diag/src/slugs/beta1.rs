@@ -21,10 +21,11 @@ works on one of them: block dimensions are indexed with ints.
         nl.store(out[i], t[i])                          # right";
 
     "ignored-argument" (Suspicious), "a keyword that the function does not have", "
-Functions of Beta 1 accept any keyword, and do not look at those that they do not have.
+Functions of Beta 1 and the decorators accept any keyword, and do not look at those that they do not have.
 
     nisa.nc_matmul(a, b, transpose_x=True)              # wrong: transposes nothing
-    nl.matmul(a, b, transpose_x=True)                   # right";
+    nl.matmul(a, b, transpose_x=True)                   # right
+    @nki.jit(platform_taget=\"trn1\")                   # wrong: compiles for another machine";
 
     "immutable-argument" (Suspicious), "an older kernel writes to an argument that it does not declare or return", "
 The older compiler refuses stores to arguments that are not declared as mutable, and kernels that do not

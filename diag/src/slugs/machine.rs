@@ -75,6 +75,23 @@ another dtype first (`nisa.tensor_copy` converts).";
     "operand-value", "an operand has a value that the instruction does not support", "
 The message names the operand, the value and the supported values.";
 
+    "affine-dependence" (Suspicious), "an iteration of an affine_range depends on an earlier one", "
+`nl.affine_range` of `neuronxcc.nki` says that no iteration depends on another one. The older compiler may run
+the iterations in any order and side by side. The simulator runs them in order, so its numbers are those of
+`nl.sequential_range`. An instruction that reads and writes one tensor (a sum, product or maximum over the
+iterations) is allowed.
+
+Wrong:
+
+    for i in nl.affine_range(n):
+        new[...] = nl.maximum(top, nl.max(x[i], axis=1))
+        total[...] = total * nl.exp(top - new)               # reads what the iteration before has written
+        top[...] = nl.copy(new)
+
+Right:
+
+    for i in nl.sequential_range(n):";
+
     "overlapping-operands" (Suspicious), "an instruction reads elements that it has written itself", "
 The source and the destination are views of one tensor that overlap, and an element is read at
 another position than it is written. The engines stream: a transfer moves parts in no given order,
@@ -148,6 +165,15 @@ partitions, transpose first or multiply with a tile of ones.
     nisa.tensor_reduce(dst=t, op=nl.add, data=x, axis=0)      # wrong
     nisa.tensor_reduce(dst=t, op=nl.add, data=x, axis=1)      # right for x of two dimensions";
 
+    "sbuf-spill" (Suspicious), "tiles that do not fit into SBUF are loaded again many times", "
+The older compiler stores tiles that do not fit into SBUF, or loads them again before their next use. The
+simulator does so with whole tiles. If the bytes that are loaded again are more than twenty times the
+arguments of the kernel, each use of a large tile loads it anew. The older compiler may load only the part
+that an instruction needs. The latency is an upper bound then.
+
+    x = nl.load(X[b])                                   # wrong: a whole image of 100 KiB per partition
+    rows = nl.load(X[b, :, i * h:(i + 1) * h + 2])      # right: the rows of one iteration";
+
     "sbuf-overflow", "the SBUF tensors that are live at one time exceed the size of a partition", "
 The message names the line with the most live bytes and the tensors that are live there. Use smaller
 tiles, load later, or allocate inside the loop instead of before it.";
@@ -181,6 +207,9 @@ Right:
 contents of the memory. The simulator returns NaN (floats) or a fixed pattern (integers), or zeros if
 `NKI_SIM_UNWRITTEN=zero` is set, and reports the first instruction that reads it. If the data reaches
 an output, the finding is `uninitialized-output`, which is certainly a bug; it needs the NaN.
+
+An instruction with `reduce_cmd.reduce` goes on from the accumulators of its engine. Before anything has set
+them they are 0 here, and on the device what an earlier kernel left. A run with numerics reports it.
 
 Wrong:
 

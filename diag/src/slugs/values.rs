@@ -85,6 +85,14 @@ kernel that quantises should scale or clamp the values itself, so that clipping 
 8-bit floats are not clipped: a value beyond their range becomes infinity or NaN, which is reported
 as `non-finite`.";
 
+    "wrapped-integer" (Suspicious), "a result of int32 arithmetic exceeds 32 bits", "
+Exact arithmetic on int32 tiles (`tensor_tensor` on GpSimd, the address arithmetic of
+`tensor_scalar`) wraps modulo 2^32: 2147483647 + 1 becomes -2147483648. The message names the first
+such result. The check covers int32 only. uint32 wraps without a finding, because hash functions and
+random number generators rely on it.
+
+    nisa.tensor_scalar(dst=offset, data=row, op0=nl.multiply, operand0=1 << 20)    # wrong for rows above 2047 in int32";
+
     "uninitialized-output" (Bug), "uninitialized memory reaches an output", "
 An instruction has read uninitialized memory (`uninitialized-read` names it), and an element of an
 output depends on this data. On the device the output differs from run to run. The message names the

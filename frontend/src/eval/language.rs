@@ -156,6 +156,11 @@ pub(crate) trait Dialect {
         false
     }
 
+    /// Whether who loops over this says that no iteration depends on another one.
+    fn is_independent(&self, _interp: &Interp<'_>, _iterable: &Expr) -> bool {
+        false
+    }
+
     /// What copies the iterations of a loop that is about to be unrolled; `None` where they have to be evaluated.
     fn iterations(&self, _interp: &mut Interp<'_>) -> Option<Box<dyn Iterations>> {
         None

@@ -1,6 +1,6 @@
 //! What keeps specialisation finite: steps, memory, and the depth of nested values.
 
-use nki_diag::memory::{Exceeded, size};
+use nki_diag::memory::{Exceeded, sizes};
 use nki_diag::{Advice, Diagnostic, Span, progress};
 
 use super::Interp;
@@ -122,8 +122,8 @@ impl Interp<'_> {
     /// Charges one value of `bytes`, whose making takes `charged`.
     fn charge_value(&mut self, bytes: usize, charged: usize, span: Span) -> EvalResult<()> {
         if bytes > LARGEST {
-            let message =
-                format!("a value of {} is too large, the limit is {}", size(bytes as u64), size(LARGEST as u64));
+            let (bytes, limit) = sizes(bytes as u64, LARGEST as u64);
+            let message = format!("a value of {bytes} is too large, the limit is {limit}");
             return Err(fatal(
                 Diagnostic::error("memory-limit", message)
                     .at(span, "a string, list, tuple or dictionary of this size would be made here")
@@ -141,13 +141,10 @@ fn fatal(diagnostic: Diagnostic) -> Box<Raise> {
 }
 
 fn memory_limit(exceeded: Exceeded, span: Span) -> Box<Raise> {
-    let Exceeded { needed, limit } = exceeded;
+    let (needed, limit) = sizes(exceeded.needed, exceeded.limit);
     fatal(
-        Diagnostic::error(
-            "memory-limit",
-            format!("specialisation needs {} of memory, the limit is {}", size(needed), size(limit)),
-        )
-        .at(span, "the limit was passed here")
-        .advise(Advice::MoreMemory),
+        Diagnostic::error("memory-limit", format!("specialisation needs {needed} of memory, the limit is {limit}"))
+            .at(span, "the limit was passed here")
+            .advise(Advice::MoreMemory),
     )
 }

@@ -108,7 +108,7 @@ impl Interp<'_> {
         items: Rc<Iter>,
         resumed: Option<i64>,
     ) -> EvalResult<Flow> {
-        let depth = self.push_iteration(variable, header);
+        let depth = self.push_iteration(variable, header, self.dialect.is_independent(self, &f.iter));
         let mut count = 0;
         let mut value = resumed;
         let result = loop {
@@ -158,7 +158,7 @@ impl Interp<'_> {
         mut items: impl Iterator<Item = Value>,
         mut copies: Option<Copies<'_>>,
     ) -> EvalResult<Flow> {
-        let depth = self.push_iteration(variable, header);
+        let depth = self.push_iteration(variable, header, self.dialect.is_independent(self, &f.iter));
         let mut result = Ok(Flow::Next);
         let before = self.held_before(frame, f);
         let mut count = 0;
@@ -307,7 +307,7 @@ impl Interp<'_> {
             Some(Saved::While(iteration)) => iteration,
             _ => None,
         };
-        let depth = self.push_iteration(sym::empty, header);
+        let depth = self.push_iteration(sym::empty, header, false);
         let mut count = 0;
         let result = loop {
             if let Some(iteration) = resumed.take() {

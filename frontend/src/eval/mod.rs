@@ -184,6 +184,8 @@ pub(crate) enum PendingStep {
         value: i64,
         /// The loop.
         span: Span,
+        /// Who wrote the loop says that no iteration depends on another one.
+        independent: bool,
     },
     /// An inlined call.
     Call {
@@ -313,9 +315,12 @@ impl<'a> Interp<'a> {
         let mut parent = known.and_then(|i| self.steps[i].1).unwrap_or(TrailId::ROOT);
         for i in known.map_or(0, |i| i + 1)..self.steps.len() {
             let step = match self.steps[i].0 {
-                PendingStep::Iteration { variable, value, span } => {
-                    Step::Iteration { variable: Arc::from(&*self.name(variable)), value, loc: self.loc(span) }
-                }
+                PendingStep::Iteration { variable, value, span, independent } => Step::Iteration {
+                    variable: Arc::from(&*self.name(variable)),
+                    value,
+                    loc: self.loc(span),
+                    independent,
+                },
                 PendingStep::Call { function, span } => {
                     Step::Call { function: Arc::from(&*self.name(function)), loc: self.loc(span) }
                 }
@@ -411,9 +416,9 @@ impl<'a> Interp<'a> {
         (&raw const marker as usize).abs_diff(self.stack_base)
     }
 
-    /// Starts the iterations of a loop; returns the depth to hand back to [`Self::pop_steps`].
-    pub(crate) fn push_iteration(&mut self, variable: Symbol, span: Span) -> usize {
-        self.steps.push((PendingStep::Iteration { variable, value: 0, span }, None));
+    /// Starts the iterations of a loop, which are `independent` if the kernel says so; returns the depth to hand back to [`Self::pop_steps`].
+    pub(crate) fn push_iteration(&mut self, variable: Symbol, span: Span, independent: bool) -> usize {
+        self.steps.push((PendingStep::Iteration { variable, value: 0, span, independent }, None));
         self.steps.len() - 1
     }
 

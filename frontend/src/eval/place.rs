@@ -17,6 +17,8 @@ pub(crate) struct Around {
     pub(crate) variable: Symbol,
     /// From `for` to the end of what it iterates over.
     pub(crate) header: Span,
+    /// Who wrote it says that no iteration depends on another one.
+    pub(crate) independent: bool,
 }
 
 impl Interp<'_> {
@@ -61,7 +63,7 @@ impl Interp<'_> {
 
     /// Enters an iteration of an unrolled loop.
     pub(crate) fn enter_iteration(&mut self, around: &Around, value: i64) {
-        let depth = self.push_iteration(around.variable, around.header);
+        let depth = self.push_iteration(around.variable, around.header, around.independent);
         self.set_iteration(depth, value);
     }
 
@@ -88,7 +90,8 @@ impl Interp<'_> {
                 let ExprKind::Name(variable, _) = f.target.kind else { return None };
                 // What is iterated over is evaluated before the loop, and what follows `else` after it.
                 let inside = f.body.iter().any(|stmt| holds(stmt.span, place));
-                inside.then_some(Around { variable, header: Span { end: f.iter.span.end, ..stmt.span } })
+                let header = Span { end: f.iter.span.end, ..stmt.span };
+                inside.then(|| Around { variable, header, independent: self.dialect.is_independent(self, &f.iter) })
             })
             .collect()
     }

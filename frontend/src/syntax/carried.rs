@@ -9,7 +9,7 @@ pub(crate) struct Carried {
     pub(crate) slot: Slot,
     /// The first assignment in the body.
     pub(crate) span: nki_diag::Span,
-    /// Whether all assignments are `name op= ...`, and nothing else reads the name: no value of it has an effect.
+    /// Whether all assignments are `name op= ...`, and nothing else in the loop or later reads the name: no value of it has an effect.
     pub(crate) is_counter: bool,
 }
 
@@ -21,19 +21,55 @@ pub(super) fn carried(target: &Expr, body: &[Stmt]) -> Box<[Carried]> {
     flow.block(body);
     let Flow { read, used, .. } = &flow;
     let is_carried = |carried: &&Carried| read.contains(&carried.slot);
-    let with_use =
-        |carried: &Carried| Carried { is_counter: carried.is_counter && !used.contains(&carried.slot), ..*carried };
+    let with_use = |carried: &Carried| {
+        // Another function may read a name that is not local.
+        let has_reader = used.contains(&carried.slot) || !matches!(carried.slot, Slot::Local(_));
+        Carried { is_counter: carried.is_counter && !has_reader, ..*carried }
+    };
     flow.assigned.iter().filter(is_carried).map(with_use).collect()
+}
+
+/// Finds what the loops with counters in a block carry ([`For::carried`]). `follows` has the statements that are executed after the block,
+/// the last ones first.
+pub(super) fn find_counters<'b>(block: &'b [Stmt], follows: &mut Vec<&'b [Stmt]>) {
+    for (place, stmt) in block.iter().enumerate() {
+        let depth = follows.len();
+        follows.push(&block[place + 1..]);
+        if let StmtKind::For(f) = &stmt.kind
+            && has_counters(&f.body)
+        {
+            let mut later = Flow::default();
+            follows.iter().rev().for_each(|statements| later.block(statements));
+            let mut names = carried(&f.target, &f.body);
+            names.iter_mut().for_each(|name| name.is_counter &= !later.used.contains(&name.slot));
+            // Set once: a tree is resolved once.
+            let _ = f.carried.set(names);
+        }
+        for inner in stmt.blocks() {
+            if matches!(stmt.kind, StmtKind::For(_) | StmtKind::While(..)) {
+                // The next iteration.
+                follows.push(inner);
+            }
+            find_counters(inner, follows);
+            follows.truncate(depth + 1);
+        }
+        follows.truncate(depth);
+    }
+}
+
+fn has_counters(block: &[Stmt]) -> bool {
+    let is_counted = |stmt: &Stmt| matches!(&stmt.kind, StmtKind::AugAssign(target, ..) if matches!(target.kind, ExprKind::Name(..)));
+    block.iter().any(|stmt| is_counted(stmt) || stmt.blocks().into_iter().any(has_counters))
 }
 
 /// What the statements so far read and bind, in the order of execution.
 #[derive(Default)]
 struct Flow {
-    /// Slots that are bound whichever way was taken.
+    /// Slots that are bound to something new whichever way was taken.
     bound: Vec<Slot>,
     /// Slots that were read where they may have been bound by an earlier iteration only.
     read: Vec<Slot>,
-    /// Slots that something else than `name op= ...` of the same name reads.
+    /// Slots that something else than `name op= ...` of the same name reads where they may have been bound earlier only.
     used: Vec<Slot>,
     assigned: Vec<Carried>,
 }
@@ -134,7 +170,7 @@ impl Flow {
                     Some(known) => known.is_counter &= in_place,
                     None => self.assigned.push(Carried { name: *name, slot: *slot, span, is_counter: in_place }),
                 }
-                if !self.bound.contains(slot) {
+                if !in_place && !self.bound.contains(slot) {
                     self.bound.push(*slot);
                 }
             }
@@ -162,7 +198,7 @@ impl Flow {
         match &expr.kind {
             ExprKind::Name(_, slot) => {
                 self.begin(*slot);
-                if !self.used.contains(slot) {
+                if !self.bound.contains(slot) && !self.used.contains(slot) {
                     self.used.push(*slot);
                 }
             }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::carried::find_counters;
 use super::walrus;
 use crate::syntax::*;
 
@@ -327,6 +328,7 @@ impl Resolver {
         let mut bound: Vec<Symbol> = inner.params.iter().map(|p| p.name).collect();
         inner.body.iter().for_each(|stmt| bound_names(stmt, &mut bound));
         own_names(&inner.body, &bindings(bound));
+        find_counters(&inner.body, &mut Vec::new());
         inner.scope = self.finish();
         self.functions.push(def.clone());
     }

@@ -81,6 +81,7 @@ pub struct Loop {
     symbol: Name,
     /// From `for` to the end of what it iterates over.
     pub header: Span,
+    independent: bool,
 }
 
 /// The definition of a kernel in its source.
@@ -240,6 +241,7 @@ impl Trace<'_, '_> {
             variable: self.interp.name(around.variable).to_string(),
             symbol: Name(around.variable),
             header: around.header,
+            independent: around.independent,
         };
         found.into_iter().map(named).collect()
     }
@@ -274,7 +276,8 @@ impl Trace<'_, '_> {
 
     /// Enters an iteration of an unrolled loop, the value of whose variable is `value`.
     pub fn enter_iteration(&mut self, of: &Loop, value: i64) {
-        self.interp.enter_iteration(&Around { variable: of.symbol.0, header: of.header }, value);
+        let Loop { symbol, header, independent, .. } = of;
+        self.interp.enter_iteration(&Around { variable: symbol.0, header: *header, independent: *independent }, value);
     }
 
     /// Enters a call at `span` of this function.

@@ -100,6 +100,9 @@ pub struct Arch {
     pub registers: u32,
     /// Physical cores per logical core at most.
     pub lnc_max: u32,
+    /// Bandwidth of an HBM stack: that of the device divided by its stacks (architecture guides: 820 GB/s and 2 stacks, 2.9 TB/s and 4,
+    /// 4.7 TB/s and 4).
+    pub hbm_stack_bytes_per_ns: u32,
 }
 
 impl Arch {
@@ -163,6 +166,7 @@ const TRN1: Arch = Arch {
     indirect_transpose: false,
     registers: 64,
     lnc_max: 1,
+    hbm_stack_bytes_per_ns: 410,
 };
 
 const TRN2: Arch = Arch {
@@ -177,6 +181,7 @@ const TRN2: Arch = Arch {
     hwdge: true,
     indirect_transpose: true,
     lnc_max: 2,
+    hbm_stack_bytes_per_ns: 725,
     ..TRN1
 };
 
@@ -195,6 +200,7 @@ const TRN3: Arch = Arch {
     receive_displacements: true,
     on_chip_indirect: true,
     dma_priority: true,
+    hbm_stack_bytes_per_ns: 1175,
     ..TRN2
 };
 

@@ -170,6 +170,9 @@ impl Reduction<'_> {
     /// What is done with each row, and the accumulators before the first.
     fn prepare<'s>(&'s self, machine: &mut dyn Machine, sources: &mut Sources<'s>) -> (Step, Lanes) {
         let init = scalars::scalar_f32(machine, self.init, sources);
+        if self.cmd == ReduceCmd::Reduce && machine.engine_state(self.state).is_empty() {
+            machine.note_unset(if self.state == SCALAR { "scalar engine" } else { "vector engine" });
+        }
         let lanes = match self.cmd {
             ReduceCmd::Reset | ReduceCmd::ResetReduce => Lanes::filled(self.state, neutral(self.op)),
             ReduceCmd::Idle if self.idle_clobbers => Lanes::filled(self.state, f32::NAN),

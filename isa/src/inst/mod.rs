@@ -116,6 +116,10 @@ pub trait Instruction: Operands {
     fn sets_engine_state(&self) -> bool {
         false
     }
+    /// Whether the rows that an index names twice get both results, added up.
+    fn adds_repeated(&self) -> bool {
+        false
+    }
     /// An operand that is given and has no effect in this combination: slug `inert-operand`.
     fn inert(&self) -> Option<Violation> {
         None
@@ -514,6 +518,10 @@ macro_rules! instructions {
             /// See [`Instruction::sets_engine_state`].
             pub fn sets_engine_state(&self) -> bool {
                 match self { $(Inst::$Name(i) => i.sets_engine_state(),)* }
+            }
+            /// See [`Instruction::adds_repeated`].
+            pub fn adds_repeated(&self) -> bool {
+                match self { $(Inst::$Name(i) => i.adds_repeated(),)* }
             }
             /// See [`Instruction::inert`].
             pub fn inert(&self) -> Option<Violation> {

@@ -125,6 +125,15 @@ pub enum Exact<'a> {
 }
 
 impl Exact<'_> {
+    /// Whether no operator works on bits.
+    pub fn is_arithmetic(&self) -> bool {
+        match self {
+            Exact::Tiles(op) => !op.is_bitvec(),
+            Exact::Scalars(steps) => !steps.iter().any(|(op, ..)| op.is_bitvec()),
+            Exact::GroupSum { .. } => true,
+        }
+    }
+
     /// The result at `at` of `results`; none where it is not a sum, difference or product. `ins` are the rows of the sources.
     pub fn result(&self, ins: &[&[f32]], results: usize, at: usize) -> Option<f64> {
         let element = |k: usize| {

@@ -118,7 +118,8 @@ impl Generator {
             let step = if self.random.one_in(2) {
                 Step::Call { function: self.random.name(), loc: self.loc() }
             } else {
-                Step::Iteration { variable: self.random.name(), value: self.random.int(), loc: self.loc() }
+                let (variable, value) = (self.random.name(), self.random.int());
+                Step::Iteration { variable, value, loc: self.loc(), independent: self.random.one_in(2) }
             };
             trails.push(Trail { parent, step });
         }

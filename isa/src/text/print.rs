@@ -41,9 +41,10 @@ impl Printer<'_> {
                     self.out.push_str("root");
                     Loc::default()
                 }
-                Step::Iteration { variable, value, loc } => {
+                Step::Iteration { variable, value, loc, independent } => {
                     self.name(variable)?;
-                    write!(self.out, " = {value}")?;
+                    let independent = if *independent { " independent" } else { "" };
+                    write!(self.out, " = {value}{independent}")?;
                     *loc
                 }
                 Step::Call { function, loc } => {

@@ -1,6 +1,6 @@
 //! What was moved and multiplied: bytes by memory and floating-point operations, as Neuron Explorer counts them.
 
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Action, Footprint};
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind};
@@ -68,7 +68,7 @@ pub struct Facts {
     /// Each kind of counters once: a long program has few.
     distinct: Vec<Counters>,
     /// The least HBM traffic that the result needs, read and written: every byte of an input that the kernel reads, once, and every byte
-    /// of an output that it writes, once. Addresses that depend on data count as the whole tensor.
+    /// of an output that it writes, once. Addresses that depend on data count as the whole tensor, of which a run may need less.
     pub minimum_bytes: (u64, u64),
 }
 
@@ -81,7 +81,10 @@ impl Facts {
         let mut distinct = Vec::new();
         let mut number = |node: &Node| {
             let mut counted = Counters::default();
-            if let NodeKind::Inst(inst) = &node.kind {
+            // What orders the cores moves nothing, although its footprint names a tensor.
+            if let NodeKind::Inst(inst) = &node.kind
+                && inst.action() != Action::Orders
+            {
                 let mut footprint = Footprint::default();
                 inst.footprint(&mut footprint);
                 needed.add(&footprint);

@@ -53,6 +53,16 @@ pub fn cause_kind(timeline: &Timeline, cause: Cause) -> &'static str {
     }
 }
 
+/// What causes have in common whose waits are summed: the kind, the queue waited for and the hazard.
+pub(crate) fn cause_key(timeline: &Timeline, cause: Cause) -> (&'static str, &'static str, &'static str) {
+    match cause {
+        Cause::Semaphore { from, hazard, .. } => {
+            (cause_kind(timeline, cause), waited_for(timeline, from), hazard.name())
+        }
+        other => (other.name(), "", ""),
+    }
+}
+
 /// The instruction that a cause names.
 pub fn cause_event(cause: Cause) -> Option<EventId> {
     match cause {
@@ -110,12 +120,7 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
         let mut keys: Vec<(&'static str, &'static str, &'static str, usize)> = Vec::new();
         for span in &row.spans {
             let State::Stalled(cause) = span.state else { continue };
-            let key = match cause {
-                Cause::Semaphore { from, hazard, .. } => {
-                    (cause_kind(timeline, cause), waited_for(timeline, from), hazard.name())
-                }
-                other => (other.name(), "", ""),
-            };
+            let key = cause_key(timeline, cause);
             let time = span.end - span.start;
             let at = match keys.iter().find(|k| (k.0, k.1, k.2) == key) {
                 Some(k) => k.3,
@@ -132,12 +137,7 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
             }
         }
         of_row.sort_by_key(|s| {
-            let key = match s.worst.1 {
-                cause @ Cause::Semaphore { from, hazard, .. } => {
-                    (cause_kind(timeline, cause), waited_for(timeline, from), hazard.name())
-                }
-                other => (other.name(), "", ""),
-            };
+            let key = cause_key(timeline, s.worst.1);
             (std::cmp::Reverse(s.time), key.0 != "bank", key)
         });
         out.extend(of_row);

@@ -13,17 +13,17 @@ pub struct Roofline {
     pub flops: u64,
     /// Bytes from and to HBM.
     pub bytes: u64,
-    /// Bytes that the result needs from HBM, each once.
+    /// Bytes that the result needs from HBM, each once; at most those that were read, if data decides which.
     pub minimum_read: u64,
-    /// Bytes of the result, each once.
+    /// Bytes of the result, each once; at most those that were written.
     pub minimum_write: u64,
     /// Operations for each byte.
     pub intensity: f64,
     /// Peak rate of the tensor engines in bf16.
     pub peak_flops: f64,
-    /// Peak rate of memory for these cores: what their DMA engines can carry, at most one HBM stack.
+    /// Peak rate of memory for these cores: what their DMA engines can carry, at most what an HBM stack delivers (`cores.hbm_bytes_per_ns`).
     pub peak_bytes: f64,
-    /// Peak bandwidth of an HBM stack, of which Neuron Explorer's MBU is a part.
+    /// Documented bandwidth of an HBM stack, of which Neuron Explorer's MBU is a part.
     pub hbm_bytes: f64,
     /// Operations for each byte where the two peaks meet.
     pub ridge: f64,
@@ -60,11 +60,12 @@ pub fn roofline(
     let arch = Arch::of(program.target);
     let (rows, columns) = (f64::from(arch.partitions), f64::from(arch.stationary_free_max));
     let peak_flops = 2.0 * rows * columns * params.tensor.clock_ghz.value * cores;
-    let hbm = params.cores.hbm_bytes_per_ns.value;
-    let peak_bytes = (params.dma.engines.value * params.dma.bytes_per_ns.value * cores).min(hbm);
+    let hbm = f64::from(arch.hbm_stack_bytes_per_ns);
+    let carried = params.dma.engines.value * params.dma.bytes_per_ns.value * cores;
+    let peak_bytes = carried.min(params.cores.hbm_bytes_per_ns.value);
     let (flops, bytes) = (total.useful_flops(), total.hbm());
     let intensity = ratio(flops as f64, bytes as f64);
-    let (minimum_read, minimum_write) = minimum_bytes;
+    let (minimum_read, minimum_write) = (minimum_bytes.0.min(total.hbm_read), minimum_bytes.1.min(total.hbm_write));
     let achieved_flops = ratio(flops as f64, ns);
     let achieved_bytes = ratio(bytes as f64, ns);
     Roofline {

@@ -70,7 +70,8 @@ impl Region {
         Region { partitions, lo, hi: lo + width, pattern: None }
     }
 
-    fn overlaps(&self, other: &Region) -> bool {
+    /// Whether the two have a byte in common.
+    pub(crate) fn overlaps(&self, other: &Region) -> bool {
         if self.lo >= other.hi || other.lo >= self.hi || !self.partitions.overlaps(other.partitions) {
             return false;
         }
@@ -254,11 +255,16 @@ impl Index {
         }
     }
 
-    /// Calls `found(op, queue, hazard, subject)` for the earlier accesses that conflict with this one.
+    /// Calls `found(op, queue, hazard, subject, region)` for the earlier accesses that conflict with this one, with what they access.
     ///
     /// A write makes what it covers unreachable: who uses those bytes later waits for the write, which has waited for them. A read makes earlier
     /// reads of the same queue unreachable that its queue takes before it: those `reach` or more positions earlier. [`Self::insert`] forgets both.
-    pub(crate) fn conflicts(&mut self, region: &Region, by: By, mut found: impl FnMut(u32, u8, Hazard, Subject)) {
+    pub(crate) fn conflicts(
+        &mut self,
+        region: &Region,
+        by: By,
+        mut found: impl FnMut(u32, u8, Hazard, Subject, &Region),
+    ) {
         let mut covered = std::mem::take(&mut self.covered);
         self.visit(region, |id, r| {
             let before = !r.write && r.queue == by.queue && by.op - r.op >= by.reach;
@@ -271,7 +277,7 @@ impl Index {
                 (false, true) => Hazard::War,
                 (false, false) => return,
             };
-            found(r.op, r.queue, hazard, r.subject);
+            found(r.op, r.queue, hazard, r.subject, &r.region);
         });
         self.covered = covered;
     }

@@ -30,8 +30,8 @@ use nki_isa::{Program, TensorId, View};
 
 use crate::place::Placement;
 use crate::trace::Resolved;
-use index::Partitions;
-pub(crate) use index::{By, Index, Region};
+
+pub(crate) use index::{By, Index, Partitions, Region};
 use pattern::Pattern;
 
 /// Why one access must wait for another.
@@ -427,7 +427,7 @@ impl Analyzer<'_> {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
                 continue;
             };
-            index.conflicts(region, by(*write), |on, queue, hazard, subject| {
+            index.conflicts(region, by(*write), |on, queue, hazard, subject, _| {
                 if !same(queue, hazard) {
                     found.add(on, queue, hazard, subject);
                 }

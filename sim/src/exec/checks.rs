@@ -12,6 +12,8 @@ pub struct Checks {
     pub saturated_store: bool,
     /// `inexact-integer`: an integer loses bits in fp32.
     pub inexact_integer: bool,
+    /// `wrapped-integer`: the result of 32-bit integer arithmetic exceeds int32.
+    pub wrapped_integer: bool,
     /// `activation-range`: an argument of an activation function for which the engine's approximation is not valid.
     pub activation_range: bool,
     /// `uninitialized-output`: memory that nothing has written reaches an output.
@@ -24,6 +26,7 @@ impl Checks {
         non_finite: true,
         saturated_store: true,
         inexact_integer: true,
+        wrapped_integer: true,
         activation_range: true,
         uninitialized_output: true,
     };
@@ -32,6 +35,7 @@ impl Checks {
         non_finite: false,
         saturated_store: false,
         inexact_integer: false,
+        wrapped_integer: false,
         activation_range: false,
         uninitialized_output: false,
     };
@@ -42,6 +46,7 @@ impl Checks {
             non_finite: wanted("non-finite"),
             saturated_store: wanted("saturated-store"),
             inexact_integer: wanted("inexact-integer"),
+            wrapped_integer: wanted("wrapped-integer"),
             activation_range: wanted("activation-range"),
             uninitialized_output: wanted("uninitialized-output"),
         }

@@ -341,6 +341,25 @@ impl Findings {
         self.list.push(out);
     }
 
+    /// Accumulators of an engine go into a result before anything has set them.
+    pub(super) fn unset_accumulators(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], engine: &str) {
+        if !self.seen.insert((node.loc, node.loc)) {
+            return;
+        }
+        let message = format!(
+            "`{}` goes on from the accumulators of the {engine} before anything has set them; they are 0 here",
+            name_of(node)
+        );
+        let mut out = Diagnostic::warning("uninitialized-read", message)
+            .at_loc(span(node.loc), node.loc.line, node.loc.column, "reads the accumulators")
+            .note("the device goes on from whatever was left behind")
+            .help("begin with reduce_cmd=nisa.reduce_cmd.reset_reduce");
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.list.push(out);
+    }
+
     /// A register is read that nothing has set.
     pub(super) fn unset_register(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], register: RegId) {
         if !self.seen_registers.insert((node.loc, register)) {

@@ -1,6 +1,6 @@
 //! The memory of a run: what its tensors need is known beforehand, what its trace needs is counted.
 
-use nki_diag::memory::size;
+use nki_diag::memory::{size, sizes};
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::{Arch, Fault, Program};
 
@@ -34,8 +34,8 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
     if needed <= options.memory.bytes {
         return None;
     }
-    let message =
-        format!("the kernel's tensors need {} of memory, the limit is {}", size(needed), size(options.memory.bytes));
+    let (needed, limit) = sizes(needed, options.memory.bytes);
+    let message = format!("the kernel's tensors need {needed} of memory, the limit is {limit}");
     let mut out = Diagnostic::error(MEMORY_LIMIT, message);
     let largest = program.tensors.iter().filter(|t| t.space.is_hbm()).max_by_key(|t| t.bytes());
     if let Some(t) = largest {
@@ -72,7 +72,7 @@ impl Events {
             return Ok(());
         }
         let what = if self.reported { "timeline and reports" } else { "timeline" };
-        let (needed, limit) = (size(needed), size(self.limit));
+        let (needed, limit) = sizes(needed, self.limit);
         Err(Fault::new(
             MEMORY_LIMIT,
             format!("{events} executed statements and their {what} need {needed} of memory, the limit is {limit}"),

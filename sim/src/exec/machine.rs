@@ -11,7 +11,7 @@ use nki_isa::machine::{Arguments, Context, Held, RowsBits, RowsF32, RowsI64, Sta
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
-use nki_isa::{Arch, Contribution, Fault, Index, Machine, View};
+use nki_isa::{Arch, Contribution, Dim, Fault, Index, Machine, Tensor, View};
 
 use super::deferred::What;
 use super::findings::Place;
@@ -44,14 +44,25 @@ impl Interpreter<'_> {
             )
         };
         let inside = |value: i64| (0..i64::from(indirect.bound)).contains(&value);
+        let tensor = self.program.tensor(view.tensor);
         let scalar = match &indirect.index {
             Index::Register(r) => self.get(*r),
             Index::Scalar(v) => self.integers(v)?.first().copied().unwrap_or(0),
             Index::Vector(v) => {
                 let values = self.integers(v)?;
-                let bad = values.iter().enumerate().find(|(_, v)| !inside(**v));
-                let fault = bad.map(|(i, &v)| outside(self, v, &format!(" (entry {i} of the index vector)")));
-                let rows = values.iter().map(|&v| inside(v).then_some(v * indirect.stride)).collect();
+                let mut fault = None;
+                let mut row = |i: usize, value: i64| {
+                    let by = value * indirect.stride;
+                    let found = if inside(value) {
+                        beyond(tensor, view, view.dims.get(1..).unwrap_or_default(), by)
+                    } else {
+                        Some(outside(self, value, &format!(" (entry {i} of the index vector)")))
+                    };
+                    let is_inside = found.is_none();
+                    fault = fault.take().or(found);
+                    is_inside.then_some(by)
+                };
+                let rows = values.iter().enumerate().map(|(i, &value)| row(i, value)).collect();
                 return Ok((Dynamic::Shift(Shift::Rows(rows)), fault));
             }
             Index::Columns(v) => {
@@ -71,11 +82,9 @@ impl Interpreter<'_> {
                 return Ok((Dynamic::Shift(Shift::Columns(moves.into_boxed_slice())), None));
             }
         };
-        if inside(scalar) {
-            Ok((Dynamic::Shift(Shift::Offset(scalar * indirect.stride)), None))
-        } else {
-            Ok((Dynamic::Outside(outside(self, scalar, "")), None))
-        }
+        let by = scalar * indirect.stride;
+        let fault = if inside(scalar) { beyond(tensor, view, &view.dims, by) } else { Some(outside(self, scalar, "")) };
+        Ok((fault.map_or(Dynamic::Shift(Shift::Offset(by)), Dynamic::Outside), None))
     }
 
     /// Partitions that share the offsets of tensor indirection in the instruction that runs.
@@ -169,6 +178,27 @@ impl Interpreter<'_> {
         }
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
     }
+}
+
+/// The fault if what `dims` name in HBM, `by` elements behind the beginning of a view, is not all in its tensor.
+fn beyond(tensor: &Tensor, view: &View, dims: &[Dim], by: i64) -> Option<Fault> {
+    if !view.space.is_hbm() {
+        return None;
+    }
+    let reach = |d: &Dim| d.stride * (i64::from(d.count) - 1);
+    let first = view.offset + by + dims.iter().map(|d| reach(d).min(0)).sum::<i64>();
+    let last = view.offset + by + dims.iter().map(|d| reach(d).max(0)).sum::<i64>();
+    let elements = (tensor.bytes() / view.dtype.size()) as i64;
+    let reached = if first < 0 { first } else { last };
+    (first < 0 || last >= elements).then(|| {
+        let message = format!(
+            "the access reaches element {reached} of `{}`, which has {elements} {} elements (0 to {})",
+            tensor.name,
+            view.dtype,
+            elements - 1
+        );
+        Fault::new("out-of-bounds", message)
+    })
 }
 
 /// A borrowed or converted matrix.
@@ -423,6 +453,12 @@ impl Machine for Interpreter<'_> {
         // An instruction that waits may leave something in it.
         self.flush();
         self.core.engine_state.entry(name).or_default()
+    }
+
+    fn note_unset(&mut self, accumulators: &'static str) {
+        if let Some(node) = self.core.node {
+            self.findings.unset_accumulators(self.program, node, &self.core.loops, accumulators);
+        }
     }
 
     fn contributions(&self) -> Arc<[Contribution]> {

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::findings::Findings;
 use super::interpreter::Interpreter;
-use crate::deps::{self, By, Hazard, Index, Subject};
+use crate::deps::{self, By, Hazard, Index, Partitions, Region, Subject};
 use crate::place::Placement;
 use crate::trace::Resolved;
 
@@ -41,6 +41,8 @@ pub(super) struct Conflict<'p> {
     pub(super) hazard: Hazard,
     /// The view by which this core accesses them.
     view: usize,
+    /// What the other core accesses.
+    other: Region,
 }
 
 impl<'p> Races<'p> {
@@ -79,17 +81,19 @@ impl<'p> Races<'p> {
             if tensor.space != Space::SharedHbm {
                 continue;
             }
-            let Races { tensors, sites, .. } = self;
+            let Races { tensors, sites, seen, .. } = self;
             let index = tensors.entry(view.tensor).or_insert_with(|| Index::new(tensor.bytes() as u64));
             deps::regions(program, placement, view, dynamic, &mut |region| {
                 let by = By { op: id, queue: me as u8, reach: 1, write };
-                index.conflicts(&region, by, |op, queue, hazard, _| {
-                    let known = |c: &Conflict<'_>| c.view == i && c.hazard == hazard;
+                index.conflicts(&region, by, |op, queue, hazard, _, other| {
+                    let known = |c: &Conflict<'_>| c.view == i && c.hazard == hazard && c.other == *other;
                     if u32::from(queue) != me
-                        && let Some(&(core, node)) = sites.get(op as usize)
-                        && !conflicts.iter().any(|c| known(c) && c.node.loc == node.loc)
+                        && let Some(&(core, by)) = sites.get(op as usize)
+                        && !seen.contains(&(node.loc, by.loc))
+                        && !conflicts.iter().any(|c| known(c) && c.node.loc == by.loc)
                     {
-                        conflicts.push(Conflict { tensor: view.tensor, core, node, hazard, view: i });
+                        let other = other.clone();
+                        conflicts.push(Conflict { tensor: view.tensor, core, node: by, hazard, view: i, other });
                     }
                 });
                 index.insert(region, by, Subject::Tensor(view.tensor));
@@ -140,11 +144,11 @@ impl<'p> Interpreter<'p> {
         }
         inst.execute(self)?;
         for c in conflicts {
-            let same = match before.get(&c.view) {
-                Some(old) => self.bytes_of(views[c.view])? == *old,
-                None => false,
+            let races = match before.get(&c.view) {
+                Some(old) => changes(views[c.view], &c.other, old, &self.bytes_of(views[c.view])?),
+                None => true,
             };
-            if !same {
+            if races {
                 self.races.report(&mut self.findings, program, (me, node), &self.core.loops, &c);
             }
         }
@@ -159,4 +163,22 @@ impl<'p> Interpreter<'p> {
         self.memory().gather(&access, &mut bytes);
         Ok(bytes)
     }
+}
+
+/// Whether a write through a view of shared memory, whose bytes were `old` and are `new`, has changed a byte of what another core accesses.
+fn changes(view: &View, other: &Region, old: &[u8], new: &[u8]) -> bool {
+    let size = view.dtype.size();
+    if view.indirect.is_some() || old.len() != new.len() || old.len() != view.elements() * size {
+        return old != new;
+    }
+    let changed = old.chunks_exact(size).zip(new.chunks_exact(size)).enumerate().filter(|(_, (old, new))| old != new);
+    changed.map(|(element, _)| element).any(|element| {
+        let (mut rest, mut offset) = (element as i64, view.offset);
+        for dim in view.dims.iter().rev() {
+            offset += rest % i64::from(dim.count) * dim.stride;
+            rest /= i64::from(dim.count);
+        }
+        let one = Partitions { start: 0, stride: 1, count: 1 };
+        Region::of(one, &[], offset, size as i64, 0).overlaps(other)
+    })
 }

@@ -97,6 +97,7 @@ impl<'p> Interpreter<'p> {
             memory.scatter(a, &bytes);
             memory.mark_written(a);
         }
+        self.look_at_integer_results(&to, &outs);
         Ok(())
     }
 

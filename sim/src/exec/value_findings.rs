@@ -342,6 +342,33 @@ impl<'p> Interpreter<'p> {
         }
     }
 
+    /// A result of exact arithmetic on int32 exceeds its range. `outs` has the results of each destination, row by row. Unsigned integers are
+    /// left out: who chooses them may mean arithmetic modulo 2^32.
+    pub(super) fn look_at_integer_results(&mut self, to: &[Access], outs: &[Vec<i64>]) {
+        let (Some(node), true) = (self.core.node, self.values.checks.wrapped_integer) else { return };
+        let NodeKind::Inst(inst) = &node.kind else { return };
+        let wraps = |v: &i64| i32::try_from(*v).is_err();
+        for (output, (a, values)) in to.iter().zip(outs).enumerate() {
+            if a.codec.dtype != DType::I32 {
+                continue;
+            }
+            let Some(first) = values.iter().position(wraps) else { continue };
+            let loops = self.core.loops.clone();
+            let at = Place { node, loops: &loops, to, from: &[] };
+            if !inst.values().exact.is_some_and(|exact| exact.is_arithmetic()) || !self.is_first("wrapped-integer", &at)
+            {
+                continue;
+            }
+            let (value, width) = (values[first], a.width().max(1));
+            let (what, name) = (instruction(node), self.name_of_tensor(a.tensor));
+            let place = self.first_at(&at, output, first / width, first % width);
+            let becomes = value as i32;
+            let message = format!("{what} stores {value} to `{name}` as {becomes}: int32 wraps modulo 2^32; {place}");
+            let help = "keep the numbers below 2^31, or use uint32 tiles if arithmetic modulo 2^32 is meant";
+            self.tell_value("wrapped-integer", &at, message, format!("{value} becomes {becomes} here"), help);
+        }
+    }
+
     /// A register gets the bits of a float.
     pub(super) fn look_at_register_load(&mut self, from: &Access, bytes: &[u8]) {
         let Some(node) = self.core.node else { return };

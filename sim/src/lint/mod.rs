@@ -1,6 +1,7 @@
 //! Findings that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`]; [`without_run`], which adds what a run finds
 //! by itself; and [`without_trace`], for a program whose trace only a run knows.
 
+mod independent;
 mod lost;
 mod overlap;
 pub(crate) mod walk;
@@ -58,6 +59,12 @@ pub fn without_trace(program: &Program, placement: &Placement) -> Vec<Diagnostic
     findings
 }
 
+/// Iterations that depend on others, of loops whose iterations the kernel calls independent (`affine-dependence`), each line once. `program` is as
+/// the kernel is written: the older compiler's changes join what several iterations do.
+pub fn dependent_iterations(program: &Program) -> Vec<Diagnostic> {
+    independent::dependent(program).iter().map(|found| words::dependent(program, found)).collect()
+}
+
 /// Operands without effect (`inert-operand`), each once for a line of the kernel.
 fn inert(program: &Program) -> Vec<Diagnostic> {
     let mut seen = FxHashSet::default();
@@ -102,7 +109,9 @@ impl<'p> Overlaps<'p> {
     fn check(&mut self, step: &Step<'p, '_>, view: &View, dynamic: Option<&Resolved>) {
         let said = if let Some(twice) = overlap::of_dims(view) {
             words::same_address(self.program, step, view, twice)
-        } else if let Some(same) = dynamic.and_then(|d| overlap::of_index(view, d)) {
+        } else if !step.inst.adds_repeated()
+            && let Some(same) = dynamic.and_then(|d| overlap::of_index(view, d))
+        {
             words::same_row(self.program, step, view, same)
         } else {
             return;

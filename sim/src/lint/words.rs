@@ -2,11 +2,12 @@
 
 use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
-use nki_isa::inst::Action;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::inst::{Action, Footprint};
+use nki_isa::program::{Node, NodeKind, Step as TrailStep};
 use nki_isa::schema::{OperandSchema, Role};
 use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
 
+use super::independent::Dependent;
 use super::lost::Lost;
 use super::overlap::{Crossing, SameRow, Twice, indices};
 use super::walk::Step;
@@ -159,12 +160,19 @@ pub(super) fn crossing(
 pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same: SameRow) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
     let SameRow { partition, first, second, value, repeats } = same;
+    let mut footprint = Footprint::default();
+    step.inst.footprint(&mut footprint);
+    let (does, undefined) = if footprint.reads.contains(&view) {
+        ("adds to", "whether both are added")
+    } else {
+        ("writes", "which one stays")
+    };
     let message = match partition {
         None => format!(
-            "`{inst}` writes row {value} of `{name}` twice: entries {first} and {second} of the index are both {value}, and which one stays is not defined"
+            "`{inst}` {does} row {value} of `{name}` twice: entries {first} and {second} of the index are both {value}, and {undefined} is not defined"
         ),
         Some(p) => format!(
-            "`{inst}` writes an element of `{name}` twice: offsets {first} and {second} of partition {p} are both {value}, and which one stays is not defined"
+            "`{inst}` {does} an element of `{name}` twice: offsets {first} and {second} of partition {p} are both {value}, and {undefined} is not defined"
         ),
     };
     let mut out = at_tensor(program, step, view, Diagnostic::warning("overlapping-write", message), "writes");
@@ -173,6 +181,29 @@ pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same
     }
     out = out.help("make the entries distinct, or add up the rows that go to one place before they are written");
     with_iterations(out, program, step)
+}
+
+/// An iteration of a loop whose iterations are independent reads what another one has written.
+pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic {
+    let Dependent { reader, writer, tensor, read_in, written_in } = found;
+    let (inst, tensor) = (name_of(reader), program.tensor(*tensor));
+    let text = |step: &TrailStep| match step {
+        TrailStep::Iteration { variable, value, .. } => format!("{variable} = {value}"),
+        _ => String::new(),
+    };
+    let message = format!(
+        "`{inst}` reads from `{}` in iteration {} of an affine_range what iteration {} has written",
+        tensor.name,
+        text(read_in),
+        text(written_in)
+    );
+    let out = at(Diagnostic::warning("affine-dependence", message), reader.loc, format!("reads `{}`", tensor.name));
+    let out = beside(out, writer.loc, "written here");
+    let out = match read_in {
+        TrailStep::Iteration { loc, .. } => beside(out, *loc, "declares the iterations independent"),
+        _ => out,
+    };
+    out.help("loop over nl.sequential_range: the older compiler may run iterations of an affine_range in any order")
 }
 
 /// Places a finding at the instruction, and beside the statement that makes the tensor of `view`; `does` is what the one does to the other.

@@ -25,9 +25,10 @@ use nki_isa::ids::Loc;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Inst, Program};
 
-use crate::place::{Capacity, Placement, place_with};
+use crate::place::{Capacity, Placement, place_with, span};
 use crate::timing::cost::CostModel;
 use nki_diag::Diagnostic;
+use nki_diag::memory::size;
 
 /// Bytes at the end of each partition of SBUF that the older compiler keeps for itself. Source: nki_direct_allocation_guide of SDK 2.26.1; kernels
 /// of kda that need more than the rest of a trn2 (208 KiB) were refused.
@@ -117,6 +118,11 @@ pub enum What {
 }
 
 impl What {
+    /// Whether a tile left SBUF or PSUM for it.
+    pub fn is_spill(self) -> bool {
+        matches!(self, What::Evicted | What::Reloaded | What::Spilled | What::Restored)
+    }
+
     /// The change in words, for so many instructions.
     pub fn text(self, count: u32) -> String {
         let plural = if count == 1 { "" } else { "s" };
@@ -210,6 +216,25 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     }
     (program, changes.0.into_values().collect())
 }
+
+/// A warning, if tiles that do not fit into SBUF are loaded again many times: more bytes than [`MUCH`] times all arguments.
+pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
+    let again = || changes.iter().filter(|change| matches!(change.what, What::Reloaded | What::Restored));
+    let bytes: u64 = again().map(|change| change.bytes).sum();
+    let arguments: u64 = program.inputs.iter().map(|input| program.tensor(input.tensor).bytes() as u64).sum();
+    let most = again().max_by_key(|change| change.bytes)?;
+    (bytes > MUCH * arguments).then(|| {
+        let (bytes, arguments) = (size(bytes), size(arguments));
+        let message = format!("SBUF is too small for the tiles of this kernel: {bytes} are loaded again, its arguments have {arguments}");
+        Diagnostic::warning("sbuf-spill", message)
+            .at_loc(span(most.loc), most.loc.line, most.loc.column, most.what.text(most.count))
+            .note("whole tiles are loaded again here; the older compiler may load the parts that an instruction needs, so that the latency is an upper bound")
+            .help("keep less in SBUF at one time, for example the rows of one iteration")
+    })
+}
+
+/// So much more than its arguments a kernel loads again before [`thrashes`] says so: NKIBench's matmul loads 7 times as much.
+const MUCH: u64 = 20;
 
 /// Removes the statements at these positions, which ascend.
 fn remove(stream: &mut Vec<Node>, positions: &[u32]) {

@@ -13,8 +13,8 @@ use super::summary::{percent, us};
 use super::vocabulary::{released, remedy, short_cause};
 use crate::analysis::counters::Counters;
 use crate::analysis::roofline::Roofline;
-use crate::analysis::{Analysis, Step, cause_event};
-use crate::timeline::{Event, PhaseKind, Ps, RowId, RowKind, State, Timeline};
+use crate::analysis::{Analysis, Step, cause_event, cause_key};
+use crate::timeline::{Cause, Event, PhaseKind, Ps, RowId, RowKind, State, Timeline};
 use crate::trace::index_nodes;
 
 /// The iterations around an event: `i=3, j=0`.
@@ -315,7 +315,8 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
         engine: Ps,
         transfer: Ps,
         wait: Ps,
-        worst: (Ps, String),
+        /// By cause, with one of the causes that are summed.
+        waits: BTreeMap<(&'static str, &'static str, &'static str), (Ps, Cause)>,
         counters: Counters,
     }
     let mut by: BTreeMap<(u32, u32, &'static str), Sum> = BTreeMap::new();
@@ -327,9 +328,8 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
         sum.counters.add(a.counters(e));
         if let Some(wait) = a.waits()[i] {
             sum.wait += wait.time;
-            if wait.worst.0 > sum.worst.0 {
-                sum.worst = (wait.worst.0, short_cause(a.timeline, wait.worst.1));
-            }
+            let cause = wait.worst.1;
+            sum.waits.entry(cause_key(a.timeline, cause)).or_insert((0, cause)).0 += wait.time;
         }
     }
     for step in &a.path {
@@ -350,12 +350,17 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
             engine_us: us(s.engine),
             transfer_us: us(s.transfer),
             wait_us: us(s.wait),
-            wait_cause: s.worst.1,
+            wait_cause: longest(a.timeline, s.waits.into_values()),
             hbm_read_bytes: s.counters.hbm_read,
             hbm_write_bytes: s.counters.hbm_write,
             flops: s.counters.flops,
         })
         .collect()
+}
+
+/// The cause of the longest of these waits; empty without one.
+fn longest(t: &Timeline, waits: impl Iterator<Item = (Ps, Cause)>) -> String {
+    waits.max_by_key(|(time, _)| *time).map_or_else(String::new, |(_, cause)| short_cause(t, cause))
 }
 
 fn opcodes(t: &Timeline) -> Vec<OpcodeSummary> {

@@ -285,7 +285,7 @@ impl<'a> Scheduler<'a> {
                 sequence.next += 1;
             }
         }
-        let (free, complete) = match self.low.cost(op).map(|c| &c.kind) {
+        let (free, complete) = match self.low.planned(op).map(|c| &c.kind) {
             Some(CostKind::Compute { occupancy, complete, .. }) => (now + occupancy, now + complete),
             Some(CostKind::Matmul { weights, moving, least, drain, fp32, .. }) => {
                 let time = (*weights).max(*moving).max(*least);

@@ -15,7 +15,7 @@ pub(super) enum Class {
 }
 
 pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
-    match low.cost(op).map(|c| &c.kind) {
+    match low.planned(op).map(|c| &c.kind) {
         Some(CostKind::Dma(dma)) if dma.direction == Direction::Store => Class::Store,
         Some(CostKind::Dma(_)) => Class::Load,
         _ => Class::Compute,

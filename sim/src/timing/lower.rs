@@ -9,13 +9,14 @@ use nki_isa::names::Engine;
 use nki_isa::program::{Bound, Control, Node, NodeKind};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::cost::{Cost, CostKind, CostModel, Costs, DmaCost, MachineConstants, OpenQueue, Place};
 use super::dma::Classes;
 use crate::deps::{self, Deps, Hazard, Reach};
 use crate::place::Placement;
 use crate::timeline::Ps;
-use crate::trace::{CoreTrace, EventKind, NodeIndex, index_nodes};
+use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, index_nodes};
 
 /// Engine queues come first, then the DMA queues that they trigger.
 pub(crate) const ENGINES: usize = Engine::QUEUES.len();
@@ -146,6 +147,8 @@ pub(crate) struct Lowered<'p> {
     pub(crate) rendezvous: Vec<Rendezvous>,
     /// Which DMA engines have equal loads.
     pub(super) classes: Classes,
+    /// Costs of transfers of which this run skipped all or some rows.
+    skipping: FxHashMap<u32, Cost>,
 }
 
 impl<'p> Lowered<'p> {
@@ -155,6 +158,7 @@ impl<'p> Lowered<'p> {
         costs: Costs,
         graph: Arc<Graph>,
         rendezvous: Vec<Rendezvous>,
+        skipping: FxHashMap<u32, Cost>,
         dma_engines: u32,
     ) -> Self {
         let n = ops.len();
@@ -175,15 +179,21 @@ impl<'p> Lowered<'p> {
             }
         }
         segments.push(Segment { end: n as u32, ..segment });
-        let dma_costs = costs.distinct().iter().filter_map(|c| match &c.kind {
+        let dma_costs = costs.distinct().iter().chain(skipping.values()).filter_map(|c| match &c.kind {
             CostKind::Dma(d) => Some(&**d),
             _ => None,
         });
         let classes = Classes::new(dma_engines, dma_costs);
-        Lowered { nodes, ops, costs, graph, queues, segments, rendezvous, classes }
+        Lowered { nodes, ops, costs, graph, queues, segments, rendezvous, classes, skipping }
     }
 
+    /// What an operation costs in this run.
     pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
+        self.skipping.get(&op).or_else(|| self.planned(op))
+    }
+
+    /// What it costs as far as the compiler knows: no row is skipped.
+    pub(crate) fn planned(&self, op: u32) -> Option<&Cost> {
         self.costs.of(self.ops[op as usize].node)
     }
 
@@ -274,6 +284,7 @@ pub(crate) fn lower<'p>(
     let costs = Costs::joined(nodes.par_chunks(SHARE).enumerate().map(of_part).collect());
     let mut ops = Vec::with_capacity(trace.events.len());
     let mut seen = Vec::with_capacity(trace.events.len());
+    let mut skipping = FxHashMap::default();
     let mut used = [0usize; OpenQueue::COUNT];
     let mut looped = false;
     // Until the barrier after its first iteration, what runs in a loop waits for the registers that decide whether it is entered.
@@ -308,6 +319,9 @@ pub(crate) fn lower<'p>(
                         ..barrier
                     },
                 );
+                if let Some(share) = trace.resolved(event).and_then(kept) {
+                    skipping.extend(cost.of_share(share).map(|cost| (ops.len() as u32 - 1, cost)));
+                }
             }
             EventKind::LoopEnter => {
                 looped = false;
@@ -339,7 +353,18 @@ pub(crate) fn lower<'p>(
         Some(Rendezvous { op, number: r.number, posted: r.posted })
     });
     let rendezvous = rendezvous.collect();
-    (Lowered::new(nodes, ops, costs, graph, rendezvous, machine.dma_engines), Seen { ops: seen, written })
+    (Lowered::new(nodes, ops, costs, graph, rendezvous, skipping, machine.dma_engines), Seen { ops: seen, written })
+}
+
+/// The share of its rows that a transfer moved; `None` if it moved all.
+fn kept(resolved: &[Resolved]) -> Option<f64> {
+    let of_view = |resolved: &Resolved| match resolved {
+        Resolved::Offset(_) => 1.0,
+        Resolved::Skipped => 0.0,
+        Resolved::Rows(rows) => rows.iter().flatten().count() as f64 / rows.len().max(1) as f64,
+    };
+    let least = resolved.iter().map(of_view).fold(1.0, f64::min);
+    (least < 1.0).then_some(least)
 }
 
 /// The dependences of operations that are taken in the order `taken` (all but the barriers), by operation: with the addresses of `placement`.

@@ -220,14 +220,14 @@ impl Params {
         self
     }
 
-    /// Changes what a file names and leaves the rest. An entry is a value, which then counts as assumed, or a whole table with
-    /// value, unit, source and confidence.
+    /// Changes what a file names and leaves the rest. An entry is a value, or a table with a value and perhaps its unit, which is that of the
+    /// parameter, its source and its confidence. A value without a confidence counts as assumed.
     ///
     /// # Errors
-    /// If the text is not TOML, a name is unknown or a value is of the wrong kind or out of range.
+    /// If the text is not TOML, a name is unknown, a unit is another one, or a value is of the wrong kind or out of range.
     pub fn overlay(&mut self, text: &str) -> Result<(), ParamError> {
         let changes: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
-        let mut entries = Vec::new();
+        let (mut entries, mut table) = (Vec::new(), self.table.clone());
         entries_of("", &changes, &mut entries);
         for (name, value) in entries {
             match value.as_table() {
@@ -236,24 +236,33 @@ impl Params {
                         toml::Value::String(s) => s.clone(),
                         other => other.to_string(),
                     };
-                    set(&mut self.table, &name, &text)?;
+                    set(&mut table, &name, &text)?;
                 }
                 Some(whole) => {
-                    let value = whole.get("value").map(ToString::to_string).unwrap_or_default();
-                    set(&mut self.table, &name, &value)?;
-                    let said = |e: toml::de::Error| ParamError::File(format!("`{name}`: {}", e.message()));
-                    let _: Param<toml::Value> = toml::Value::Table(whole.clone()).try_into().map_err(said)?;
-                    if let Some(entry) = entry_mut(&mut self.table, &name) {
-                        for key in ["unit", "source", "confidence"] {
-                            if let Some(v) = whole.get(key) {
-                                entry.insert(key.into(), v.clone());
-                            }
+                    let said = |reason: &str| ParamError::File(format!("`{name}`: {reason}"));
+                    if let Some(key) = whole.keys().find(|key| !FIELDS.contains(&key.as_str())) {
+                        return Err(said(&format!("no field `{key}`: it has value, unit, source and confidence")));
+                    }
+                    let value = whole.get("value").ok_or_else(|| said("no field `value`"))?.to_string();
+                    set(&mut table, &name, &value)?;
+                    let Some(entry) = entry_mut(&mut table, &name) else { continue };
+                    if let Some(unit) = whole.get("unit")
+                        && let Some(own) = entry.get("unit").filter(|own| *own != unit)
+                    {
+                        return Err(said(&format!("the unit is {own}, not {unit}: convert the value")));
+                    }
+                    for key in ["source", "confidence"] {
+                        if let Some(v) = whole.get(key) {
+                            entry.insert(key.into(), v.clone());
                         }
                     }
+                    let whole: Result<Param<toml::Value>, _> = toml::Value::Table(entry.clone()).try_into();
+                    whole.map_err(|e| said(e.message()))?;
                 }
             }
         }
-        self.values = self.table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
+        self.values = table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
+        self.table = table;
         self.changed = true;
         Ok(())
     }
@@ -276,6 +285,9 @@ impl Params {
     }
 }
 
+/// What a parameter has in a file.
+const FIELDS: [&str; 4] = ["value", "unit", "source", "confidence"];
+
 /// The most DMA engines that the model has.
 pub(crate) const MOST_ENGINES: f64 = 64.0;
 
@@ -284,9 +296,15 @@ pub(crate) fn is_whole(unit: &str) -> bool {
     matches!(unit, "engines" | "partitions" | "transfers" | "instructions" | "operations")
 }
 
+/// A number for a message; with an exponent if it would be long without.
+fn short(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-6..1e15).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
+}
+
 fn check(name: &str, unit: &str, value: f64) -> Result<(), ParamError> {
     let bad = |reason: &str| {
-        Err(ParamError::Value { name: name.to_string(), value: value.to_string(), reason: reason.to_string() })
+        Err(ParamError::Value { name: name.to_string(), value: short(value), reason: reason.to_string() })
     };
     let divisor = [
         "clock_ghz",
@@ -480,10 +498,19 @@ mod tests {
             "tensor.clock_ghz = \"a\"",
             "tensor = 1",
             "x",
-            "dma.descriptor_ns = { value = 1 }",
+            "dma.descriptor_ns = { value = 1, unit = \"us\" }",
+            "dma.descriptor_ns = { value = 1, units = \"ns\" }",
+            "dma.descriptor_ns = { value = 1, confidence = \"sure\" }",
+            "dma.descriptor_ns = { unit = \"ns\" }",
         ] {
             assert!(p.overlay(wrong).is_err(), "{wrong}");
         }
+        p.overlay("tensor.clock_ghz = { value = 2.4, source = \"a run\" }").unwrap();
+        let clock = &p.tensor.clock_ghz;
+        assert_eq!(
+            (clock.value, &*clock.unit, &*clock.source, clock.confidence),
+            (2.4, "GHz", "a run", Confidence::Assumed)
+        );
         Params::of(Target::Trn1).overlay(source(Target::Trn2)).unwrap();
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nki_isa::names::Engine;
 use nki_isa::work::Work;
+use rustc_hash::FxHashMap;
 
 use super::cost::{Cost, CostKind, CostModel, Costs, DmaCost, Limiter, MachineConstants, Place};
 use super::fixed::Thousandths;
@@ -186,7 +187,7 @@ fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'st
         r.waits.iter().filter(|on| (**on as usize) < stream.len()).map(dep).collect()
     };
     let graph = Graph::new(Deps::known(stream.iter().map(edges).collect()), stream.len());
-    Lowered::new(Vec::new(), ops, costs, Arc::new(graph), Vec::new(), model.machine().dma_engines)
+    Lowered::new(Vec::new(), ops, costs, Arc::new(graph), Vec::new(), FxHashMap::default(), model.machine().dma_engines)
 }
 
 /// A pass of the tensor engine: start, end, time at the full rate, use of the rows.

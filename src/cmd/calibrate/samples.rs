@@ -113,6 +113,7 @@ fn packet(bytes: u64) -> Recorded {
         elements: bytes,
         dge: DgeMode::HwDge,
         dynamic: false,
+        indexed: false,
         indirect: false,
         transpose: false,
         cast: false,

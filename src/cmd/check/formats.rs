@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 use nki_diag::{Class, JsonDiagnostic, JsonLabel, Severity, slugs};
 use serde_json::{Value, json};
 
+use super::Outcome;
 use crate::VERSION;
 use crate::markup::{Spot, annotation, xml};
 use crate::report::Checked;
@@ -87,9 +88,27 @@ fn rule(id: &str) -> Value {
     })
 }
 
-/// A log of SARIF 2.1.0 with one run.
-pub(super) fn sarif(checked: &Checked) -> Value {
-    let mut rules: Vec<&str> = checked.findings.iter().map(|d| d.id).collect();
+/// A log of SARIF 2.1.0 with a run for each kernel of the file.
+pub(super) fn sarif(file: &str, outcomes: &[Outcome]) -> Value {
+    json!({
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": outcomes.iter().map(|outcome| sarif_run(file, outcome)).collect::<Vec<_>>(),
+    })
+}
+
+/// The category of a run, which ends with a slash. Code scanning accepts one run of each category in an upload.
+fn category(file: &str, kernel: &str) -> String {
+    let name = if kernel.is_empty() { String::new() } else { format!("{}/", encoded(kernel)) };
+    format!("nki-sim check/{}/{name}", uri(file))
+}
+
+fn sarif_run(file: &str, outcome: &Outcome) -> Value {
+    let findings = match outcome {
+        Outcome::Checked(checked) => &*checked.findings,
+        Outcome::Refused(_) => &[],
+    };
+    let mut rules: Vec<&str> = findings.iter().map(|d| d.id).collect();
     rules.sort_unstable();
     rules.dedup();
     let result = |d: &JsonDiagnostic| {
@@ -106,24 +125,34 @@ pub(super) fn sarif(checked: &Checked) -> Value {
         }
         out
     };
-    json!({
-        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": {
-                "name": "nki-sim",
-                "semanticVersion": VERSION,
-                "rules": rules.iter().map(|id| rule(id)).collect::<Vec<_>>(),
-            } },
-            "automationDetails": { "id": format!("nki-sim check/{}", checked.kernel) },
-            "columnKind": "unicodeCodePoints",
-            "results": checked.findings.iter().map(result).collect::<Vec<_>>(),
-        }],
-    })
+    let mut run = json!({
+        "tool": { "driver": {
+            "name": "nki-sim",
+            "semanticVersion": VERSION,
+            "rules": rules.iter().map(|id| rule(id)).collect::<Vec<_>>(),
+        } },
+        "automationDetails": { "id": category(file, outcome.kernel()) },
+        "columnKind": "unicodeCodePoints",
+        "results": findings.iter().map(result).collect::<Vec<_>>(),
+    });
+    if let Outcome::Refused(refused) = outcome {
+        let notification = json!({ "level": "error", "message": { "text": refused.error } });
+        run["invocations"] =
+            json!([{ "executionSuccessful": false, "exitCode": 2, "toolExecutionNotifications": [notification] }]);
+    }
+    run
 }
 
-/// An annotation for each finding; a notice if there is none.
-pub(super) fn github(checked: &Checked) -> String {
+/// Annotations for the findings of each kernel; a notice for a kernel without findings.
+pub(super) fn github(file: &str, outcomes: &[Outcome]) -> String {
+    let annotations = |outcome: &Outcome| match outcome {
+        Outcome::Checked(checked) => github_checked(checked),
+        Outcome::Refused(refused) => annotation("error", None, &format!("nki-sim check {file}"), &refused.error),
+    };
+    outcomes.iter().map(annotations).collect()
+}
+
+fn github_checked(checked: &Checked) -> String {
     let mut out = String::new();
     for d in &checked.findings {
         let kind = match d.severity {
@@ -142,19 +171,61 @@ pub(super) fn github(checked: &Checked) -> String {
     out
 }
 
-/// A suite with a case for each finding, which fails if it is an error; without findings, one case that passes.
-pub(super) fn junit(checked: &Checked) -> String {
-    let failures = checked.findings.iter().filter(|d| d.severity == Severity::Error).count();
-    let tests = checked.findings.len().max(1);
-    let kernel = xml(&checked.kernel, false);
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(out, "<testsuites tests=\"{tests}\" failures=\"{failures}\">");
-    let _ = writeln!(out, "  <testsuite name=\"nki-sim check {kernel}\" tests=\"{tests}\" failures=\"{failures}\">");
-    for d in &checked.findings {
+/// Cases of a suite, and how many of them failed or could not be performed.
+#[derive(Default)]
+struct Suite {
+    text: String,
+    tests: usize,
+    failures: usize,
+    errors: usize,
+}
+
+impl Suite {
+    /// The counts as attributes; `errors` only if there are some.
+    fn counts(&self) -> String {
+        let errors = if self.errors == 0 { String::new() } else { format!(" errors=\"{}\"", self.errors) };
+        format!("tests=\"{}\" failures=\"{}\"{errors}", self.tests, self.failures)
+    }
+}
+
+/// A suite for each kernel of the file.
+pub(super) fn junit(file: &str, outcomes: &[Outcome]) -> String {
+    let mut all = Suite::default();
+    for outcome in outcomes {
+        let name = if outcome.kernel().is_empty() { file } else { outcome.kernel() };
+        let name = xml(name, false);
+        let suite = match outcome {
+            Outcome::Checked(checked) => cases(&name, &checked.findings),
+            Outcome::Refused(refused) => error_case(&name, &refused.error),
+        };
+        let _ = writeln!(all.text, "  <testsuite name=\"nki-sim check {name}\" {}>", suite.counts());
+        all.text += &suite.text;
+        all.text += "  </testsuite>\n";
+        all.tests += suite.tests;
+        all.failures += suite.failures;
+        all.errors += suite.errors;
+    }
+    let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+    format!("{head}\n<testsuites {}>\n{}</testsuites>\n", all.counts(), all.text)
+}
+
+/// A case for a check that was not performed.
+fn error_case(name: &str, error: &str) -> Suite {
+    let (message, text) = (xml(error.lines().next().unwrap_or_default(), false), xml(error, true));
+    let text = format!(
+        "    <testcase classname=\"nki-sim.{name}\" name=\"check\">\n      <error type=\"usage\" message=\"{message}\">{text}</error>\n    </testcase>\n"
+    );
+    Suite { text, tests: 1, errors: 1, ..Suite::default() }
+}
+
+/// A case for each finding, which fails if it is an error; without findings, one case that passes.
+fn cases(name: &str, findings: &[JsonDiagnostic]) -> Suite {
+    let mut out = String::new();
+    for d in findings {
         let line = d.line.map(|line| format!(":{line}")).unwrap_or_default();
         let place = d.file.as_ref().map(|file| format!(" at {file}{line}")).unwrap_or_default();
-        let name = xml(&format!("{}{place}", d.id), false);
-        let _ = writeln!(out, "    <testcase classname=\"nki-sim.{kernel}\" name=\"{name}\">");
+        let case = xml(&format!("{}{place}", d.id), false);
+        let _ = writeln!(out, "    <testcase classname=\"nki-sim.{name}\" name=\"{case}\">");
         if d.severity == Severity::Error {
             let (message, text) = (xml(&d.message, false), xml(&explained(d), true));
             let _ = writeln!(out, "      <failure type=\"{}\" message=\"{message}\">{text}</failure>", d.id);
@@ -164,11 +235,11 @@ pub(super) fn junit(checked: &Checked) -> String {
         }
         out += "    </testcase>\n";
     }
-    if checked.findings.is_empty() {
-        let _ = writeln!(out, "    <testcase classname=\"nki-sim.{kernel}\" name=\"no findings\"/>");
+    if findings.is_empty() {
+        let _ = writeln!(out, "    <testcase classname=\"nki-sim.{name}\" name=\"no findings\"/>");
     }
-    out += "  </testsuite>\n</testsuites>\n";
-    out
+    let failures = findings.iter().filter(|d| d.severity == Severity::Error).count();
+    Suite { text: out, tests: findings.len().max(1), failures, errors: 0 }
 }
 
 #[cfg(test)]
@@ -181,5 +252,11 @@ mod tests {
         assert_eq!(uri("../k.py"), "../k.py");
         assert_eq!(uri("/home/é/k.py"), "file:///home/%C3%A9/k.py");
         assert_eq!(uri("<string>"), "%3Cstring%3E");
+    }
+
+    #[test]
+    fn each_kernel_of_each_file_has_a_category() {
+        assert_eq!(category("a/b.py", "k"), "nki-sim check/a/b.py/k/");
+        assert_eq!(category("a/b.py", ""), "nki-sim check/a/b.py/");
     }
 }

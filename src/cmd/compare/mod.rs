@@ -161,6 +161,13 @@ fn sorted(mut changes: Vec<Change>) -> Vec<Change> {
     changes
 }
 
+/// Whether a row of the causes (`ROW: CAUSE`) is the time before the first or after the last instruction of a queue. It grows with the latency,
+/// and most of all in queues that the kernel does not use.
+fn is_idle(name: &str) -> bool {
+    let cause = name.rsplit_once(": ").map_or(name, |(_, cause)| cause);
+    ["start-up", "finished"].contains(&cause)
+}
+
 fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Path)) -> Result<Difference, String> {
     // Rows of one run only count as 0 in the other; whole-run numbers are compared where both have them.
     let rows = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
@@ -180,7 +187,7 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
         true => Vec::new(),
         false => sorted(lines::changes(&before.lines, &after.lines, critical)),
     };
-    let causes = match (
+    let mut causes = match (
         before.causes.is_empty() != after.causes.is_empty(),
         before.hardware.is_some() || after.hardware.is_some(),
     ) {
@@ -189,6 +196,8 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
         (true, false) => rows(|p| &p.waits),
         (false, _) => rows(|p| &p.causes),
     };
+    // The sort is stable: the largest change of each group stays first.
+    causes.sort_by_key(|cause| is_idle(&cause.name));
     // Where one of the two has no table of instructions, the other's are no change.
     let both = [before, after].iter().all(|p| !p.counts.is_empty());
     let named = |f: fn(&Profile) -> &profile::Numbers| if both { rows(f) } else { Vec::new() };

@@ -80,7 +80,7 @@ impl Profile {
         if let Some(profile) = HardwareProfile::parse(&text).map_err(wrong)? {
             return Ok(hardware::numbers(&profile));
         }
-        let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("it is not JSON: {e}")))?;
+        let json: Value = serde_json::from_str(&text).map_err(|_| wrong("it is not JSON".into()))?;
         from_json(&json).map_err(wrong)
     }
 }

@@ -22,7 +22,7 @@ use crate::kernel::{finish, no_axis, refusal, session, show};
 use crate::measure::{Measured, Wanted, measure, with_run_line};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::row::{self, DeniedHere, Row};
+use crate::row::{self, DeniedHere, Rank, Row};
 use crate::session::{Compilation, Numerics, Session};
 use crate::sources::{self, Sources};
 use crate::{Failure, VERSION};
@@ -55,7 +55,7 @@ impl Table {
 
     /// Whether a point ranks, and no list of the user denies one. Points that the defaults deny are like those that fail: part of any search.
     pub(crate) fn passes(&self) -> bool {
-        self.denied.iter().all(|d| d.default) && self.rows.iter().any(|r| r.rank() < 2)
+        self.denied.iter().all(|d| d.default) && self.rows.iter().any(|r| r.rank() <= Rank::DoesNotFit)
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn sweep(
     let told = |row: &Row| {
         let Ok(mut seen) = seen.lock() else { return };
         seen.0 += 1;
-        seen.1 = row.latency_us.filter(|_| row.rank() == 0).unwrap_or(f64::INFINITY).min(seen.1);
+        seen.1 = row.latency_us.filter(|_| row.rank() == Rank::Good).unwrap_or(f64::INFINITY).min(seen.1);
         let note = if seen.1.is_finite() { format!("(best {:.2} us)", seen.1) } else { String::new() };
         tell(seen.0, points.len(), &note);
     };

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::markup::xml;
-use crate::row::Row;
+use crate::row::{Rank, Row};
 
 /// What is to be small: latency, peak SBUF, and the error where outputs were compared. None for points that do not rank.
 fn objectives(row: &Row) -> Option<[f64; 3]> {
-    let latency = row.latency_us.filter(|_| row.rank() == 0)?;
+    let latency = row.latency_us.filter(|_| row.rank() == Rank::Good)?;
     Some([latency, f64::from(row.sbuf_peak_bytes_per_partition), row.max_error().unwrap_or(0.0)])
 }
 
@@ -156,6 +156,7 @@ mod tests {
             row(None, 1, None),
             Row { latency_valid: false, ..row(Some(0.5), 1, None) },
             Row { pruned: true, ..row(Some(0.5), 1, None) },
+            Row { incomplete: true, ..row(Some(0.5), 1, None) },
         ];
         assert_eq!(front(&rows), [1, 2, 0]);
         // Of two that are equally fast, the more exact one is there, and no wrong one.

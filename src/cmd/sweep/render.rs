@@ -3,15 +3,18 @@
 use std::fmt::Write as _;
 
 use super::grid::Axis;
-use crate::row::{Found, Row};
+use crate::row::{Found, Rank, Row};
 use crate::{VERSION, count};
 
 /// Follows what bounds a point whose latency is not valid.
 const NOT_VALID: &str = " (latency not valid: does not fit into SBUF or PSUM)";
 
+/// Follows what bounds a point that skips work.
+const INCOMPLETE: &str = " (not ranked: elements of an output are never written)";
+
 /// The ranking, then the points with warnings, the denied and the failed ones.
 pub(super) fn text(axes: &[Axis], rows: &[Row], front: &[usize], top: usize) -> String {
-    let good: Vec<&Row> = rows.iter().filter(|r| r.rank() < 2).collect();
+    let good: Vec<&Row> = rows.iter().filter(|r| r.rank() < Rank::Wrong).collect();
     let mut out = ranking(axes, &good, front, top);
     let warned: Vec<&Row> = good.iter().copied().filter(|r| r.warnings().next().is_some()).collect();
     section(&mut out, &warned, "with warnings", top, |r| {
@@ -19,9 +22,9 @@ pub(super) fn text(axes: &[Axis], rows: &[Row], front: &[usize], top: usize) -> 
         let first = r.warnings().next().map(Found::text).unwrap_or_default();
         if more == 0 { first } else { format!("{first}, and {more} more") }
     });
-    let wrong: Vec<&Row> = rows.iter().filter(|r| r.rank() == 2 && !r.pruned).collect();
+    let wrong: Vec<&Row> = rows.iter().filter(|r| r.rank() == Rank::Wrong && !r.pruned).collect();
     section(&mut out, &wrong, "with wrong outputs, not ranked", top, |r| r.difference().unwrap_or_default());
-    let pruned: Vec<&Row> = rows.iter().filter(|r| r.rank() == 2 && r.pruned).collect();
+    let pruned: Vec<&Row> = rows.iter().filter(|r| r.rank() == Rank::Wrong && r.pruned).collect();
     section(&mut out, &pruned, "without values, not ranked", top, |r| {
         format!("{:.2} us; a correct point is as good in latency and SBUF", r.latency_us.unwrap_or(0.0))
     });
@@ -68,7 +71,7 @@ fn ranking(axes: &[Axis], good: &[&Row], front: &[usize], top: usize) -> String 
         let mut cells: Vec<String> = r.point.iter().map(|p| p.1.clone()).collect();
         cells.extend([
             format!("{latency:.2}"),
-            format!("{:.3}x", latency / best.max(f64::MIN_POSITIVE)),
+            if r.incomplete { "-".into() } else { format!("{:.3}x", latency / best.max(f64::MIN_POSITIVE)) },
             r.dma_bytes.to_string(),
             r.sbuf_peak_bytes_per_partition.to_string(),
         ]);
@@ -83,10 +86,12 @@ fn ranking(axes: &[Axis], good: &[&Row], front: &[usize], top: usize) -> String 
         }
         // Rows that rank are the first of the table.
         cells.push(if front.contains(&at) { "*" } else { "" }.into());
-        cells.push(
-            r.bound.split(':').next().unwrap_or_default().to_string()
-                + if r.latency_valid || r.latency_us.is_none() { "" } else { NOT_VALID },
-        );
+        let remark = match r.rank() {
+            Rank::Incomplete => INCOMPLETE,
+            Rank::DoesNotFit => NOT_VALID,
+            _ => "",
+        };
+        cells.push(r.bound.split(':').next().unwrap_or_default().to_string() + remark);
         lines.push(cells);
     }
     let wide: Vec<usize> =

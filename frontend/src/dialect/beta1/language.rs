@@ -452,7 +452,10 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
     let clips = one_clip(mask.as_ref(), span)?;
     masked(interp, &what, span, clips, &[&need(x)], Some(&axis), |l, o| {
-        l.reduce_any(name, tile_of(&o[0])?, &axis, dtype, keepdims)
+        let x = tile_of(&o[0])?;
+        // "`float32` intermediate and return values are used for integer inputs" (nl.mean).
+        let own = (name == "mean" && x.view.dtype.is_int()).then_some(DType::F32);
+        l.reduce_any(name, x, &axis, dtype.or(own), keepdims)
     })
 }
 

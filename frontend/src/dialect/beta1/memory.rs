@@ -220,7 +220,7 @@ pub(super) fn add_by_dma(
             ("dst", to.clone()),
             ("srcs", Arg::List(vec![from, to])),
             ("reduce_op", Arg::Name("add".into())),
-            ("unique_indices", Arg::Bool(true)),
+            ("unique_indices", Arg::Bool(false)),
         ];
         l.emit("dma_compute", &operands)
     })?;

@@ -23,6 +23,7 @@ mod programs;
 mod selection;
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use nki_diag::Span;
 use nki_isa::inst::REGISTRY;
@@ -199,9 +200,12 @@ impl Dialect for Beta1 {
 
     /// The loops that the old compiler unrolled itself, or not at all.
     fn reads_body_once(&self, interp: &Interp<'_>, iterable: &Expr) -> bool {
-        let ExprKind::Call(function, _) = &iterable.kind else { return false };
-        let (ExprKind::Attr(_, name) | ExprKind::Name(name, _)) = &function.kind else { return false };
-        matches!(&*interp.name(*name), "affine_range" | "sequential_range")
+        called(interp, iterable).is_some_and(|name| matches!(&*name, "affine_range" | "sequential_range"))
+    }
+
+    /// The manual (`nl.affine_range`): without a dependence from one iteration to the next, sums excepted.
+    fn is_independent(&self, interp: &Interp<'_>, iterable: &Expr) -> bool {
+        called(interp, iterable).is_some_and(|name| &*name == "affine_range")
     }
 
     /// The manual's list of errors (SDK 2.20 to 2.26.1, err_local_variable_used_out_of_scope): `data = data + x` in a loop makes a new
@@ -250,6 +254,7 @@ const MODULES: &[&str] = &[
     "neuronxcc",
     "neuronxcc.nki",
     "neuronxcc.nki.language",
+    "neuronxcc.nki.language.constants",
     "neuronxcc.nki.isa",
     "neuronxcc.nki.isa.constants",
     "neuronxcc.nki.typing",
@@ -283,6 +288,7 @@ fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value>
             _ => None,
         },
         "neuronxcc.nki.language" => language_name(interp, module, name),
+        "neuronxcc.nki.language.constants" if name == "sizeinbytes" => native(module, name, size_in_bytes),
         "neuronxcc.nki.isa" | "neuronxcc.nki.isa.constants" => isa_name(module, name),
         "neuronxcc.nki.typing" => match name {
             "tensor" | "mutable_tensor" | "scalar" => object(ApiClass("tensor")),
@@ -395,6 +401,23 @@ fn names(module: &str) -> Vec<&'static str> {
         "neuronxcc.nki.compiler.sbuf" | "neuronxcc.nki.compiler.psum" => vec!["alloc", "mod_alloc", "auto_alloc"],
         _ => Vec::new(),
     }
+}
+
+/// The name of the function that an expression calls.
+fn called(interp: &Interp<'_>, expr: &Expr) -> Option<Rc<str>> {
+    let ExprKind::Call(function, _) = &expr.kind else { return None };
+    match &function.kind {
+        ExprKind::Attr(_, name) | ExprKind::Name(name, _) => Some(interp.name(*name)),
+        _ => None,
+    }
+}
+
+/// `sizeinbytes(dtype)`: bytes of an element.
+fn size_in_bytes(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [d] = args.bind(interp, "sizeinbytes", ["dtype"], 1)?;
+    let d = dtype::dtype(&d.unwrap_or(Value::None), "sizeinbytes: dtype", span)?;
+    Ok(Value::Int(d.size() as i64))
 }
 
 /// `nki.simulate_kernel(kernel, *args)`: calling a kernel is the host's business.

@@ -1,9 +1,10 @@
 //! `nisa.<instruction>(...)`: what this dialect says to calls that do not follow the schema.
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::Arg;
 use nki_isa::inst::find;
 use nki_isa::schema::{Now, Role, Schema};
+use nki_isa::view::{Index, Indirect};
+use nki_isa::{Arg, View};
 
 use crate::dialect::common::bind::{self, Policy, given, given_tensor, signature};
 use crate::dialect::common::errors::span_of;
@@ -31,8 +32,24 @@ pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
         if slots.iter().flatten().any(|arg| matches!(arg, Arg::Name(name) if &**name == "divide")) {
             report_divide(interp, entry.schema.name, span);
         }
-        Ok(())
+        unique(entry.schema, slots, span)
     })
+}
+
+/// The reference of `dma_compute`: with a vector index, `unique_indices` must be True.
+fn unique(schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> {
+    let promised = schema.position("unique_indices").and_then(|at| slots.get(at));
+    let is_gather = |view: &View| matches!(view.indirect.as_deref(), Some(Indirect { index: Index::Vector(_), .. }));
+    let gathers = |arg: &Arg| match arg {
+        Arg::View(view) => is_gather(view),
+        Arg::List(all) => all.iter().any(|arg| matches!(arg, Arg::View(view) if is_gather(view))),
+        _ => false,
+    };
+    if !matches!(promised, Some(Some(Arg::Bool(false)))) || !slots.iter().flatten().any(gathers) {
+        return Ok(());
+    }
+    let message = format!("nisa.{}: `unique_indices` is False, must be True with a vector index", schema.name);
+    Err(Raise::at("operand-value", message, span, "in this call").help("add up the rows that go to one place first"))
 }
 
 /// The manual's table of operators has no `divide` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 says "unsupported operator

@@ -126,13 +126,13 @@ impl Dialect for Beta2 {
 
     fn compare(
         &self,
-        _interp: &mut Interp<'_>,
+        interp: &mut Interp<'_>,
         op: CmpOp,
         left: &Value,
         right: &Value,
         span: Span,
     ) -> EvalResult<Option<Value>> {
-        operators::compare(op, left, right, span)
+        operators::compare(interp, op, left, right, span)
     }
 
     /// `if bias:` for an optional tensor: an object without a truth of its own is true. On chip, where a tensor is more often a value than

@@ -1,9 +1,10 @@
 //! Operators on tensors and registers: all are refused, with what to write instead.
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 
 use crate::build::tensor::Tensor;
 use crate::dialect::common::registers::{REGISTER_HELP, Register};
+use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::unsupported;
 use crate::eval::value::Value;
@@ -52,7 +53,13 @@ pub(super) fn unary(op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value>
 }
 
 /// `left op right`: identities can be compared, values cannot.
-pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
+pub(super) fn compare(
+    interp: &mut Interp<'_>,
+    op: CmpOp,
+    left: &Value,
+    right: &Value,
+    span: Span,
+) -> EvalResult<Option<Value>> {
     // A register against a number is a question that only the device can answer.
     let number = |v: &Value| matches!(v, Value::Int(_) | Value::Float(_));
     let register = |v: &Value| v.downcast::<Register>().is_some();
@@ -60,7 +67,20 @@ pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> Eva
         CmpOp::Eq | CmpOp::Ne if register(left) && number(right) || number(left) && register(right) => {
             Err(arithmetic(op.text(), left, right, span))
         }
-        CmpOp::Eq | CmpOp::Ne => Ok(None),
+        CmpOp::Eq | CmpOp::Ne => {
+            let tensor = |v: &Value| v.downcast::<Tensor>().map(|t| t.storage.name.clone());
+            if let (Some(name), true) = (tensor(left).or_else(|| tensor(right)), number(left) || number(right)) {
+                let always = if op == CmpOp::Eq { "false" } else { "true" };
+                let message = format!("`{}` of tensor `{name}` and a number is always {always}", op.text());
+                let finding = Diagnostic::warning("tensor-condition", message)
+                    .at(span, "the tensor's values are not known when the kernel is specialised")
+                    .help(
+                        "compare on the device: nl.equal(x, y), or load the value into a register: nisa.register_load",
+                    );
+                interp.report_once(finding, span);
+            }
+            Ok(None)
+        }
         _ => Err(arithmetic(op.text(), left, right, span)),
     }
 }

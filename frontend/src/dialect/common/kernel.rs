@@ -11,9 +11,51 @@ use nki_isa::names::Named;
 
 use super::config;
 use crate::eval::Interp;
-use crate::eval::error::{EvalResult, Raise};
+use crate::eval::error::{EvalResult, Raise, closest};
 use crate::eval::native::CallArgs;
 use crate::eval::value::{Kernel, Partial, Value};
+
+/// Options that code passes to the decorators; some have no effect. Python has the same list (`_options.py`).
+const OPTIONS: &[&str] = &[
+    "additional_compile_opt",
+    "artifacts_dir",
+    "compile_config",
+    "config",
+    "debug_kernel",
+    "disable_allocation_opt",
+    "enable_out_of_bound_check",
+    "experimental_flags",
+    "grid",
+    "iters",
+    "kernel_return",
+    "mode",
+    "num_execs",
+    "overwrite",
+    "platform_target",
+    "profile_nth",
+    "save_neff_name",
+    "save_trace_name",
+    "show_compiler_tb",
+    "specialization_config",
+    "strict",
+    "target",
+    "warmup",
+    "working_directory",
+];
+
+/// Warns of options that no decorator has: a misspelled one would have no effect.
+fn warn_of_unknown(interp: &mut Interp<'_>, args: &CallArgs) {
+    for (name, _) in &args.keyword {
+        let name = interp.name(*name);
+        if !OPTIONS.contains(&&*name) {
+            let meant = closest(&name, OPTIONS.iter().copied())
+                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let finding = Diagnostic::warning("ignored-argument", format!("nki.jit has no parameter `{name}`{meant}"))
+                .at(args.span, "in this call");
+            interp.report_once(finding, args.span);
+        }
+    }
+}
 
 /// `nki.jit`, with or without arguments.
 pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
@@ -28,6 +70,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
             .help("give the grid in the call: kernel[2](x) runs two cores");
         interp.report_once(finding, args.span);
     }
+    warn_of_unknown(interp, &args);
     let target = platform_target(interp, &args)?;
     let compile_config = config::given(interp, &args, "compile_config", &config::COMPILE)?;
     let specialization_config = config::given(interp, &args, "specialization_config", &config::SPECIALIZATION)?;

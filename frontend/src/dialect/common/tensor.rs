@@ -335,10 +335,14 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<build::
             _ => None,
         }
     };
-    let pairs: Option<Vec<(i64, i64)>> = value.sequence().and_then(|items| items.iter().map(pair).collect());
-    let Some(pairs) = pairs else {
+    let Some(items) = value.sequence() else {
         return Err(wrong("ap: pattern", "a list of [stride, count] pairs of ints", &value, span));
     };
+    let mut pairs = Vec::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        let what = format!("ap: entry {place} of pattern");
+        pairs.push(pair(item).ok_or_else(|| wrong(&what, "a [stride, count] pair of ints", item, span))?);
+    }
     let given = |v: Option<Value>| v.filter(|v| !v.is_none());
     let offset = given(offset);
     if offset.as_ref().is_some_and(is_run_time) {

@@ -115,6 +115,11 @@ pub(crate) fn index(t: &Tensor, value: &Value, what: impl Display, span: Span) -
         return register.map(Index::Register).map_err(|v| super::errors::raise("", &v, span, &[&t.storage]));
     }
     match value.downcast::<Tensor>() {
+        Some(t) if t.view.dtype.is_float() => {
+            let message = format!("{what} takes integers; `{}` is {}", t.storage.name, t.view.dtype);
+            Err(Raise::at("operand-dtype", message, span, "here")
+                .help("convert the index first: nisa.tensor_copy into an int32 tile"))
+        }
         Some(t) if t.view.elements() == 1 => Ok(Index::Scalar(t.view.clone())),
         Some(t) => Err(Raise::at(
             "operand-kind",

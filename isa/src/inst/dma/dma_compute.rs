@@ -28,7 +28,7 @@ operands! {
         [Attr] reduce_op: AluOp,
         /// A factor for each source: only 1.0.
         [Attr] scales: Option<Numbers> = None,
-        /// No index occurs twice: must be True.
+        /// No index occurs twice. With False, what goes to one place is added up: the older interface only (`dst_rmw_op` of `dma_copy`).
         [Attr] unique_indices: bool = true,
         /// What to do with a dynamic index out of bounds.
         [Attr] oob_mode: OobMode = OobMode::Error,
@@ -44,7 +44,6 @@ operands! {
         "same-elements": "each source has as many elements as `dst`",
         "static-address": "without a vector index, addresses are known at compile time",
         "two-sources": "with a vector index, there are two sources",
-        "unique": "with a vector index, `unique_indices` is True",
         "in-place": "with a vector index, one source is `dst` itself",
         "same-rows": "with a vector index, rows agree",
         "scatter-source": "scattered data is in SBUF",
@@ -71,13 +70,6 @@ impl DmaCompute {
                 "operand-value",
                 "srcs",
                 format!("`srcs` has {} tensors, must have 2 when one is indexed by a vector", self.srcs.0.len()),
-            ));
-        }
-        if !self.unique_indices {
-            return Err(Violation::new(
-                "operand-value",
-                "unique_indices",
-                "`unique_indices` is False, must be True with a vector index",
             ));
         }
         if !self.srcs.0.contains(&self.dst) {
@@ -134,6 +126,12 @@ impl DmaCompute {
 
 impl Instruction for DmaCompute {
     const PLACING: Placing = Placing::Fixed;
+
+    /// The older compiler "automatically adds synchronization to avoid hazards" (`dma_copy` with `dst_rmw_op`, SDK 2.26.1).
+    fn adds_repeated(&self) -> bool {
+        !self.unique_indices
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         if self.gathers() { Engine::GpSimd } else { Engine::Sync }
     }
@@ -238,6 +236,7 @@ impl Instruction for DmaCompute {
                 elements: (self.dst.elements() * self.srcs.0.len()) as u64,
                 dge: if gathers { DgeMode::SwDge } else { DgeMode::None },
                 dynamic: gathers,
+                indexed: gathers,
                 indirect: gathers,
                 transpose: false,
                 cast: self.srcs.0.iter().any(|s| s.dtype != self.dst.dtype),

@@ -56,6 +56,11 @@ pub(crate) fn is_gather(view: &View) -> bool {
     matches!(view.indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_)))
 }
 
+/// Whether the address of a view follows from an index in SBUF.
+pub(crate) fn is_indexed(view: &View) -> bool {
+    view.indirect.as_deref().is_some_and(|i| !matches!(i.index, Index::Register(_)))
+}
+
 /// The engine that triggers a transfer: that of the descriptor mode.
 pub(crate) fn trigger(requested: Engine, dge: DgeMode, gather: bool) -> Engine {
     match (requested, dge) {
@@ -250,6 +255,7 @@ impl Instruction for DmaCopy {
                 elements: self.dst.elements() as u64,
                 dge: self.dge_mode,
                 dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
+                indexed: is_indexed(&self.src) || is_indexed(&self.dst),
                 indirect: is_gather(&self.src) || is_gather(&self.dst),
                 transpose: false,
                 cast: self.src.dtype != self.dst.dtype,

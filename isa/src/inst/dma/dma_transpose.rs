@@ -6,7 +6,7 @@ use ndarray::{Array2, ArrayD, Axis, IxDyn};
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::dtype::DType;
-use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
+use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, is_indexed, trigger};
 use crate::inst::dma::rows;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
@@ -289,6 +289,7 @@ impl Instruction for DmaTranspose {
                 elements: self.dst.elements() as u64,
                 dge: if gathers { DgeMode::SwDge } else { self.dge_mode },
                 dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
+                indexed: is_indexed(&self.src) || is_indexed(&self.dst),
                 indirect: gathers,
                 transpose: true,
                 cast: false,

@@ -1,5 +1,6 @@
 //! `nisa.sendrecv`: the two physical cores of a logical core exchange tiles.
 
+use crate::inst::dma::dma_copy::is_indexed;
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
@@ -130,6 +131,7 @@ impl Instruction for Sendrecv {
                 elements: self.dst.elements() as u64,
                 dge: DgeMode::Unknown,
                 dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
+                indexed: is_indexed(&self.src) || is_indexed(&self.dst),
                 indirect: false,
                 transpose: false,
                 cast: false,

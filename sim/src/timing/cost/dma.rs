@@ -1,5 +1,6 @@
 //! Laws of DMA transfers.
 
+use nki_isa::Arch;
 use nki_isa::names::{DgeMode, Engine, Space};
 use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
@@ -34,8 +35,9 @@ impl Laws<'_> {
         }
         let (total, extra) = self.engine_time(d, direction);
         let engine = match (engine, d.dge, d.indirect) {
-            // Gathers and scatters exist only with software descriptors.
+            // Gathers and scatters exist only with software descriptors, and a machine without hardware descriptors has no others for indices in SBUF.
             (_, DgeMode::SwDge, _) | (Engine::Unknown, _, true) => Engine::GpSimd,
+            (Engine::Unknown, ..) if d.indexed && !Arch::of(self.params.target()).hwdge => Engine::GpSimd,
             (e, ..) => e,
         };
         Cost {

@@ -126,6 +126,21 @@ pub struct Trigger {
     pub dispatch: Ps,
 }
 
+impl Cost {
+    /// The cost of a transfer that moves this share of its rows and skips the others: descriptors are made for all. `None` if it is none.
+    ///
+    /// Evidence: 256 dynamic transfers of a public trn1 kernel take 843, 673, 523 and 203 us if none, 64, 128 and all are skipped
+    /// (foxl-ai/kiln, docs/neuron-notes.md).
+    pub(crate) fn of_share(&self, share: f64) -> Option<Cost> {
+        let CostKind::Dma(whole) = &self.kind else { return None };
+        let part = |n: u64| (n as f64 * share).round() as u64;
+        let engines = whole.engines.iter().map(|&(e, time)| (e, part(time))).collect();
+        let (bytes, hbm_bytes) = (part(whole.bytes), part(whole.hbm_bytes));
+        let dma = DmaCost { engines, bytes, hbm_bytes, ..(**whole).clone() };
+        Some(Cost { kind: CostKind::Dma(Box::new(dma)), ..self.clone() })
+    }
+}
+
 impl DmaCost {
     /// Time on the DMA engine that carries most of it.
     pub(crate) fn longest(&self) -> Ps {

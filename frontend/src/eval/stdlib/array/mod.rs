@@ -208,18 +208,32 @@ fn default_dtype(values: &[Value]) -> HostDtype {
     }
 }
 
-/// A dtype argument: `np.float32`, `float`, `'int8'`.
-pub(crate) fn dtype_of(value: &Value, what: &str, span: Span) -> EvalResult<HostDtype> {
-    let named = |name: &str| match name {
-        "float64" | "double" => Some(HostDtype::F64),
-        "int64" => Some(HostDtype::I64),
-        "uint64" => Some(HostDtype::U64),
-        _ => None,
+/// The dtype that NumPy's names and codes of native byte order mean.
+fn named(name: &str) -> Option<HostDtype> {
+    let device = match name.strip_prefix(['<', '=', '|']).unwrap_or(name) {
+        "float64" | "double" | "float" | "f8" | "d" => return Some(HostDtype::F64),
+        "int64" | "int" | "i8" | "l" | "q" => return Some(HostDtype::I64),
+        "uint64" | "uint" | "u8" | "L" | "Q" => return Some(HostDtype::U64),
+        "f4" | "f" | "single" => DType::F32,
+        "f2" | "e" | "half" => DType::F16,
+        "i4" | "i" => DType::I32,
+        "i2" | "h" => DType::I16,
+        "i1" | "b" => DType::I8,
+        "u4" | "I" => DType::U32,
+        "u2" | "H" => DType::U16,
+        "u1" | "B" => DType::U8,
+        "b1" | "?" => DType::Bool,
+        _ => return None,
     };
+    Some(HostDtype::Device(device))
+}
+
+/// A dtype argument: `np.float32`, `float`, `'int8'`, `'f4'`.
+pub(crate) fn dtype_of(value: &Value, what: &str, span: Span) -> EvalResult<HostDtype> {
     match value {
         Value::Type(BuiltinType::Float) => Ok(HostDtype::F64),
         Value::Type(BuiltinType::Int) => Ok(HostDtype::I64),
-        Value::Str(s) if named(s).is_some() => Ok(named(s).unwrap_or(HostDtype::F64)),
+        Value::Str(s) if let Some(dtype) = named(s) => Ok(dtype),
         other => dtype::dtype(other, format_args!("{what}: dtype"), span).map(HostDtype::Device),
     }
 }
