@@ -256,6 +256,10 @@ fn what_means_something_else_is_left_to_do() {
         ("    t = nl.load(x[7].reshape((1, 8)).broadcast_to((64, 8)))", "broadcast_to of a tensor in HBM"),
         ("    t = nl.exp(rows) if m else nl.load(x)", "an `if` statement, with the instruction in its body"),
         ("    a, (b, n) = rows, (m, 2)\n    t = a if n else b\n    t = t + 1.0", "an operator on what may be a tile"),
+        (
+            "    n = 0\n    for i in nl.affine_range(4):\n        n += 8\n    t = nl.load(x[0:n])",
+            "each iteration began with what it held before the loop",
+        ),
         ("    t = nl.load(m)\n    t = t / 2", "dtype=nl.float32 if the tile is of integers"),
         (
             "    t = nl.zeros((64, 8), nl.bfloat16, buffer=nl.psum)\n    t += nisa.nc_matmul(rows, rows)",

@@ -154,12 +154,21 @@ def test_a_syntax_error_and_a_wrong_run_line(tmp_path):
                 assert "error" in done.stdout
 
 
-def test_a_wrong_call_has_no_document(tmp_path):
-    for words in (["none.py"], ["k.py", "--format", "yaml"], ["k.py", "--arg", "x=float32[0"]):
-        (tmp_path / "k.py").write_text(KERNEL.format(body=FINE))
-        command = [sys.executable, "-m", "nki_sim", "check", "--format", "sarif", *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 2 and done.stdout == "", (words, done.stdout)
+@pytest.mark.parametrize("words", [["none.py"], ["k.py", "--arg", "x=float32[0"]])
+def test_the_document_of_a_wrong_call_says_so(tmp_path, words):
+    (tmp_path / "k.py").write_text(KERNEL.format(body=FINE))
+    command = [sys.executable, "-m", "nki_sim", "check", "--format", "sarif", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    [run] = json.loads(done.stdout)["runs"]
+    [invocation] = run["invocations"]
+    assert done.returncode == invocation["exitCode"] == 2 and not invocation["executionSuccessful"] and not run["results"]
+    assert invocation["toolExecutionNotifications"][0]["message"]["text"] in done.stderr
+
+
+def test_an_unknown_format_has_no_document(tmp_path):
+    command = [sys.executable, "-m", "nki_sim", "check", "--format", "yaml", "k.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
 
 
 def test_absolute_paths_and_json_files(tmp_path):

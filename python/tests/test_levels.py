@@ -230,7 +230,7 @@ def test_a_sweep_has_levels(folder):
     assert [p.point["rows"] for p in points] == [128, 32]
     assert points[1].latency_us is None and points[1].denied[0]["id"] == "output-not-written" and "output-not-written" in points[1].error
     points = nki_sim.sweep(path, args, grid=grid, warn="bug")
-    assert [p.point["rows"] for p in points] == [32, 128] and "output-not-written" in points[0].warnings and not points[1].warnings
+    assert [p.point["rows"] for p in points] == [128, 32] and "output-not-written" in points[1].warnings and not points[0].warnings
     nki_sim.configure(allow="bug,suspicious")
     points = nki_sim.sweep(path, args, grid=grid)
     assert points[0].latency_us and not points[0].findings

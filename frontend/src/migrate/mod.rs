@@ -26,7 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::kinds::{Kind, Kinds, Tile, children, walk};
 use crate::syntax::resolve::pattern_targets;
-use crate::syntax::{self, BinOp, CmpOp, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol, UnaryOp};
+use crate::syntax::{self, BinOp, CmpOp, Expr, ExprKind, For, Interner, Stmt, StmtKind, Symbol, UnaryOp};
 
 /// A construct of Beta 1 in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,10 +120,11 @@ struct Pass<'a> {
 /// Rewrites a file. Of one with syntax errors only these are returned.
 pub fn migrate(file: FileId, text: &str) -> Migration {
     let mut names = Interner::new();
-    let (module, errors) = syntax::parse::parse(file, text, &mut names);
+    let (mut module, errors) = syntax::parse::parse(file, text, &mut names);
     if !errors.is_empty() {
         return Migration { text: text.to_owned(), changes: Vec::new(), errors };
     }
+    syntax::resolve::resolve(&mut module);
     let imported = imports::names(&module.body, &names);
     let mut pass = Pass {
         text,
@@ -262,6 +263,7 @@ impl Pass<'_> {
                 ends.iter().for_each(|state| self.kinds.join(state));
             }
             StmtKind::For(f) => {
+                self.carried(f);
                 self.header(&f.iter);
                 self.again(&f.body);
                 walk(&f.target, &mut |e| {
@@ -338,6 +340,22 @@ impl Pass<'_> {
                 }
                 _ => self.kinds.forget(name),
             }
+        }
+    }
+
+    /// Reports names that a loop changes whose iterations all began with what the names held before it.
+    fn carried(&mut self, f: &For) {
+        let ExprKind::Call(range, _) = &f.iter.kind else { return };
+        if !self.kinds.language(range).is_some_and(|name| matches!(&*name, "affine_range" | "sequential_range")) {
+            return;
+        }
+        for carried in f.carried_into().filter(|carried| !carried.is_counter) {
+            let what = "a name that the loop changes: each iteration began with what it held before the loop, and goes on from the last one now";
+            self.report(by_hand(
+                carried.span,
+                what,
+                "check which of the two is meant, and compute the value from the loop variable",
+            ));
         }
     }
 

@@ -116,8 +116,18 @@ fn runs_at_powers_of_two_meet_in_few_banks() {
         let dst = DmaSide { space: Space::Sbuf, stride_bytes: 0, ..src };
         let bytes = 128 * u64::from(run_bytes);
         let (elements, dge) = (bytes / 2, DgeMode::Unknown);
-        let dma =
-            Dma { src, dst, bytes, elements, dge, dynamic: false, indexed: false, indirect: false, transpose: false, cast: false };
+        let dma = Dma {
+            src,
+            dst,
+            bytes,
+            elements,
+            dge,
+            dynamic: false,
+            indexed: false,
+            indirect: false,
+            transpose: false,
+            cast: false,
+        };
         let work = Work { engine: Engine::Sync, kind: WorkKind::Dma(dma) };
         let cost = Laws::new(&params).unwrap().cost(&work, Place { partition: Some(0), ..Place::default() });
         let CostKind::Dma(dma) = cost.kind else { panic!("{:?}", cost.kind) };

@@ -193,7 +193,8 @@ def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Operator, 
         arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal) The operation: only
         `add`.
     :param scales: (numbers | None) A factor for each source: only 1.0. Default None.
-    :param unique_indices: (bool) No index occurs twice: must be True. Default True.
+    :param unique_indices: (bool) No index occurs twice. With False, what goes to one place is added up: the older
+        interface only (`dst_rmw_op` of `dma_copy`). Default True.
     :param oob_mode: (oob_mode: error, skip) What to do with a dynamic index out of bounds. Default 'error'.
     """
     ...
