@@ -349,7 +349,18 @@ impl Pass<'_> {
         if !self.kinds.language(range).is_some_and(|name| matches!(&*name, "affine_range" | "sequential_range")) {
             return;
         }
+        // `tile += x` changes the tile itself, in both languages.
+        let in_place = |span: Span| {
+            let mut found = false;
+            statements(&f.body, &mut |stmt| {
+                found |= stmt.span == span && matches!(stmt.kind, StmtKind::AugAssign(..));
+            });
+            found
+        };
         for carried in f.carried_into().filter(|carried| !carried.is_counter) {
+            if !matches!(self.kinds.name(carried.name), Kind::Int | Kind::Float) && in_place(carried.span) {
+                continue;
+            }
             let what = "a name that the loop changes: each iteration began with what it held before the loop, and goes on from the last one now";
             self.report(by_hand(
                 carried.span,
