@@ -499,18 +499,3 @@ fn every_page_of_a_diagnostic_is_in_docs() {
     let have = fs::read_to_string(&path).unwrap_or_default();
     assert!(have == want, "docs/diagnostics.md is stale: run BLESS=1 cargo test --test arch");
 }
-
-/// The decorators of both frontends know the same options.
-#[test]
-fn options_of_the_decorators_are_known_to_both_frontends() {
-    let names = |file: &str, begin: &str, end: &str| -> Vec<String> {
-        let text = std::fs::read_to_string(root().join(file)).expect("a source");
-        let (_, list) = text.split_once(begin).expect("the list");
-        let (list, _) = list.split_once(end).expect("the end of the list");
-        list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
-    };
-    let rust = names("frontend/src/dialect/common/kernel.rs", "const OPTIONS: &[&str] = &[", "];");
-    let python = names("python/nki_sim/_options.py", "KNOWN = (", ")");
-    assert!(!rust.is_empty());
-    assert_eq!(rust, python);
-}

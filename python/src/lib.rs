@@ -88,6 +88,12 @@ fn tolerance(dtype: &str) -> Option<(f64, f64)> {
     DType::from_name(dtype).map(nki_sim::python::tolerance)
 }
 
+/// What is wrong with an option of a decorator such as `nki.jit`, if that has none of this name.
+#[pyfunction]
+fn unknown_option(decorator: &str, name: &str) -> Option<String> {
+    nki_frontend::unknown_option(decorator, name)
+}
+
 /// Sets how much memory kernels may use and what happens where SBUF or PSUM is too small, for this process. None takes that back.
 #[pyfunction]
 #[pyo3(signature = (max_memory, capacity))]
@@ -120,6 +126,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(tolerance, module)?)?;
+    module.add_function(wrap_pyfunction!(unknown_option, module)?)?;
     module.add_function(wrap_pyfunction!(pareto, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_functions, module)?)?;

@@ -1,5 +1,7 @@
 //! Names that carry a value from one iteration of a loop to the next.
 
+use rustc_hash::FxHashSet;
+
 use super::{Argument, Expr, ExprKind, FPart, Slot, Stmt, StmtKind, Symbol};
 
 /// A name that the body of a loop may read before it binds it, and binds.
@@ -29,37 +31,54 @@ pub(super) fn carried(target: &Expr, body: &[Stmt]) -> Box<[Carried]> {
     flow.assigned.iter().filter(is_carried).map(with_use).collect()
 }
 
-/// Finds what the loops with counters in a block carry ([`For::carried`]). `follows` has the statements that are executed after the block,
-/// the last ones first.
-pub(super) fn find_counters<'b>(block: &'b [Stmt], follows: &mut Vec<&'b [Stmt]>) {
+/// Sets what those loops of a function carry ([`For::carried`]) after which something reads a counter of theirs.
+pub(super) fn find_counters(function: &[Stmt]) {
+    if counters(function).is_empty() {
+        return;
+    }
+    // Most counters are read nowhere, and need no look at what follows their loop.
+    let mut whole = Flow::of(FxHashSet::default());
+    whole.block(function);
+    find_in(function, &whole.used, &mut Vec::new());
+}
+
+/// As [`find_counters`], in a block of the function. `follows` has the statements that are executed after the block, the last ones first.
+fn find_in<'b>(block: &'b [Stmt], used: &FxHashSet<Slot>, follows: &mut Vec<&'b [Stmt]>) {
     for (place, stmt) in block.iter().enumerate() {
         let depth = follows.len();
         follows.push(&block[place + 1..]);
-        if let StmtKind::For(f) = &stmt.kind
-            && has_counters(&f.body)
-        {
-            let mut later = Flow::default();
-            follows.iter().rev().for_each(|statements| later.block(statements));
-            let mut names = carried(&f.target, &f.body);
-            names.iter_mut().for_each(|name| name.is_counter &= !later.used.contains(&name.slot));
-            // Set once: a tree is resolved once.
-            let _ = f.carried.set(names);
+        if let StmtKind::For(f) = &stmt.kind {
+            let mut later = Flow::of(&counters(&f.body) & used);
+            if later.only.as_ref().is_some_and(|only| !only.is_empty()) {
+                follows.iter().rev().for_each(|statements| later.block(statements));
+                let mut names = carried(&f.target, &f.body);
+                names.iter_mut().for_each(|name| name.is_counter &= !later.needed.contains(&name.slot));
+                // Set once: a tree is resolved once.
+                let _ = f.carried.set(names);
+            }
         }
         for inner in stmt.blocks() {
             if matches!(stmt.kind, StmtKind::For(_) | StmtKind::While(..)) {
                 // The next iteration.
                 follows.push(inner);
             }
-            find_counters(inner, follows);
+            find_in(inner, used, follows);
             follows.truncate(depth + 1);
         }
         follows.truncate(depth);
     }
 }
 
-fn has_counters(block: &[Stmt]) -> bool {
-    let is_counted = |stmt: &Stmt| matches!(&stmt.kind, StmtKind::AugAssign(target, ..) if matches!(target.kind, ExprKind::Name(..)));
-    block.iter().any(|stmt| is_counted(stmt) || stmt.blocks().into_iter().any(has_counters))
+/// The names that a block changes by `name op= ...`.
+fn counters(block: &[Stmt]) -> FxHashSet<Slot> {
+    let mut found = FxHashSet::default();
+    for stmt in block {
+        if let StmtKind::AugAssign(Expr { kind: ExprKind::Name(_, slot), .. }, ..) = &stmt.kind {
+            found.insert(*slot);
+        }
+        found.extend(stmt.blocks().into_iter().flat_map(counters));
+    }
+    found
 }
 
 /// What the statements so far read and bind, in the order of execution.
@@ -69,12 +88,25 @@ struct Flow {
     bound: Vec<Slot>,
     /// Slots that were read where they may have been bound by an earlier iteration only.
     read: Vec<Slot>,
-    /// Slots that something else than `name op= ...` of the same name reads where they may have been bound earlier only.
-    used: Vec<Slot>,
+    /// Slots that something else than `name op= ...` of the same name reads.
+    used: FxHashSet<Slot>,
+    /// Those of them that are read where they may have been bound earlier only.
+    needed: FxHashSet<Slot>,
     assigned: Vec<Carried>,
+    /// The slots that `bound`, `read`, `needed` and `assigned` are about; all without.
+    only: Option<FxHashSet<Slot>>,
 }
 
 impl Flow {
+    /// What happens to these slots; `used` has all.
+    fn of(only: FxHashSet<Slot>) -> Self {
+        Flow { only: Some(only), ..Flow::default() }
+    }
+
+    fn concerns(&self, slot: Slot) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&slot))
+    }
+
     fn block(&mut self, body: &[Stmt]) {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
@@ -165,6 +197,7 @@ impl Flow {
 
     fn bind(&mut self, target: &Expr, span: nki_diag::Span, in_place: bool) {
         match &target.kind {
+            ExprKind::Name(_, slot) if !self.concerns(*slot) => {}
             ExprKind::Name(name, slot) => {
                 match self.assigned.iter_mut().find(|carried| carried.slot == *slot) {
                     Some(known) => known.is_counter &= in_place,
@@ -185,7 +218,7 @@ impl Flow {
 
     /// What a slot holds is read, perhaps from an earlier iteration.
     fn begin(&mut self, slot: Slot) {
-        if !self.bound.contains(&slot) && !self.read.contains(&slot) {
+        if self.concerns(slot) && !self.bound.contains(&slot) && !self.read.contains(&slot) {
             self.read.push(slot);
         }
     }
@@ -198,8 +231,9 @@ impl Flow {
         match &expr.kind {
             ExprKind::Name(_, slot) => {
                 self.begin(*slot);
-                if !self.bound.contains(slot) && !self.used.contains(slot) {
-                    self.used.push(*slot);
+                self.used.insert(*slot);
+                if self.concerns(*slot) && !self.bound.contains(slot) {
+                    self.needed.insert(*slot);
                 }
             }
             ExprKind::Attr(a, _) | ExprKind::Unary(_, a) | ExprKind::Starred(a) | ExprKind::Generator(_, a) => {

@@ -328,7 +328,7 @@ impl Resolver {
         let mut bound: Vec<Symbol> = inner.params.iter().map(|p| p.name).collect();
         inner.body.iter().for_each(|stmt| bound_names(stmt, &mut bound));
         own_names(&inner.body, &bindings(bound));
-        find_counters(&inner.body, &mut Vec::new());
+        find_counters(&inner.body);
         inner.scope = self.finish();
         self.functions.push(def.clone());
     }

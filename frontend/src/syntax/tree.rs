@@ -102,7 +102,7 @@ symbols! {
 }
 
 /// Where a name's value lives; filled in by the scope pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Slot {
     /// Not resolved yet.
     Unresolved,

@@ -16,7 +16,7 @@ use nki_isa::{Arch, Contribution, Dim, Fault, Index, Machine, Tensor, View};
 use super::deferred::What;
 use super::findings::Place;
 use super::interpreter::Interpreter;
-use crate::memory::access::{Access, Accumulation, Shift};
+use crate::memory::access::{Access, Accumulation, Shift, beyond};
 use crate::memory::elements;
 use crate::trace::Resolved;
 
@@ -54,7 +54,7 @@ impl Interpreter<'_> {
                 let mut row = |i: usize, value: i64| {
                     let by = value * indirect.stride;
                     let found = if inside(value) {
-                        beyond(tensor, view, view.dims.get(1..).unwrap_or_default(), by)
+                        unless_within(tensor, view, view.dims.get(1..).unwrap_or_default(), by)
                     } else {
                         Some(outside(self, value, &format!(" (entry {i} of the index vector)")))
                     };
@@ -83,7 +83,8 @@ impl Interpreter<'_> {
             }
         };
         let by = scalar * indirect.stride;
-        let fault = if inside(scalar) { beyond(tensor, view, &view.dims, by) } else { Some(outside(self, scalar, "")) };
+        let fault =
+            if inside(scalar) { unless_within(tensor, view, &view.dims, by) } else { Some(outside(self, scalar, "")) };
         Ok((fault.map_or(Dynamic::Shift(Shift::Offset(by)), Dynamic::Outside), None))
     }
 
@@ -181,24 +182,13 @@ impl Interpreter<'_> {
 }
 
 /// The fault if what `dims` name in HBM, `by` elements behind the beginning of a view, is not all in its tensor.
-fn beyond(tensor: &Tensor, view: &View, dims: &[Dim], by: i64) -> Option<Fault> {
-    if !view.space.is_hbm() {
-        return None;
-    }
+fn unless_within(tensor: &Tensor, view: &View, dims: &[Dim], by: i64) -> Option<Fault> {
     let reach = |d: &Dim| d.stride * (i64::from(d.count) - 1);
     let first = view.offset + by + dims.iter().map(|d| reach(d).min(0)).sum::<i64>();
     let last = view.offset + by + dims.iter().map(|d| reach(d).max(0)).sum::<i64>();
-    let elements = (tensor.bytes() / view.dtype.size()) as i64;
+    let is_within = first >= 0 && last < (tensor.bytes() / view.dtype.size()) as i64;
     let reached = if first < 0 { first } else { last };
-    (first < 0 || last >= elements).then(|| {
-        let message = format!(
-            "the access reaches element {reached} of `{}`, which has {elements} {} elements (0 to {})",
-            tensor.name,
-            view.dtype,
-            elements - 1
-        );
-        Fault::new("out-of-bounds", message)
-    })
+    (view.space.is_hbm() && !is_within).then(|| beyond(tensor, view, reached))
 }
 
 /// A borrowed or converted matrix.

@@ -5,13 +5,15 @@
 
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Control, Node, NodeKind, Step, Trail};
+use nki_isa::program::{Node, NodeKind, Step};
 use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::around;
 use crate::deps::{self, Index, Region, Subject};
 use crate::place::Placement;
+use crate::trace::index_nodes;
 
 /// An instruction that reads what another iteration has written.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +37,13 @@ pub(super) fn dependent(program: &Program) -> Vec<Dependent<'_>> {
     }
     let (mut seen, mut found) = (FxHashSet::default(), Vec::new());
     for stream in &program.cores {
-        let mut watch = Watch { program, written: FxHashMap::default(), writers: Vec::new(), seen, found };
-        watch.stream(stream);
+        let placement = Placement::default();
+        let mut watch = Watch { program, placement, written: FxHashMap::default(), writers: Vec::new(), seen, found };
+        for node in index_nodes(stream) {
+            if let NodeKind::Inst(inst) = &node.kind {
+                watch.instruction(node, inst);
+            }
+        }
         Watch { seen, found, .. } = watch;
     }
     found
@@ -45,6 +52,8 @@ pub(super) fn dependent(program: &Program) -> Vec<Dependent<'_>> {
 /// The instructions of a core in program order.
 struct Watch<'p> {
     program: &'p Program,
+    /// Without addresses: bytes are counted from the beginning of their tensor.
+    placement: Placement,
     /// What was written last, by tensor.
     written: FxHashMap<TensorId, Index>,
     /// The instructions that write, by the number that they have in `written`.
@@ -55,21 +64,6 @@ struct Watch<'p> {
 }
 
 impl<'p> Watch<'p> {
-    fn stream(&mut self, stream: &'p [Node]) {
-        for node in stream {
-            match &node.kind {
-                NodeKind::Inst(inst) => self.instruction(node, inst),
-                NodeKind::Control(control) => match &**control {
-                    Control::For { body, .. } | Control::While { body, .. } => self.stream(body),
-                    Control::If { then, otherwise, .. } => {
-                        self.stream(then);
-                        self.stream(otherwise);
-                    }
-                },
-            }
-        }
-    }
-
     fn instruction(&mut self, node: &'p Node, inst: &'p Inst) {
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
@@ -92,7 +86,7 @@ impl<'p> Watch<'p> {
         }
         let writers = &self.writers;
         let mut found = None;
-        index.retain(&region(program, view), |op, _| {
+        index.retain(&region(program, &self.placement, view), |op, _| {
             let writer = writers[op as usize];
             if found.is_none() {
                 let crossed = crossed(program, tensor.trail, [writer.trail, node.trail]);
@@ -109,7 +103,7 @@ impl<'p> Watch<'p> {
     fn write(&mut self, view: &View) {
         let tensor = self.program.tensor(view.tensor);
         let index = self.written.entry(view.tensor).or_insert_with(|| Index::new(tensor.bytes() as u64));
-        let new = region(self.program, view);
+        let new = region(self.program, &self.placement, view);
         let mut rest: SmallVec<[(Region, u32); 4]> = SmallVec::new();
         index.retain(&new, |op, earlier| {
             // What a few rectangles cannot describe is forgotten: the analysis errs towards silence.
@@ -123,10 +117,10 @@ impl<'p> Watch<'p> {
     }
 }
 
-/// The bytes of a view, counted from the beginning of its tensor.
-fn region(program: &Program, view: &View) -> Region {
+/// The bytes of a view without an index.
+fn region(program: &Program, placement: &Placement, view: &View) -> Region {
     let mut found = None;
-    deps::regions(program, &Placement::default(), view, None, &mut |region| found = Some(region));
+    deps::regions(program, placement, view, None, &mut |region| found = Some(region));
     found.expect("a view without an index has one region")
 }
 
@@ -140,18 +134,16 @@ fn crossed(program: &Program, made: TrailId, [a, b]: [TrailId; 2]) -> Option<[&S
     if a == b {
         return None;
     }
-    let (made, a, b) = (path(program, made), path(program, a), path(program, b));
-    let (a, b) = a.iter().rev().zip(b.iter().rev()).find(|(a, b)| !std::ptr::eq(**a, **b))?;
-    let is_same_loop = match (&a.step, &b.step) {
+    let path = |id| -> SmallVec<[TrailId; 8]> { around(program, id).collect() };
+    let (made, a, b) = (path(made), path(a), path(b));
+    let (a, b) = a.iter().rev().zip(b.iter().rev()).find(|(a, b)| a != b)?;
+    if made.contains(a) || made.contains(b) {
+        return None;
+    }
+    let (a, b) = (&program.trails.get(a.0 as usize)?.step, &program.trails.get(b.0 as usize)?.step);
+    let is_same_loop = match (a, b) {
         (Step::Iteration { loc: a, value: i, .. }, Step::Iteration { loc: b, value: k, .. }) => a == b && i != k,
         _ => false,
     };
-    let is_made_inside = made.iter().any(|t| std::ptr::eq(*t, *a) || std::ptr::eq(*t, *b));
-    (is_same_loop && is_independent(&a.step) && !is_made_inside).then_some([&a.step, &b.step])
-}
-
-/// What is around a place, innermost first.
-fn path(program: &Program, id: TrailId) -> SmallVec<[&Trail; 8]> {
-    let trail = |id: TrailId| program.trails.get(id.0 as usize);
-    std::iter::successors(trail(id), |t| t.parent.and_then(trail)).collect()
+    (is_same_loop && is_independent(a)).then_some([a, b])
 }

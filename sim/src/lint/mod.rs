@@ -11,7 +11,7 @@ use nki_diag::Diagnostic;
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Action, Footprint};
-use nki_isa::program::{Node, NodeKind, Step as TrailStep, Trail};
+use nki_isa::program::{Node, NodeKind, Step as TrailStep};
 use nki_isa::{Inst, Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -207,14 +207,18 @@ fn fills_with_zero(node: &Node) -> bool {
     words::filled(node).is_some_and(|value| value.as_f32() == 0.0)
 }
 
+/// A trail and those around it, innermost first.
+fn around(program: &Program, id: TrailId) -> impl Iterator<Item = TrailId> + '_ {
+    std::iter::successors(Some(id), |id| program.trails.get(id.0 as usize)?.parent)
+}
+
 /// Whether a lost result looks like a value carried from one iteration of an unrolled loop to the next: its tensor is made outside of the
 /// iteration, and read in it before.
 fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
-    let trail = |id: TrailId| program.trails.get(id.0 as usize);
-    let up = |id: TrailId| std::iter::successors(Some(id), |&id| trail(id)?.parent);
-    let is_iteration = |id: &TrailId| matches!(trail(*id), Some(Trail { step: TrailStep::Iteration { .. }, .. }));
-    let Some(iteration) = up(l.node.trail).find(is_iteration) else { return false };
-    let within = |id: TrailId| up(id).any(|t| t == iteration);
+    let step = |id: &TrailId| program.trails.get(id.0 as usize).map(|trail| &trail.step);
+    let is_iteration = |id: &TrailId| matches!(step(id), Some(TrailStep::Iteration { .. }));
+    let Some(iteration) = around(program, l.node.trail).find(is_iteration) else { return false };
+    let within = |id: TrailId| around(program, id).any(|t| t == iteration);
     if within(program.tensor(l.tensor).trail) {
         return false;
     }

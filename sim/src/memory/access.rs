@@ -1,6 +1,6 @@
 //! A view resolved to bytes of a storage: bounds, written bytes, gather and scatter.
 
-use nki_isa::{Fault, TensorId, View};
+use nki_isa::{Fault, Tensor, TensorId, View};
 
 use super::elements::{self, Codec, Step, Steps};
 use super::{Home, Memory, UnwrittenValue};
@@ -73,6 +73,19 @@ impl Access {
     pub(crate) fn reach(&self) -> (isize, isize) {
         reach(&self.inner, self.codec.dtype.size())
     }
+}
+
+/// The fault of an access through `view` to element `reached`, which its tensor does not have.
+pub(crate) fn beyond(tensor: &Tensor, view: &View, reached: i64) -> Fault {
+    let elements = tensor.bytes() / view.dtype.size();
+    let what = if view.space.is_on_chip() { " per partition" } else { "" };
+    let message = format!(
+        "the access reaches element {reached} of `{}`, which has {elements} {} elements{what} (0 to {})",
+        tensor.name,
+        view.dtype,
+        elements as i64 - 1
+    );
+    Fault::new("out-of-bounds", message)
 }
 
 fn reach(inner: &[Step], size: usize) -> (isize, isize) {
@@ -158,20 +171,7 @@ impl Memory<'_> {
                 ));
             }
         }
-        let bad = |first: i64, end: i64| {
-            let what = if on_chip { " per partition" } else { "" };
-            let reached = if first < 0 { first / size } else { (end - 1) / size };
-            Fault::new(
-                "out-of-bounds",
-                format!(
-                    "the access reaches element {reached} of `{}`, which has {} {} elements{what} (0 to {})",
-                    tensor.name,
-                    bytes / size,
-                    view.dtype,
-                    bytes / size - 1
-                ),
-            )
-        };
+        let bad = |first: i64, end: i64| beyond(tensor, view, if first < 0 { first / size } else { (end - 1) / size });
         let check = |start: i64, row_reach: i64| -> Result<usize, Fault> {
             let first = start + lo as i64 + row_reach.min(0);
             let end = start + hi as i64 + row_reach.max(0);

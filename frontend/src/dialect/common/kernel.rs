@@ -15,7 +15,7 @@ use crate::eval::error::{EvalResult, Raise, closest};
 use crate::eval::native::CallArgs;
 use crate::eval::value::{Kernel, Partial, Value};
 
-/// Options that code passes to the decorators; some have no effect. Python has the same list (`_options.py`).
+/// Options that code passes to the decorators; some have no effect.
 const OPTIONS: &[&str] = &[
     "additional_compile_opt",
     "artifacts_dir",
@@ -46,15 +46,21 @@ const OPTIONS: &[&str] = &[
 /// Warns of options that no decorator has: a misspelled one would have no effect.
 fn warn_of_unknown(interp: &mut Interp<'_>, args: &CallArgs) {
     for (name, _) in &args.keyword {
-        let name = interp.name(*name);
-        if !OPTIONS.contains(&&*name) {
-            let meant = closest(&name, OPTIONS.iter().copied())
-                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let finding = Diagnostic::warning("ignored-argument", format!("nki.jit has no parameter `{name}`{meant}"))
-                .at(args.span, "in this call");
+        if let Some(message) = unknown_option("nki.jit", &interp.name(*name)) {
+            let finding = Diagnostic::warning("ignored-argument", message).at(args.span, "in this call");
             interp.report_once(finding, args.span);
         }
     }
+}
+
+/// What is wrong with an option of a decorator, if that has none of this name.
+pub fn unknown_option(decorator: &str, name: &str) -> Option<String> {
+    if OPTIONS.contains(&name) {
+        return None;
+    }
+    let meant = closest(name, OPTIONS.iter().copied());
+    let meant = meant.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Some(format!("{decorator} has no parameter `{name}`{meant}"))
 }
 
 /// `nki.jit`, with or without arguments.
