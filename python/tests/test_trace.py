@@ -28,6 +28,7 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+from findings import warned
 from nki.isa import dma_copy as copy_alias
 
 import nki_sim
@@ -577,6 +578,31 @@ def test_a_dynamic_loop_ends_where_it_ends():
 
     # What failed leaves nothing.
     np.testing.assert_array_equal(nki.jit(raises)(ramp()), ramp())
+
+
+def test_what_a_device_loop_does_not_carry():
+    def kernel(x):
+        old, new = load(x), nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+        count = total = unread = 0
+        for i in nl.dynamic_range(3):
+            count += 1
+            unread += 1
+            nisa.tensor_scalar(dst=new, data=old, op0=nl.add, operand0=float(count))
+            old, new = new, old
+
+        def body(i):
+            nonlocal total
+            total += 2
+            nisa.tensor_scalar(dst=old, data=old, op0=nl.add, operand0=float(total))
+
+        nl.fori_loop(0, 3, body)
+        return store(old)
+
+    said = "".join(warned(lambda: nki.jit(kernel)(ramp())))
+    assert all(said.count(f"`{name}` {what}") == 1 for name, what in [
+        ("count", "is assigned in a loop"), ("old", "is assigned in a loop"), ("total", "of a function around it")
+    ])
+    assert "`unread`" not in said
 
 
 def test_what_escapes_a_kernel_says_so():

@@ -59,7 +59,15 @@ before the loop, and after the loop `t` cannot be used. The same holds for numbe
     for i in nl.affine_range(4):
         t = t + nl.load(x[i])                           # wrong: adds one of the four
     for i in nl.sequential_range(4):
-        t[...] = t + nl.load(x[i])                      # right: updates the tile";
+        t[...] = t + nl.load(x[i])                      # right: updates the tile
+
+In the current language, the body of `nl.dynamic_range`, `nl.fori_loop` and `nl.while_loop` is executed once, and
+the device repeats its instructions. What the body assigns is not there in the next iteration:
+
+    for i in nl.dynamic_range(4):
+        nisa.tensor_tensor(new, old, x, nl.add)
+        old, new = new, old                             # wrong: `old` is the same tile in each iteration
+        count += 1                                      # wrong: 1 in each iteration";
 
     "loop-reduce", "`nl.loop_reduce` cannot tell the first iteration", "
 The first iteration of the loops copies the value, later ones combine it with what the tile holds. The

@@ -224,6 +224,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         Err(Raise::at("unsupported-with", message, span, "here").help(interp.dialect.hint(Hint::Context)))
     }
 
+    /// The variables of enclosing functions that this function uses, and the numbers that they hold.
+    fn captured_numbers(&self) -> Vec<(String, Option<f64>)> {
+        Vec::new()
+    }
+
     /// `with this:` ends.
     fn exit(&self, _interp: &mut Interp<'_>) {}
 

@@ -42,11 +42,16 @@ impl Interp<'_> {
                     "this loop runs on the device",
                 ));
             }
+            let before: Vec<_> = f.carried_into().map(|carried| (*carried, self.held(frame, carried.slot))).collect();
             range.for_each(self, f.iter.span, &mut |interp, index| {
                 interp.assign(frame, &f.target, index)?;
                 let flow = interp.exec_block(frame, &f.body)?;
                 interp.no_escape(flow, "loop", f.iter.span)
             })?;
+            for (carried, old) in &before {
+                let now = self.held(frame, carried.slot);
+                self.end_counted(carried, old, &now, f.iter.span);
+            }
             return Ok(Flow::Next);
         }
         if matches!(iterable, Value::Host(_)) && !self.in_kernel {
@@ -252,6 +257,13 @@ impl Interp<'_> {
             return Some(old.clone());
         }
         None
+    }
+
+    /// A loop has ended that the device counts, and whose body was evaluated once: reports a name that the next iteration would have found changed.
+    pub(crate) fn end_counted(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) {
+        if !carried.is_counter && (self.is_other_tile(old, now) || self.is_other_value(old, now)) {
+            self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
+        }
     }
 
     /// Whether a name held None, a number, a text or a tuple of them and holds another value now, or the other way round.

@@ -104,13 +104,13 @@ impl Interp<'_> {
         found.iter().rev().find(|(stmt, _)| stmt.span == place).map(|(_, f)| f.iter.span)
     }
 
-    /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: see
-    /// [`super::language::Dialect::reads_body_once`].
-    pub(crate) fn carried_by_loop_over(&self, place: Span) -> Vec<Carried> {
+    /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: if the device
+    /// counts (`counted`), or for [`super::language::Dialect::reads_body_once`].
+    pub(crate) fn carried_by_loop_over(&self, place: Span, counted: bool) -> Vec<Carried> {
         let Some(tree) = self.tree(place.file) else { return Vec::new() };
         let mut found = Vec::new();
         descend(&tree.body, place, &mut found);
-        let over = |f: &&For| holds(place, f.iter.span) && self.dialect.reads_body_once(self, &f.iter);
+        let over = |f: &&For| holds(place, f.iter.span) && (counted || self.dialect.reads_body_once(self, &f.iter));
         let found = found.iter().rev().map(|(_, f)| *f).find(over);
         found.map_or_else(Vec::new, |f| f.carried_into().copied().collect())
     }

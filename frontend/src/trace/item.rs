@@ -60,6 +60,9 @@ pub trait Callable {
     /// # Errors
     /// [`Failure::of_driver`] if it raised something.
     fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>, keywords: Vec<(String, Item)>) -> Result<Item, Failure>;
+
+    /// The variables of enclosing functions that it uses, and the numbers that they hold.
+    fn captured_numbers(&self) -> Vec<(String, Option<f64>)>;
 }
 
 /// The arguments of a call.
@@ -237,5 +240,9 @@ impl Object for Outside {
         let keywords = args.keyword.into_iter().map(|(name, value)| (interp.name(name).to_string(), Item(value)));
         let keywords = keywords.collect();
         self.0.call(&mut Trace { interp }, items, keywords).map(|item| item.0).map_err(|failure| failure.0)
+    }
+
+    fn captured_numbers(&self) -> Vec<(String, Option<f64>)> {
+        self.0.captured_numbers()
     }
 }

@@ -14,6 +14,7 @@ use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_isa::{DType, Node, RegId, View};
 
 pub use self::item::{Args, Callable, Content, Item};
+pub use self::values::LoopOver;
 use crate::dialect;
 use crate::dialect::common::state::state;
 use crate::eval::Interp;

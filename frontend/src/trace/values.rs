@@ -12,6 +12,15 @@ use crate::eval::error::Raise;
 use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
+/// A loop whose body is evaluated once, or whose iterations begin alike.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopOver {
+    /// What it iterates over.
+    pub place: Span,
+    /// The device counts its iterations.
+    pub counted: bool,
+}
+
 impl Trace<'_, '_> {
     /// A value of the host.
     ///
@@ -138,19 +147,25 @@ impl Trace<'_, '_> {
         self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
     }
 
-    /// Names that begin each iteration of the loop over what is written at a place with what they held before the loop.
-    pub fn carried_by_loop_over(&mut self, place: Span) -> Vec<String> {
+    /// Names that begin each iteration of a loop with what they held before it, if the device counts, or the older compiler read the body once.
+    pub fn carried_by_loop_over(&mut self, over: LoopOver) -> Vec<String> {
+        let LoopOver { place, counted } = over;
         self.interp.enter_file(place.file);
-        let carried = self.interp.carried_by_loop_over(place);
+        let carried = self.interp.carried_by_loop_over(place, counted);
         carried.into_iter().map(|carried| self.interp.name(carried.name).to_string()).collect()
     }
 
     /// What a name of [`Self::carried_by_loop_over`] holds when an iteration begins, or when the loop has `ended`: it held `old` before the
     /// loop and holds `now`. `None` if it keeps that.
-    pub fn carry(&mut self, place: Span, name: &str, old: &Item, now: &Item, ended: bool) -> Option<Item> {
+    pub fn carry(&mut self, over: LoopOver, name: &str, old: &Item, now: &Item, ended: bool) -> Option<Item> {
+        let LoopOver { place, counted } = over;
         self.interp.enter_file(place.file);
-        let carried = self.interp.carried_by_loop_over(place);
+        let carried = self.interp.carried_by_loop_over(place, counted);
         let carried = carried.into_iter().find(|carried| &*self.interp.name(carried.name) == name)?;
+        if counted && ended {
+            self.interp.end_counted(&carried, &old.0, &now.0, place);
+            return None;
+        }
         let carry = if ended { Interp::carry_out } else { Interp::carry };
         carry(self.interp, &carried, &old.0, &now.0, place).map(Item)
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nki_diag::Span;
-use nki_frontend::trace::{Content, Item, Trace};
+use nki_frontend::trace::{Content, Item, LoopOver, Trace};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
@@ -50,18 +50,17 @@ impl Effect {
         if trace.is_replacement(made) {
             return Effect::Variable;
         }
-        let names = if made.is_range() { trace.carried_by_loop_over(span) } else { Vec::new() };
-        if names.is_empty() { Effect::None } else { Effect::Loop(Carry { place: span }, names) }
+        let counted = trace.is_counted(made);
+        let over = LoopOver { place: span, counted };
+        let names = if counted || made.is_range() { trace.carried_by_loop_over(over) } else { Vec::new() };
+        if names.is_empty() { Effect::None } else { Effect::Loop(Carry(over), names) }
     }
 }
 
 /// What names hold when an iteration of a loop begins whose body is read once, and after it.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
-struct Carry {
-    /// What the loop iterates over.
-    place: Span,
-}
+struct Carry(LoopOver);
 
 #[pymethods]
 impl Carry {
@@ -75,7 +74,7 @@ impl Carry {
     ) -> PyResult<Py<PyAny>> {
         let Some(tracing) = active() else { return Ok(now.clone().unbind()) };
         let (before, after) = (item_of(&tracing, old)?, item_of(&tracing, now)?);
-        match tracing.with(|trace| trace.carry(self.place, name, &before, &after, ended))? {
+        match tracing.with(|trace| trace.carry(self.0, name, &before, &after, ended))? {
             Some(held) if ended => to_python(py, &tracing, &held),
             // An int stays one of its own class.
             Some(_) => Ok(old.clone().unbind()),

@@ -195,6 +195,22 @@ impl Callable for Body {
             Failure::of_driver()
         })
     }
+
+    fn captured_numbers(&self) -> Vec<(String, Option<f64>)> {
+        Python::attach(|py| {
+            let function = self.function.bind(py);
+            let names = function.getattr("__code__").and_then(|code| code.getattr("co_freevars")?.extract::<Vec<String>>());
+            let cells = function.getattr("__closure__").and_then(|cells| cells.extract::<Vec<Bound<'_, PyAny>>>());
+            let (Ok(names), Ok(cells)) = (names, cells) else { return Vec::new() };
+            let held = |cell: Bound<'_, PyAny>| {
+                let value = cell.getattr("cell_contents").ok()?;
+                // A value of the device would be asked for its number.
+                let is_number = value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>();
+                if is_number { value.extract().ok() } else { None }
+            };
+            names.into_iter().zip(cells.into_iter().map(held)).collect()
+        })
+    }
 }
 
 /// A value of the trace as one of Python.

@@ -1,6 +1,6 @@
 //! Registers and loops on them: `nisa.register_alloc`, `nl.dynamic_range`, `nl.fori_loop`, `nl.while_loop`.
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use nki_isa::Arg;
 use nki_isa::program::Bound;
 
@@ -13,6 +13,7 @@ use crate::dialect::common::strict::reject;
 use crate::eval::Interp;
 use crate::eval::convert::{int, wrong};
 use crate::eval::error::{EvalResult, Raise};
+use crate::eval::language::Hint;
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
@@ -118,7 +119,7 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
         false => Value::object(Scalar::loop_variable(id)),
     };
     range.run(interp, id, Some(what), span, &mut |interp| {
-        let result = interp.call(&body, CallArgs::of([variable.clone()], span))?;
+        let result = call_body(interp, &body, variable.clone(), span)?;
         if matches!(result, Value::None | Value::Poison) {
             return Ok(());
         }
@@ -126,6 +127,38 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
             .help("keep what must outlive an iteration in an SBUF or HBM tensor made before the loop"))
     })?;
     Ok(Value::None)
+}
+
+/// Calls the body of a loop, once for all iterations. A number of an enclosing function that it changes does not add up, which is reported.
+fn call_body(interp: &mut Interp<'_>, body: &Value, variable: Value, span: Span) -> EvalResult<Value> {
+    let before = captured_numbers(interp, body);
+    let result = interp.call(body, CallArgs::of([variable], span))?;
+    for ((name, old), (_, now)) in before.iter().zip(captured_numbers(interp, body)) {
+        if matches!((old, now), (Some(old), Some(now)) if old.to_bits() != now.to_bits()) {
+            let message = format!("the body of this loop changes `{name}` of a function around it");
+            let finding = Diagnostic::warning("loop-carried", message)
+                .at(span, "the body is called once, and the device repeats its instructions")
+                .help(interp.dialect.hint(Hint::LoopCarried));
+            interp.report_once(finding, span);
+        }
+    }
+    Ok(result)
+}
+
+/// The variables of enclosing functions that a function uses, and the numbers that they hold.
+fn captured_numbers(interp: &Interp<'_>, function: &Value) -> Vec<(String, Option<f64>)> {
+    match function {
+        Value::Function(function) => {
+            let held = |value: &Value| match value {
+                Value::Cell(cell) => cell.borrow().as_float(),
+                other => other.as_float(),
+            };
+            let names = function.def.scope.captured.iter().map(|name| interp.name(*name).to_string());
+            names.zip(function.captures.iter().map(held)).collect()
+        }
+        Value::Object(object) => object.captured_numbers(),
+        _ => Vec::new(),
+    }
 }
 
 /// `nl.while_loop(init, body_fun)`.
@@ -145,7 +178,7 @@ pub(crate) fn while_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     let condition = Register { id: state(interp).builder.register(), frozen: false };
     emit(interp, "register_move", &[("dst", Arg::Register(condition.id)), ("src", Arg::Register(init.id))], span)?;
     repeat(interp, condition.id, Some("nl.while_loop"), span, &mut |interp| {
-        let next = interp.call(&body, CallArgs::of([Value::object(condition)], span))?;
+        let next = call_body(interp, &body, Value::object(condition), span)?;
         match next.downcast::<Register>() {
             None if matches!(next, Value::Poison) => Ok(()),
             Some(next) if next.id == condition.id => Ok(()),

@@ -26,12 +26,14 @@ use super::common::config::{self, ConfigType, RotationEnum};
 use super::common::enums::{ApiEnum, EnumClass, MEMORY, NlOp};
 use super::common::handles::{ApiClass, NkiObject, NotYet};
 use super::common::kernel;
+use super::common::registers::Register;
 use super::common::scalars;
 use super::common::state::arch;
 use super::common::strict::reject;
 use super::common::unrolled::Unrolled;
 use super::common::values;
 use crate::build::ops::OPS;
+use crate::build::scalar::Scalar;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
@@ -150,6 +152,16 @@ impl Dialect for Beta2 {
         Ok(None)
     }
 
+    fn is_other_tile(&self, old: &Value, now: &Value) -> bool {
+        if let (Some(old), Some(now)) = (old.downcast::<Tensor>(), now.downcast::<Tensor>()) {
+            return old.storage.id != now.storage.id;
+        }
+        if let (Some(old), Some(now)) = (old.downcast::<Scalar>(), now.downcast::<Scalar>()) {
+            return old.id != now.id;
+        }
+        matches!((old.downcast::<Register>(), now.downcast::<Register>()), (Some(old), Some(now)) if old.id != now.id)
+    }
+
     fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>> {
         if name == "with_schedule"
             && let Value::Kernel(kernel) = base
@@ -191,7 +203,9 @@ impl Dialect for Beta2 {
             Hint::HostValue => {
                 "pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"
             }
-            Hint::LoopCarried => "update the tensor in place",
+            Hint::LoopCarried => {
+                "the device repeats the instructions of the first iteration: update a tensor in place, or count in a register (nisa.register_alloc)"
+            }
             Hint::UnusedFunction => {
                 "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)"
             }
