@@ -152,9 +152,13 @@ impl Compilation {
 impl From<nki_frontend::Compiled> for Compilation {
     fn from(compiled: nki_frontend::Compiled) -> Self {
         let mut diagnostics = compiled.diagnostics;
+        let older_compiler = compiled.kernel.as_ref().is_some_and(|k| k.older_compiler);
         diagnostics.extend(compiled.program.iter().flat_map(lint::dependent_iterations));
+        if !older_compiler {
+            diagnostics.extend(compiled.program.iter().flat_map(lint::continued_sums));
+        }
         Compilation {
-            older_compiler: compiled.kernel.as_ref().is_some_and(|k| k.older_compiler),
+            older_compiler,
             as_written: compiled.kernel.as_ref().is_some_and(|k| k.as_written),
             name: compiled.kernel.map(|k| k.name).unwrap_or_default(),
             target: compiled.target,

@@ -15,6 +15,7 @@ use crate::names::OobMode;
 use crate::rendezvous::Contribution;
 use crate::tensor::Tensor;
 use crate::view::View;
+use crate::violation::Violation;
 
 /// What validation and costing may look at.
 #[derive(Debug, Clone, Copy)]
@@ -265,8 +266,8 @@ pub trait Machine {
     /// `f32` bits that starts empty.
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
 
-    /// The current instruction goes on from accumulators that nothing has set: `accumulators` names them.
-    fn note_unset(&mut self, _accumulators: &'static str) {}
+    /// An operand of the current instruction has values that the instruction does not expect (slug `unexpected-values`).
+    fn note_unexpected(&mut self, _found: Violation) {}
 
     /// The observer of the arguments of the activation function that the current instruction applies, if there is one.
     fn watch_arguments(&mut self, _op: ActFn) -> Option<Arguments> {

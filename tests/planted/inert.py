@@ -129,3 +129,34 @@ def second_operand_without_operator_fixed(x):
     nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=0.5)
     nisa.dma_copy(dst=out, src=tile)
     return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def initial_value_ignored(x):
+    """A running sum is to begin with 5, but `reduce_cmd` resets the accumulators by default."""
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar_cumulative(dst=result, src=tile, op0=nl.multiply, op1=nl.add, imm0=1.0, imm1=5.0)  # plant: inert-operand
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def initial_value_ignored_fixed(x):
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    for i in range(2):
+        # A reset does not use `imm1`, which belongs to the second half.
+        half = slice(i * 32, (i + 1) * 32)
+        command = nisa.reduce_cmd.load_reduce if i == 1 else nisa.reduce_cmd.reset_reduce
+        nisa.tensor_scalar_cumulative(
+            dst=result[:, half], src=tile[:, half], op0=nl.multiply, op1=nl.add, imm0=1.0, imm1=5.0, reduce_cmd=command
+        )
+    nisa.dma_copy(dst=out, src=result)
+    return out

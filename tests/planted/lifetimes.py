@@ -244,3 +244,32 @@ def scratch_never_read_fixed(x):
     nisa.dma_copy(dst=statistics, src=total)
     nisa.dma_copy(dst=out, src=data)
     return out, statistics
+
+
+# args: x=float32[128,256]
+# seen-by: check run
+@nki.jit
+def sum_reset_in_each_iteration(x):
+    """The sum is set to 0 in each iteration instead of once: only the last term remains."""
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    for i in range(4):
+        nisa.memset(dst=total, value=0.0)  # plant: overwritten-before-read
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile[:, i * 64:(i + 1) * 64], op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def sum_reset_in_each_iteration_fixed(x):
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.memset(dst=total, value=0.0)
+    for i in range(4):
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile[:, i * 64:(i + 1) * 64], op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
+    return out

@@ -183,3 +183,40 @@ def product_over_a_bank_boundary_fixed(a, b):
     nisa.tensor_copy(dst=result[:, 384:768], src=acc[:, 512:896])
     nisa.dma_copy(dst=out, src=result)
     return out
+
+
+# args: a=float32[256,64] b=float32[256,256]
+# seen-by: check run
+@nki.jit
+def accumulator_not_reset(a, b):
+    """One PSUM tile serves both blocks of columns: the second block is added to the first."""
+    out = nl.ndarray((64, 256), dtype=nl.float32, buffer=nl.shared_hbm)
+    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
+    for j in range(2):
+        for k in range(2):
+            left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+            right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=left, src=a[nl.ds(k * 128, 128), :])
+            nisa.dma_copy(dst=right, src=b[nl.ds(k * 128, 128), nl.ds(j * 128, 128)])
+            nisa.nc_matmul(dst=acc, stationary=left, moving=right)  # plant: accumulation-after-read
+        result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=result, src=acc)
+        nisa.dma_copy(dst=out[:, nl.ds(j * 128, 128)], src=result)
+    return out
+
+
+@nki.jit
+def accumulator_not_reset_fixed(a, b):
+    out = nl.ndarray((64, 256), dtype=nl.float32, buffer=nl.shared_hbm)
+    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
+    for j in range(2):
+        for k in range(2):
+            left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+            right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=left, src=a[nl.ds(k * 128, 128), :])
+            nisa.dma_copy(dst=right, src=b[nl.ds(k * 128, 128), nl.ds(j * 128, 128)])
+            nisa.nc_matmul(dst=acc, stationary=left, moving=right, accumulate=k > 0)
+        result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=result, src=acc)
+        nisa.dma_copy(dst=out[:, nl.ds(j * 128, 128)], src=result)
+    return out

@@ -197,3 +197,57 @@ def trip_count_as_a_float_fixed(count, x):
         nisa.tensor_tensor(dst=total, data1=total, data2=row, op=nl.add)
     nisa.dma_copy(dst=out, src=total)
     return out
+
+
+# args: x=int32[128,64]
+# seen-by: check run
+@nki.jit
+def function_rounded_to_integers(x):
+    """tanh of integers is stored as -1, 0 or 1."""
+    out = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.activation(dst=result, op=nl.tanh, data=tile)  # plant: integer-function
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def function_rounded_to_integers_fixed(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(dst=result, op=nl.tanh, data=tile)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=float32[128,1]
+# seen-by: check run
+@nki.jit
+def positions_in_bfloat16(x):
+    """Positions up to 511 in bfloat16, which represents integers up to 256."""
+    out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+    shift = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=shift, src=x)
+    positions = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.iota(dst=positions, pattern=[[1, 512]], offset=0)  # plant: inexact-integer
+    result = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=result, data=positions, op0=nl.add, operand0=shift)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def positions_in_bfloat16_fixed(x):
+    out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+    shift = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=shift, src=x)
+    positions = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.iota(dst=positions, pattern=[[1, 512]], offset=0)
+    result = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=result, data=positions, op0=nl.add, operand0=shift)
+    nisa.dma_copy(dst=out, src=result)
+    return out

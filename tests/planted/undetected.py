@@ -88,43 +88,6 @@ def reduced_over_the_wrong_axis_fixed(x):
     return out
 
 
-# args: a=float32[256,64] b=float32[256,256]
-# undetected: matmuls that share a destination accumulate, which is right within a block and wrong across blocks
-@nki.jit
-def accumulator_not_reset(a, b):
-    """One PSUM tile serves both blocks of columns: the second block is added to the first."""
-    out = nl.ndarray((64, 256), dtype=nl.float32, buffer=nl.shared_hbm)
-    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
-    for j in range(2):
-        for k in range(2):
-            left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
-            right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
-            nisa.dma_copy(dst=left, src=a[nl.ds(k * 128, 128), :])
-            nisa.dma_copy(dst=right, src=b[nl.ds(k * 128, 128), nl.ds(j * 128, 128)])
-            nisa.nc_matmul(dst=acc, stationary=left, moving=right)
-        result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_copy(dst=result, src=acc)
-        nisa.dma_copy(dst=out[:, nl.ds(j * 128, 128)], src=result)
-    return out
-
-
-@nki.jit
-def accumulator_not_reset_fixed(a, b):
-    out = nl.ndarray((64, 256), dtype=nl.float32, buffer=nl.shared_hbm)
-    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
-    for j in range(2):
-        for k in range(2):
-            left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
-            right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
-            nisa.dma_copy(dst=left, src=a[nl.ds(k * 128, 128), :])
-            nisa.dma_copy(dst=right, src=b[nl.ds(k * 128, 128), nl.ds(j * 128, 128)])
-            nisa.nc_matmul(dst=acc, stationary=left, moving=right, accumulate=k > 0)
-        result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_copy(dst=result, src=acc)
-        nisa.dma_copy(dst=out[:, nl.ds(j * 128, 128)], src=result)
-    return out
-
-
 # args: x=float32[300,32]
 # undetected: the preceding iteration has written the stale rows
 @nki.jit
@@ -368,4 +331,137 @@ def norm_without_epsilon_fixed(x):
     nisa.activation(dst=total, op=nl.rsqrt, data=total)
     nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=total)
     nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+# args: x=float32[128,256]
+# undetected: a scan may begin with 0, and only the author knows that the chunks belong together
+@nki.jit
+def scan_restarts_in_each_chunk(x):
+    """The scan of the second chunk begins with 0 instead of the last sum of the first."""
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    ones = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    sums = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.memset(dst=ones, value=1.0)
+    for i in range(2):
+        part = slice(i * 128, (i + 1) * 128)
+        initial = 0.0
+        nisa.tensor_tensor_scan(
+            dst=sums[:, part], data0=ones[:, part], data1=tile[:, part], initial=initial, op0=nl.multiply, op1=nl.add
+        )
+    nisa.dma_copy(dst=out, src=sums)
+    return out
+
+
+@nki.jit
+def scan_restarts_in_each_chunk_fixed(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    ones = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    sums = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.memset(dst=ones, value=1.0)
+    for i in range(2):
+        part = slice(i * 128, (i + 1) * 128)
+        initial = sums[:, 127:128] if i else 0.0
+        nisa.tensor_tensor_scan(
+            dst=sums[:, part], data0=ones[:, part], data1=tile[:, part], initial=initial, op0=nl.multiply, op1=nl.add
+        )
+    nisa.dma_copy(dst=out, src=sums)
+    return out
+
+
+# args: x=float32[128,256]
+# undetected: kernels compute values that only some iterations use
+@nki.jit
+def last_partial_sum_missed(x):
+    """Four partial sums are computed, and three are added."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    sums = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    for i in range(4):
+        nisa.tensor_reduce(dst=sums[:, i:i + 1], op=nl.add, data=tile[:, i * 64:(i + 1) * 64], axis=1)
+    nisa.tensor_reduce(dst=total, op=nl.add, data=sums[:, 0:3], axis=1)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def last_partial_sum_missed_fixed(x):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    sums = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    for i in range(4):
+        nisa.tensor_reduce(dst=sums[:, i:i + 1], op=nl.add, data=tile[:, i * 64:(i + 1) * 64], axis=1)
+    nisa.tensor_reduce(dst=total, op=nl.add, data=sums, axis=1)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+# args: x=float32[128,128]
+# undetected: any number is a valid value of masked elements
+@nki.jit
+def masked_with_zero(x):
+    """Masked scores are 0 before exp, so each has the weight 1."""
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    e = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.affine_select(
+        dst=tile, pattern=[[-1, 128]], channel_multiplier=1, on_true_tile=tile, on_false_value=0.0, cmp_op=nl.greater_equal
+    )
+    nisa.activation_reduce(dst=e, op=nl.exp, data=tile, reduce_op=nl.add, reduce_res=total)
+    nisa.reciprocal(dst=total, data=total)
+    nisa.tensor_scalar(dst=e, data=e, op0=nl.multiply, operand0=total)
+    nisa.dma_copy(dst=out, src=e)
+    return out
+
+
+@nki.jit
+def masked_with_zero_fixed(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    e = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.affine_select(
+        dst=tile, pattern=[[-1, 128]], channel_multiplier=1, on_true_tile=tile, on_false_value=-1.0e30, cmp_op=nl.greater_equal
+    )
+    nisa.activation_reduce(dst=e, op=nl.exp, data=tile, reduce_op=nl.add, reduce_res=total)
+    nisa.reciprocal(dst=total, data=total)
+    nisa.tensor_scalar(dst=e, data=e, op0=nl.multiply, operand0=total)
+    nisa.dma_copy(dst=out, src=e)
+    return out
+
+
+# args: x=float32[256,64]
+# flags: --lnc 2
+# undetected: cores may read the same input, and need not read all of it
+@nki.jit
+def both_cores_load_the_first_half(x):
+    """Core 1 loads the rows of core 0."""
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    core = nl.program_id(0)
+    tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[0:128])
+    nisa.activation(dst=tile, op=nl.tanh, data=tile)
+    nisa.dma_copy(dst=out[core * 128:(core + 1) * 128], src=tile)
+    return out
+
+
+@nki.jit
+def both_cores_load_the_first_half_fixed(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    core = nl.program_id(0)
+    tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core * 128:(core + 1) * 128])
+    nisa.activation(dst=tile, op=nl.tanh, data=tile)
+    nisa.dma_copy(dst=out[core * 128:(core + 1) * 128], src=tile)
     return out

@@ -179,3 +179,59 @@ def bias_only_if_given_fixed(x, bias):
         nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=shift)
     nisa.dma_copy(dst=out, src=tile)
     return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def running_sum_not_reset(x):
+    """A running sum goes on from accumulators that no instruction has set."""
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar_cumulative(  # plant: uninitialized-read
+        dst=result, src=tile, op0=nl.multiply, op1=nl.add, imm0=1.0, reduce_cmd=nisa.reduce_cmd.reduce
+    )
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def running_sum_not_reset_fixed(x):
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar_cumulative(
+        dst=result, src=tile, op0=nl.multiply, op1=nl.add, imm0=1.0, reduce_cmd=nisa.reduce_cmd.reset_reduce
+    )
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def accumulators_read_out_too_early(x):
+    """The accumulators of the scalar engine are read out without a sum."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.activation(dst=tile, op=nl.exp, data=tile, reduce_res=total)  # plant: uninitialized-read
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def accumulators_read_out_too_early_fixed(x):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    command = nisa.reduce_cmd.reset_reduce
+    nisa.activation(dst=tile, op=nl.exp, data=tile, reduce_op=nl.add, reduce_cmd=command)
+    nisa.activation(dst=tile, op=nl.exp, data=tile, reduce_res=total)
+    nisa.dma_copy(dst=out, src=total)
+    return out

@@ -21,6 +21,13 @@ nisa.dropout(db, s, 0.5)  # [operand-dtype] bfloat16 | float32
 # rule: per-partition
 nisa.dropout(d, s, two)  # [shape-mismatch] (128, 1)
 
+# rule: prob-range
+nisa.dropout(d, s, 1.5)  # [operand-value] 1.5 | 0 to 1
+nisa.dropout(d, s, -0.1)  # [operand-value] -0.1 | 0 to 1
+nisa.dropout(d, s, float("nan"))  # [operand-value] NaN | 0 to 1
+nisa.dropout(d, s, 0.0)  # accepted
+nisa.dropout(d, s, 1.0)  # accepted
+
 # rule: prob-dtype
 nisa.dropout(di, i, colb)  # [operand-dtype] bfloat16 | float32
 nisa.dropout(d, s, coli)  # [operand-dtype] int32 | float type

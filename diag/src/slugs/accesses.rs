@@ -25,6 +25,28 @@ An instruction with several results (`dst` and `reduce_res`) is not reported if 
 Instructions that leave a value in the accumulators of their engine, exchanges and collectives are
 not reported.";
 
+    "index-layout" (Suspicious), "the indices of a gather or scatter are not one in each partition", "
+The index that `vector_offset=` takes is an SBUF tile of shape (P, 1): the DMA takes the index of each
+row from a partition of its own. The simulator takes the elements of another tile in order; on the
+device the indices of the other partitions are not those.
+
+    index = nl.ndarray((1, 64), dtype=nl.int32, buffer=nl.sbuf)       # wrong: 64 indices in one partition
+    index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)       # right
+    nisa.dma_copy(dst=t, src=x.ap([[512, 64], [1, 512]], 0, vector_offset=index, indirect_dim=0))";
+
+    "integer-function" (Suspicious), "the values of a function are rounded to integers", "
+An activation function is applied to an integer tile and its result is an integer tile, although
+nearly all its values are fractions: `tanh` of an integer becomes -1, 0 or 1. The usual cause is a
+result that inherits the dtype of the input.
+
+    e = nl.exp(counts)                                                # wrong for an int32 tile `counts`: e is int32
+    e = nl.exp(counts, dtype=nl.float32)                              # right
+
+The finding covers exp (without a scale), sigmoid, tanh, erf, sin, arctan, rsqrt, reciprocal, and the
+derivatives of erf, gelu and silu. Functions that approach the identity (gelu, silu, softplus, mish),
+sqrt and log are left out: rounding their values can be intended. A line is reported only if all its
+executions do this.";
+
     "inert-operand" (Suspicious), "an operand or a statement has no effect", "
 The instruction ignores an operand in this combination, or an expression statement has a value that
 is not used. The kernel does not do what its source suggests.
@@ -39,6 +61,7 @@ is not used. The kernel does not do what its source suggests.
 The finding covers: `reduce_op` with `reduce_cmd=idle` on the scalar engine; `reverse0` and
 `reverse1` without an operator or with `bypass`; scalars other than 0 without an operator or with
 `bypass`; `relu_param` of a function without parameter; `reduce_res_negate` without `reduce_res`;
+`imm1` of a `tensor_scalar_cumulative` that resets the accumulators each time that its line runs;
 `oob_mode=skip` without a dynamic index; and statements that consist of a view, a comparison,
 arithmetic, a name or a decorator without a function.";
 
@@ -56,7 +79,8 @@ between iterations.
         nisa.tensor_copy(dst=t[:, i], src=buf)                    # right
 
 A memset that another instruction overwrites completely is also reported, unless it fills with 0,
-which many kernels do as a precaution. A matmul that accumulates reads its destination. Nothing is
+which many kernels do as a precaution. A fill in a loop that overwrites what every iteration
+but the last has computed resets a sum which should have been set once, before the loop. A matmul that accumulates reads its destination. Nothing is
 reported if some of the bytes are read or kept, nor if the overwriting instruction is a scatter,
 since its indices may be others in the next run.";
 }

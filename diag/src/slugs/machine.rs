@@ -108,6 +108,37 @@ Tensors with explicit addresses may share bytes only if one is no longer needed 
 written. The message names both tensors and the lines that use them. Move one of them, or write to
 the second after the last read of the first.";
 
+    "overlapping-store" (Suspicious), "a store overwrites a part of what another one has stored in an output", "
+The elements of a store are partly new and partly those of an earlier store, which get other values.
+Usually the step of a loop is smaller than its tile, or a slice begins too early. The message names the
+first element that changes, with both values.
+
+    for i in range(4):
+        nisa.dma_copy(dst=out[i * 64:i * 64 + 128], src=tiles[i])      # wrong: each store overwrites half of the one before
+        nisa.dma_copy(dst=out[i * 128:(i + 1) * 128], src=tiles[i])    # right
+
+Nothing is reported if all elements were stored before (a default that is replaced), if the values agree
+within 1% (rows that two tiles share), or if the kernel reads the output. Only `run` knows the values.
+With two cores, see `shared-memory-race`.";
+
+    "accumulation-after-read" (Suspicious), "a matmul goes on with a sum that has been read", "
+Matmuls without `accumulate` add to what earlier matmuls have written to the same tile. If the sum has
+been copied out in between, a new sum was usually meant: the tile is made outside of the loop over
+results.
+
+    acc = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)        # wrong: the second result contains the first
+    for m in range(2):
+        nisa.nc_matmul(dst=acc, stationary=a[m], moving=b)
+        nisa.tensor_copy(dst=result[m], src=acc)
+
+    for m in range(2):
+        acc = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)    # right
+        nisa.nc_matmul(dst=acc, stationary=a[m], moving=b)
+        nisa.tensor_copy(dst=result[m], src=acc)
+
+`accumulate=False` also begins a sum; `accumulate=True` states that it goes on, as does `+=` in kernels
+for `neuronxcc.nki`. Iterations of dynamic loops are not compared.";
+
     "overlapping-write" (Suspicious), "one instruction writes two elements to one address", "
 Several elements have the same address: the destination is a view with a stride of 0 (a broadcast)
 or with overlapping strides, or a scatter names a row twice. The final value is undefined. The
@@ -115,6 +146,11 @@ message names two of the elements, or the row and two entries of the index.
 
     nisa.tensor_copy(dst=t.broadcast(1, 64), src=u)               # wrong: 64 elements for one
     nisa.tensor_copy(dst=t, src=u[:, 0:1])                        # right, if the first is meant
+
+Two results of one instruction may also share addresses:
+
+    nisa.activation_reduce(dst=u, op=nl.exp, data=t, reduce_op=nl.add, reduce_res=u[:, 0:1])     # wrong
+    nisa.activation_reduce(dst=u, op=nl.exp, data=t, reduce_op=nl.add, reduce_res=total)         # right
 
 A scatter whose index may contain repeated rows must first combine the rows with the same target.
 `check` finds static views; repeated rows are found only by `run`, which knows the index.";

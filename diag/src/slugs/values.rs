@@ -44,6 +44,9 @@ and its new value. These operations are exact: bitwise operators, `tensor_tensor
 on GpSimd (the default engine for such tiles in SBUF), copies between equal types, and the address
 arithmetic of `tensor_scalar`.
 
+An `iota` in a float type of 8 or 16 bits is reported as well, by `check` too: bfloat16 represents all
+integers up to 256, float16 up to 2048.
+
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.vector_engine)    # wrong for int32 above 2^24
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.gpsimd_engine)    # right";
 
@@ -84,6 +87,21 @@ kernel that quantises should scale or clamp the values itself, so that clipping 
 
 8-bit floats are not clipped: a value beyond their range becomes infinity or NaN, which is reported
 as `non-finite`.";
+
+    "unexpected-values" (Suspicious), "an operand has values that its instruction does not expect", "
+The call makes a promise about the values of an operand, and the values are others:
+
+- `nc_matmul(is_transpose=True)` moves `stationary` through `moving`, which must be an identity or a
+  permutation: no column has several nonzero elements or one other than 1. From trn2 on the
+  instruction does not multiply. It is not the way to transpose an operand of a matmul: `nc_matmul`
+  always contracts over the partitions.
+- `is_stationary_onezero=True`, `is_moving_onezero=True`: the float32 operand holds 0 and 1 only.
+- the tile `prob` of a `dropout` holds numbers from 0 to 1.
+
+The simulator computes with the values as they are; the device need not.
+
+    nisa.nc_matmul(dst=qk, stationary=q, moving=k, is_transpose=True)      # wrong: q.T @ k is meant
+    nisa.nc_matmul(dst=qk, stationary=q, moving=k)                         # right";
 
     "wrapped-integer" (Suspicious), "a result of int32 arithmetic exceeds 32 bits", "
 Exact arithmetic on int32 tiles (`tensor_tensor` on GpSimd, the address arithmetic of

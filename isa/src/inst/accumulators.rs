@@ -11,7 +11,7 @@ use crate::inst::check::{self, Named};
 use crate::inst::math::{alu, reduce};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::machine::{Fault, Machine, StateUpdate};
-use crate::names::{AluOp, ReduceCmd};
+use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::view::View;
 use crate::violation::Violation;
 
@@ -21,6 +21,17 @@ pub(crate) const VECTOR: &str = "vector.reduce_regs";
 pub(crate) const SCALAR: &str = "scalar.reduce_regs";
 /// Accumulators of an engine.
 const LANES: usize = 128;
+
+/// How an instruction uses the accumulators of its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccumulatorUse {
+    /// The engine.
+    pub engine: Engine,
+    /// Its result depends on what earlier instructions have left in them.
+    pub reads: bool,
+    /// It leaves values in them that later instructions may use.
+    pub sets: bool,
+}
 
 /// The accumulators while an instruction runs. Each partition touches its own only, so that the order of partitions does not matter.
 pub(crate) struct Lanes {
@@ -163,6 +174,17 @@ impl Reduction<'_> {
         }
     }
 
+    /// How it uses the accumulators.
+    pub(crate) fn accumulators(&self) -> AccumulatorUse {
+        let engine = if self.state == SCALAR { Engine::Scalar } else { Engine::Vector };
+        let reads = match self.cmd {
+            ReduceCmd::Reduce => true,
+            ReduceCmd::Idle => self.result.is_some(),
+            ReduceCmd::Reset | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce => false,
+        };
+        AccumulatorUse { engine, reads, sets: self.cmd != ReduceCmd::Idle }
+    }
+
     fn touches_no_accumulator(&self) -> bool {
         self.cmd == ReduceCmd::Idle && self.result.is_none() && !self.idle_clobbers
     }
@@ -170,9 +192,6 @@ impl Reduction<'_> {
     /// What is done with each row, and the accumulators before the first.
     fn prepare<'s>(&'s self, machine: &mut dyn Machine, sources: &mut Sources<'s>) -> (Step, Lanes) {
         let init = scalars::scalar_f32(machine, self.init, sources);
-        if self.cmd == ReduceCmd::Reduce && machine.engine_state(self.state).is_empty() {
-            machine.note_unset(if self.state == SCALAR { "scalar engine" } else { "vector engine" });
-        }
         let lanes = match self.cmd {
             ReduceCmd::Reset | ReduceCmd::ResetReduce => Lanes::filled(self.state, neutral(self.op)),
             ReduceCmd::Idle if self.idle_clobbers => Lanes::filled(self.state, f32::NAN),

@@ -9,6 +9,7 @@ mod accumulators;
 pub mod check;
 pub mod collectives;
 pub mod dma;
+mod doubt;
 pub mod every_operand;
 mod facts;
 pub mod gpsimd;
@@ -27,6 +28,7 @@ pub mod tensor;
 pub mod values;
 pub mod vector;
 
+pub use accumulators::AccumulatorUse;
 pub use stream::{law_of_opcode, name_of_opcode};
 
 use ndarray::Array2;
@@ -122,6 +124,14 @@ pub trait Instruction: Operands {
     }
     /// An operand that is given and has no effect in this combination: slug `inert-operand`.
     fn inert(&self) -> Option<Violation> {
+        None
+    }
+    /// A combination of operands that is valid but hardly intended, reported if it holds whenever the line runs. The violation names the finding.
+    fn doubt(&self) -> Option<Violation> {
+        None
+    }
+    /// How it uses the accumulators of its engine, if it does.
+    fn accumulators(&self) -> Option<AccumulatorUse> {
         None
     }
     /// The cores or ranks that it waits for before it executes.
@@ -526,6 +536,14 @@ macro_rules! instructions {
             /// See [`Instruction::inert`].
             pub fn inert(&self) -> Option<Violation> {
                 match self { $(Inst::$Name(i) => i.inert(),)* }
+            }
+            /// See [`Instruction::doubt`].
+            pub fn doubt(&self) -> Option<Violation> {
+                match self { $(Inst::$Name(i) => i.doubt(),)* }
+            }
+            /// See [`Instruction::accumulators`].
+            pub fn accumulators(&self) -> Option<AccumulatorUse> {
+                match self { $(Inst::$Name(i) => i.accumulators(),)* }
             }
             /// See [`Instruction::participants`].
             pub fn participants(&self) -> Option<Participants<'_>> {

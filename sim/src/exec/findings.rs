@@ -4,12 +4,14 @@ use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
-use nki_isa::{Arch, Arg, Fault, Program, View};
+use nki_isa::{Arch, Arg, Fault, Program, View, Violation};
 use rustc_hash::FxHashSet;
 
 use super::limits::MEMORY_LIMIT;
+use super::overwrites::Overwritten;
 use super::taint::Reached;
 use crate::deps::Hazard;
+use crate::lint::overlap::address;
 use crate::memory::access::{Access, Accumulation, Unwritten};
 use crate::memory::account::Account;
 use crate::memory::{Clobbered, Memory};
@@ -22,6 +24,8 @@ pub(super) struct Findings {
     /// (place of the instruction, place of the tensor): unrolled iterations say the same.
     seen: FxHashSet<(Loc, Loc)>,
     seen_registers: FxHashSet<(Loc, RegId)>,
+    /// (place of the instruction, operand): values that it does not expect.
+    seen_values: FxHashSet<(Loc, &'static str)>,
     /// (place of the read, place of the write over it).
     seen_clobbers: FxHashSet<(Loc, Loc)>,
 }
@@ -341,19 +345,63 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// Accumulators of an engine go into a result before anything has set them.
-    pub(super) fn unset_accumulators(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], engine: &str) {
-        if !self.seen.insert((node.loc, node.loc)) {
+    /// An operand has values that the instruction does not expect.
+    pub(super) fn unexpected_values(
+        &mut self,
+        program: &Program,
+        node: &Node,
+        dynamic: &[(Loc, u32)],
+        found: &Violation,
+    ) {
+        if !self.seen_values.insert((node.loc, found.operand)) {
             return;
         }
+        let message = format!("`{}`: {}", name_of(node), found.message);
+        let mut out = Diagnostic::warning(found.id, message)
+            .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("`{}`", found.operand))
+            .help(found.help.as_str());
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.list.push(out);
+    }
+
+    /// A store overwrites a part of what an earlier one has stored in an output, with other values. `total` is how many elements it stores.
+    pub(super) fn overlapping_store(
+        &mut self,
+        (program, dynamic): (&Program, &[(Loc, u32)]),
+        (node, view): (&Node, &View),
+        (found, total): (Overwritten, usize),
+        earlier: Option<&Node>,
+    ) {
+        let tensor = program.tensor(view.tensor);
+        if !self.seen.insert((node.loc, tensor.loc)) {
+            return;
+        }
+        let size = tensor.dtype == view.dtype && view.indirect.is_none();
+        let at = if size {
+            position(&tensor.shape, usize::try_from(address(view, found.first).1).unwrap_or(0))
+        } else {
+            format!("element {} of the store", found.first)
+        };
         let message = format!(
-            "`{}` goes on from the accumulators of the {engine} before anything has set them; they are 0 here",
-            name_of(node)
+            "`{}` overwrites {} of the {total} elements that it stores in output `{}`, with other values; first: {at}, which was {:?} and becomes {:?}",
+            name_of(node),
+            found.elements,
+            tensor.name,
+            found.values.0,
+            found.values.1
         );
-        let mut out = Diagnostic::warning("uninitialized-read", message)
-            .at_loc(span(node.loc), node.loc.line, node.loc.column, "reads the accumulators")
-            .note("the device goes on from whatever was left behind")
-            .help("begin with reduce_cmd=nisa.reduce_cmd.reset_reduce");
+        let mut out = Diagnostic::warning("overlapping-store", message).at_loc(
+            span(node.loc),
+            node.loc.line,
+            node.loc.column,
+            format!("stores `{}`", tensor.name),
+        );
+        if let Some(earlier) = earlier.filter(|e| e.loc != node.loc) {
+            out = out.with_loc(span(earlier.loc), earlier.loc.line, earlier.loc.column, "stored here before");
+        }
+        out = out.help("check the start and the step of the stores: each element of an output is stored once");
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
         }

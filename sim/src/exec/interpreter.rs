@@ -17,6 +17,7 @@ use super::deferred::Deferred;
 use super::findings::{self, Findings};
 use super::limits::Events;
 use super::observe::{Observer, Reached};
+use super::overwrites::Outputs;
 use super::races::Races;
 use super::rendezvous::Stop;
 use super::taint::Taint;
@@ -41,6 +42,8 @@ pub(super) struct Interpreter<'p> {
     /// The others by number; an empty state in the place of the one that runs.
     parked: Vec<CoreState<'p>>,
     pub(super) races: Races<'p>,
+    /// The outputs whose stores are watched.
+    pub(super) stored: Outputs,
     /// The rank, for instructions that read it.
     pub(super) rank: u32,
     /// What the members of the rendezvous that is being held have contributed.
@@ -136,10 +139,15 @@ pub(super) struct Posted<'p> {
     pub(super) tiles: Vec<Array2<u32>>,
 }
 
-impl CoreState<'_> {
+impl<'p> CoreState<'p> {
     /// Position of the current statement in the stream.
     pub(super) fn position(&self) -> u32 {
         self.position
+    }
+
+    /// The statements before the current one, the last first.
+    pub(super) fn statements_before(&self) -> impl Iterator<Item = &'p Node> + '_ {
+        self.statements.iter().take(self.position as usize).rev().map(|s| s.node)
     }
 
     /// What a register holds, if it was set.
@@ -165,6 +173,7 @@ impl<'p> Interpreter<'p> {
             core: CoreState::default(),
             parked: Vec::new(),
             races: Races::new(program),
+            stored: Outputs::of(program),
             rank,
             contributed: Arc::from([]),
             steps: 0,
@@ -375,6 +384,8 @@ impl<'p> Interpreter<'p> {
                     self.deferred.account().executes(node);
                     if self.races.is_on() {
                         self.execute_watched(node, inst, &footprint, resolved.as_deref())?;
+                    } else if footprint.writes.iter().any(|v| v.space.is_hbm()) {
+                        self.execute_storing(node, inst, &footprint)?;
                     } else {
                         inst.execute(self)?;
                     }

@@ -11,7 +11,7 @@ use nki_isa::machine::{Arguments, Context, Held, RowsBits, RowsF32, RowsI64, Sta
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
-use nki_isa::{Arch, Contribution, Dim, Fault, Index, Machine, Tensor, View};
+use nki_isa::{Arch, Contribution, Dim, Fault, Index, Machine, Tensor, View, Violation};
 
 use super::deferred::What;
 use super::findings::Place;
@@ -445,9 +445,9 @@ impl Machine for Interpreter<'_> {
         self.core.engine_state.entry(name).or_default()
     }
 
-    fn note_unset(&mut self, accumulators: &'static str) {
+    fn note_unexpected(&mut self, found: Violation) {
         if let Some(node) = self.core.node {
-            self.findings.unset_accumulators(self.program, node, &self.core.loops, accumulators);
+            self.findings.unexpected_values(self.program, node, &self.core.loops, &found);
         }
     }
 

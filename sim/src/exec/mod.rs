@@ -13,6 +13,7 @@ mod limits;
 mod machine;
 mod matmul_values;
 mod observe;
+mod overwrites;
 mod pool;
 mod races;
 mod rendezvous;

@@ -1,9 +1,11 @@
 //! Findings that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`]; [`without_run`], which adds what a run finds
 //! by itself; and [`without_trace`], for a program whose trace only a run knows.
 
+mod accumulators;
 mod independent;
 mod lost;
-mod overlap;
+pub(crate) mod overlap;
+mod sums;
 pub(crate) mod walk;
 mod words;
 
@@ -18,18 +20,24 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::exec;
 use crate::place::Placement;
 use crate::trace::{Event, EventKind, Resolved, Trace, index_nodes};
+use accumulators::Unset;
 use lost::Lost;
 use overlap::Passage;
 use walk::{Step, Visitor, walk};
 
-/// Operands without effect (`inert-operand`), destinations that give two elements one address (`overlapping-write`), instructions that read
-/// what they have written themselves (`overlapping-operands`), and results that are lost
-/// (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
+/// Operands that have no effect or are hardly intended, destinations that give two elements one address (`overlapping-write`), instructions that
+/// read what they have written themselves (`overlapping-operands`) or accumulators that nothing has set (`uninitialized-read`), and results
+/// that are lost (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
-    let mut out = inert(program);
-    let mut all = All { lost: lost::Watch::new(program, placement), overlaps: Overlaps::new(program) };
+    let mut out = operands(program);
+    let mut all = All {
+        lost: lost::Watch::new(program, placement),
+        overlaps: Overlaps::new(program),
+        accumulators: Unset::new(program),
+    };
     walk(program, trace, &mut all);
     out.extend(all.overlaps.list);
+    out.extend(all.accumulators.list);
     out.extend(lost_results(program, trace, &all.lost.finish()));
     out
 }
@@ -50,11 +58,12 @@ pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> V
     out
 }
 
-/// What can be said of a placed program whose trace depends on values, without running it: outputs that no instruction writes, operands without
-/// effect, and tensors that share bytes while both are used.
+/// What can be said of a placed program whose trace depends on values, without running it: outputs that no instruction writes, operands that have no
+/// effect or are hardly intended, accumulators that nothing sets, and tensors that share bytes while both are used.
 pub fn without_trace(program: &Program, placement: &Placement) -> Vec<Diagnostic> {
     let mut findings = exec::never_written(program);
-    findings.extend(inert(program));
+    findings.extend(operands(program));
+    findings.extend(accumulators::never_set(program));
     findings.extend(placement.findings.iter().cloned());
     findings
 }
@@ -65,30 +74,49 @@ pub fn dependent_iterations(program: &Program) -> Vec<Diagnostic> {
     independent::dependent(program).iter().map(|found| words::dependent(program, found)).collect()
 }
 
-/// Operands without effect (`inert-operand`), each once for a line of the kernel.
-fn inert(program: &Program) -> Vec<Diagnostic> {
+/// Matmuls that go on with a sum which has been read (`accumulation-after-read`), each line once. In kernels for the older compiler, `+=` states that a
+/// matmul goes on.
+pub fn continued_sums(program: &Program) -> Vec<Diagnostic> {
+    sums::continued(program)
+}
+
+/// Operands without effect (`inert-operand`), and those that are hardly intended whenever their line runs; each once for a line.
+fn operands(program: &Program) -> Vec<Diagnostic> {
     let mut seen = FxHashSet::default();
     let mut out = Vec::new();
+    let mut doubts: FxHashMap<Loc, Option<Diagnostic>> = FxHashMap::default();
+    let mut lines = Vec::new();
     program.visit(&mut |node| {
-        if let NodeKind::Inst(inst) = &node.kind
-            && let Some(why) = inst.inert()
+        let NodeKind::Inst(inst) = &node.kind else { return };
+        if let Some(why) = inst.inert()
             && seen.insert((node.loc, why.operand))
         {
-            out.push(words::inert(program, node, &why));
+            out.push(words::operand_finding(program, node, &why));
+        }
+        match (doubts.get_mut(&node.loc), inst.doubt()) {
+            (None, doubt) => {
+                lines.extend(doubt.is_some().then_some(node.loc));
+                doubts.insert(node.loc, doubt.map(|why| words::operand_finding(program, node, &why)));
+            }
+            (Some(doubt), None) => *doubt = None,
+            (Some(_), Some(_)) => {}
         }
     });
+    out.extend(lines.iter().filter_map(|line| doubts.remove(line)?));
     out
 }
 
 struct All<'p> {
     lost: lost::Watch<'p>,
     overlaps: Overlaps<'p>,
+    accumulators: Unset<'p>,
 }
 
 impl<'p> Visitor<'p> for All<'p> {
     fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
         self.lost.instruction(step, footprint);
         self.overlaps.instruction(step, footprint);
+        self.accumulators.instruction(step, footprint);
     }
 }
 
@@ -118,6 +146,23 @@ impl<'p> Overlaps<'p> {
         };
         if self.seen.insert(step.node.loc) {
             self.list.push(said);
+        }
+    }
+
+    /// Whether two results of the instruction share addresses.
+    fn check_results(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        let [first, rest @ ..] = &footprint.writes[..] else { return };
+        if rest.is_empty() || self.seen.contains(&step.node.loc) {
+            return;
+        }
+        let pairs = std::iter::successors(Some((*first, rest)), |(_, rest)| rest.split_first().map(|(f, r)| (*f, r)));
+        let found = pairs.flat_map(|(a, rest)| rest.iter().map(move |b| (a, *b))).find_map(|(a, b)| {
+            let shared = overlap::shared(a, b)?;
+            Some((a, b, shared))
+        });
+        if let Some((a, b, shared)) = found {
+            self.seen.insert(step.node.loc);
+            self.list.push(words::shared_results(self.program, step, (a, b), shared));
         }
     }
 
@@ -154,6 +199,7 @@ fn passage(inst: &Inst) -> Option<Passage> {
 impl<'p> Visitor<'p> for Overlaps<'p> {
     fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
         self.check_source(step, footprint);
+        self.check_results(step, footprint);
         let mut resolved = step.resolved.unwrap_or(&[]).iter();
         let mut dynamic = |view: &View| view.indirect.as_ref().and_then(|_| resolved.next());
         for view in &footprint.reads {
@@ -169,8 +215,8 @@ impl<'p> Visitor<'p> for Overlaps<'p> {
 /// Findings for lost results: one for each line (and line that overwrites), with the number of times.
 ///
 /// What an instruction computes may well be lost in one iteration of a loop and not in the others: the last update of a value that is carried from
-/// one iteration to the next. So a computed result that is lost only sometimes is reported only where the same line overwrites it, and one that
-/// is always lost only if it is not carried (a loop may have one iteration). A transfer is reported however often its data is lost.
+/// one iteration to the next. So a computed result that is lost only sometimes is reported only where the same line overwrites it, or where a fill
+/// overwrites all but the last. One that is lost always, or so, is reported only if it is not carried (a loop may have one iteration). A transfer is reported however often its data is lost.
 fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagnostic> {
     if all.is_empty() {
         return Vec::new();
@@ -195,7 +241,9 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
         if l.over.is_some() && fills_with_zero(l.node) {
             continue;
         }
-        if words::is_load(l.node) || again || always && !is_carried(program, &nodes, l) {
+        // A fill in a loop resets what each iteration but the last has computed.
+        let resets = times >= 2 && times + 1 == executed && l.over.is_some_and(|n| words::filled(n).is_some());
+        if words::is_load(l.node) || again || (always || resets) && !is_carried(program, &nodes, l) {
             out.push(words::lost(program, l, times, executed.max(times)));
         }
     }

@@ -130,7 +130,7 @@ pub(crate) fn of_index(view: &View, resolved: &Resolved) -> Option<SameRow> {
     found
 }
 
-/// An address that an instruction writes and reads at different positions.
+/// An address that an instruction writes and reads at different positions, or writes twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Crossing {
     pub(crate) written: usize,
@@ -198,7 +198,7 @@ fn comparable(dst: &View, src: &View) -> bool {
 }
 
 /// Partition and offset of the element at a position of a view's order.
-fn address(view: &View, position: usize) -> (i64, i64) {
+pub(crate) fn address(view: &View, position: usize) -> (i64, i64) {
     let on_chip = view.space.is_on_chip();
     let mut left = position;
     let mut at = (i64::from(view.partition), view.offset);
@@ -208,6 +208,42 @@ fn address(view: &View, position: usize) -> (i64, i64) {
         if on_chip && level == 0 { at.0 += step } else { at.1 += step }
     }
     at
+}
+
+/// Of two destinations on chip of one instruction, an address that both have: its positions in the first and in the second.
+pub(crate) fn shared(a: &View, b: &View) -> Option<Crossing> {
+    let known = a.tensor == b.tensor && a.indirect.is_none() && b.indirect.is_none() && a.space.is_on_chip();
+    let [(a_low, a_high), (b_low, b_high)] = [a, b].map(free_bytes);
+    if !known || a_high <= b_low || b_high <= a_low || a.free_elements().max(b.free_elements()) > MOST_COMPARED {
+        return None;
+    }
+    // Partitions, and bytes of a partition, each with its position.
+    let lanes = |view: &View| -> Vec<(i64, usize)> {
+        let outer = view.dims.first().copied().unwrap_or(Dim { stride: 1, count: 1 });
+        (0..outer.count).map(|i| (i64::from(view.partition) + outer.stride * i64::from(i), i as usize)).collect()
+    };
+    let bytes = |view: &View| -> Vec<(i64, usize)> {
+        let size = view.dtype.size() as i64;
+        let each = |p: usize| (0..size).map(move |byte| (address(view, p).1 * size + byte, p));
+        (0..view.free_elements()).flat_map(each).collect()
+    };
+    let common = |first: Vec<(i64, usize)>, second: Vec<(i64, usize)>| {
+        let first: FxHashMap<i64, usize> = first.into_iter().collect();
+        second.into_iter().find_map(|(at, position)| Some((*first.get(&at)?, position)))
+    };
+    let lane = common(lanes(a), lanes(b))?;
+    let free = common(bytes(a), bytes(b))?;
+    let position = |view: &View, lane: usize, free: usize| lane * view.free_elements() + free;
+    Some(Crossing { written: position(a, lane.0, free.0), read: position(b, lane.1, free.1) })
+}
+
+/// The first byte that a view has in a partition, and the one behind the last.
+fn free_bytes(view: &View) -> (i64, i64) {
+    let reach = |d: &Dim| d.stride * (i64::from(d.count) - 1);
+    let size = view.dtype.size() as i64;
+    let low: i64 = view.free_dims().iter().map(|d| reach(d).min(0)).sum();
+    let high: i64 = view.free_dims().iter().map(|d| reach(d).max(0)).sum();
+    ((view.offset + low) * size, (view.offset + high + 1) * size)
 }
 
 /// Of a transpose to a view of its own tensor, an address that is read for another element than the one written there. The dimensions of
@@ -305,6 +341,24 @@ mod tests {
         assert_eq!(of_dims(&v), Some(Twice { first: 0, second: 64 }));
         assert_eq!(indices(&v, 64), "[1, 0]");
         assert_eq!(of_dims(&view(Space::Sbuf, &[(1, 128), (64, 8), (1, 64)])), None);
+    }
+
+    #[test]
+    fn two_results_share_an_address() {
+        let tile =
+            |partition: u32, offset: i64, dims: &[(i64, u32)]| View { partition, offset, ..view(Space::Sbuf, dims) };
+        let found = |a: &View, b: &View| shared(a, b).map(|c| (c.written, c.read));
+        let wide = tile(0, 0, &[(1, 128), (1, 1024)]);
+        assert_eq!(found(&wide, &tile(0, 1023, &[(1, 128), (1, 1)])), Some((1023, 0)));
+        assert_eq!(found(&wide, &tile(4, 7, &[(1, 32), (1, 1)])), Some((4 * 1024 + 7, 0)));
+        assert_eq!(found(&wide, &tile(0, 1024, &[(1, 128), (1, 1)])), None);
+        assert_eq!(found(&tile(0, 0, &[(1, 32), (1, 8)]), &tile(32, 0, &[(1, 32), (1, 8)])), None);
+        // Every other element.
+        let odd = tile(0, 1, &[(1, 2), (2, 4)]);
+        assert_eq!(found(&tile(0, 0, &[(1, 2), (2, 4)]), &odd), None);
+        // Half as wide: bytes 4 to 7 are those of element 1 at offset 2.
+        let half = View { dtype: DType::BF16, ..tile(0, 2, &[(1, 2), (1, 1)]) };
+        assert_eq!(found(&odd, &half), Some((0, 0)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint};
+use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind, Step as TrailStep};
 use nki_isa::schema::{OperandSchema, Role};
 use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
@@ -98,10 +99,10 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
     out
 }
 
-/// An operand without effect.
-pub(super) fn inert(program: &Program, node: &Node, why: &Violation) -> Diagnostic {
+/// An operand that has no effect or is hardly intended.
+pub(super) fn operand_finding(program: &Program, node: &Node, why: &Violation) -> Diagnostic {
     let message = format!("`{}`: {}", name_of(node), why.message);
-    let mut out = at(Diagnostic::warning("inert-operand", message), node.loc, format!("`{}`", why.operand));
+    let mut out = at(Diagnostic::warning(why.id, message), node.loc, format!("`{}`", why.operand));
     if !why.help.is_empty() {
         out = out.help(why.help.as_str());
     }
@@ -135,6 +136,66 @@ pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, 
     let out = at_tensor(program, step, view, Diagnostic::warning("overlapping-write", message), "writes")
         .help("write to a view in which every element has an address of its own: no broadcast, no stride of 0");
     with_iterations(out, program, step)
+}
+
+/// Two results of an instruction share an address.
+pub(super) fn shared_results(
+    program: &Program,
+    step: &Step<'_, '_>,
+    (a, b): (&View, &View),
+    shared: Crossing,
+) -> Diagnostic {
+    let (inst, name) = (name_of(step.node), &program.tensor(a.tensor).name);
+    let (first, second) = (operand(step.inst, a), operand(step.inst, b));
+    let message = format!(
+        "`{inst}` writes element {} of `{first}` and element {} of `{second}` to the same address of `{name}`: which one stays is not defined",
+        indices(a, shared.written),
+        indices(b, shared.read)
+    );
+    let out = at_tensor(program, step, a, Diagnostic::warning("overlapping-write", message), "writes")
+        .help(format!("write `{second}` to a tile of its own, or to a part of `{name}` that `{first}` does not write"));
+    with_iterations(out, program, step)
+}
+
+/// A matmul goes on with a sum that has been read.
+pub(super) fn continued_sum(program: &Program, node: &Node, dst: &View, reader: &Node) -> Diagnostic {
+    let (inst, name) = (name_of(node), &program.tensor(dst.tensor).name);
+    let message = format!(
+        "`{inst}` without `accumulate` adds to the sum in `{name}` that `{}` on line {} has read: it does not begin a new sum",
+        name_of(reader),
+        reader.loc.line
+    );
+    let out = at(Diagnostic::warning("accumulation-after-read", message), node.loc, format!("adds to `{name}`"));
+    let tensor = program.tensor(dst.tensor).loc;
+    let out = beside(beside(out, reader.loc, "reads the sum"), tensor, format!("`{name}` is made here"))
+        .help("make the tile where the sum begins, or begin with accumulate=False; accumulate=True if the sum goes on");
+    match iterations(program, node, &[]) {
+        Some(where_) => out.note(format!("first: in {where_}")),
+        None => out,
+    }
+}
+
+/// Accumulators of an engine go into a result before anything has set them.
+pub(super) fn unset_accumulators(
+    program: &Program,
+    node: &Node,
+    loops: &[(Loc, u32)],
+    engine: Engine,
+    (core, cores): (u32, usize),
+) -> Diagnostic {
+    let name = if engine == Engine::Scalar { "scalar engine" } else { "vector engine" };
+    let on = if cores > 1 { format!(" of core {core}") } else { String::new() };
+    let message = format!(
+        "`{}` goes on from the accumulators of the {name}{on} before anything has set them; they are 0 here",
+        name_of(node)
+    );
+    let out = at(Diagnostic::warning("uninitialized-read", message), node.loc, "reads the accumulators")
+        .note("the device goes on from whatever was left behind")
+        .help("begin with reduce_cmd=nisa.reduce_cmd.reset_reduce");
+    match iterations(program, node, loops) {
+        Some(where_) => out.note(format!("in {where_}")),
+        None => out,
+    }
 }
 
 /// An element of a destination is read at another position.

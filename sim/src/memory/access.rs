@@ -368,6 +368,15 @@ impl Memory<'_> {
         mark(init, access);
     }
 
+    /// Whether nothing has written any byte between the ends of each row of the view.
+    pub(crate) fn is_fresh(&self, access: &Access) -> bool {
+        let init = &self.storages[access.storage].init;
+        let (lo, hi) = access.reach();
+        (0..access.rows)
+            .filter_map(|i| access.start(i))
+            .all(|(row, start)| init.misses_all(row, (start as isize + lo) as usize..(start as isize + hi) as usize))
+    }
+
     /// The first byte of the view that nothing has written, and how many elements that concerns.
     pub(crate) fn find_unwritten(&self, access: &Access) -> Option<Unwritten> {
         let init = &self.storages[access.storage].init;

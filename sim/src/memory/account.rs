@@ -28,6 +28,11 @@ impl<'p> Account<'_, 'p> {
         self.0.find_unwritten(access)
     }
 
+    /// See [`Memory::is_fresh`].
+    pub(crate) fn is_fresh(&self, access: &Access) -> bool {
+        self.0.is_fresh(access)
+    }
+
     /// See [`Memory::unwritten_elements`].
     pub(crate) fn unwritten_elements(&self, access: &Access) -> Vec<bool> {
         self.0.unwritten_elements(access)

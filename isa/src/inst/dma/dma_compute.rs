@@ -7,8 +7,8 @@ use crate::arch::Arch;
 use crate::arg::{Imm, Numbers, Views};
 use crate::inst::dma::dma_copy::{check_gather, is_gather};
 use crate::inst::dma::rows;
-use crate::inst::inert;
 use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{doubt, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, DgeMode, Engine, OobMode, Space};
 use crate::operands;
@@ -210,6 +210,10 @@ impl Instruction for DmaCompute {
             }
         }
         Ok(())
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::index_in_rows(self.srcs.0.iter().map(|src| ("srcs", src)).chain([("dst", &self.dst)]))
     }
 
     fn inert(&self) -> Option<Violation> {

@@ -2,9 +2,9 @@
 
 use crate::arch::Arch;
 use crate::dtype::DType;
-use crate::inst::inert;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, Transfer, check};
+use crate::inst::{doubt, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode, Space};
 use crate::operands;
@@ -231,6 +231,10 @@ impl Instruction for DmaCopy {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         machine.copy(&self.dst, &self.src, self.oob_mode)
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::index_in_rows([("dst", &self.dst), ("src", &self.src)])
     }
 
     fn inert(&self) -> Option<Violation> {

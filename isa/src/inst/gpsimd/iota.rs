@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::Pattern;
+use crate::dtype::{bits_to_f32, f32_to_bits};
 use crate::inst::gpsimd::Affine;
 use crate::inst::stream::{on, stream};
 use crate::inst::values::{Feeds, Values};
@@ -63,6 +64,23 @@ impl Instruction for Iota {
         }
     }
 
+    fn doubt(&self) -> Option<Violation> {
+        let dtype = self.dst.dtype;
+        if !dtype.is_float() || dtype.is_packed() || dtype.size() >= 4 {
+            return None;
+        }
+        let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
+        let stored = |v: i32| bits_to_f32(dtype, f32_to_bits(dtype, v as f32));
+        let (partition, value) = (0..self.dst.partitions() as usize)
+            .find_map(|p| Some((p, affine.row(p).find(|v| stored(*v) != *v as f32)?)))?;
+        let message = format!(
+            "{value} becomes {:?} in `dst`, which is {dtype}: different positions become equal; first in partition {partition}",
+            stored(value)
+        );
+        let help = "count in int32 or float32, and convert what is computed from the positions";
+        Some(Violation::new("inexact-integer", "dst", message).help(help))
+    }
+
     fn values(&self) -> Values<'_> {
         Values::moved(Feeds::Elements)
     }
@@ -98,6 +116,24 @@ mod tests {
         let dst = m.tensor("t", Space::Sbuf, DType::BF16, &[1, 2]);
         m.run(iota(&dst, &[(1, 2)], 256, 0)).unwrap();
         assert_eq!(m.f32s(&dst), [256., 256.]);
+    }
+
+    #[test]
+    fn positions_that_narrow_floats_round_are_doubtful() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let mut doubt = |dtype, step: i64, offset| {
+            let dst = m.tensor("t", Space::Sbuf, dtype, &[2, 129]);
+            iota(&dst, &[(step, 129)], offset, 128).doubt().map(|v| v.message)
+        };
+        assert_eq!(doubt(DType::BF16, 1, 0), None);
+        // 256, 258, ... are represented.
+        assert_eq!(doubt(DType::BF16, 2, 0), None);
+        assert!(
+            doubt(DType::BF16, 1, 1).is_some_and(|m| m.starts_with("257 becomes 256.0 in `dst`, which is bfloat16"))
+        );
+        assert_eq!(doubt(DType::F16, 1, 1000), None);
+        assert_eq!(doubt(DType::F32, 1, 1 << 20), None);
+        assert_eq!(doubt(DType::U8, 1, 200), None);
     }
 
     #[test]

@@ -4,13 +4,13 @@ use super::activate::on_engine;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction, one_of};
-use crate::inst::inert;
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::values::{Feeds, Values, function_makes, makes};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{doubt, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, Named, ReduceCmd};
 use crate::operands;
@@ -196,6 +196,17 @@ impl Instruction for Activate2 {
             }
             activation::apply(op, slope.get(ins), out);
         })
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        let scale = self.imm0.as_ref().filter(|_| self.op0.is_some_and(|op| op != AluOp::Bypass));
+        doubt::fractions_as_integers(self.op, scale, ("data", &self.data), &self.dst)
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        // An operator that idles is an operand without effect.
+        let idles = self.reduce_op.is_some() && self.reduce_cmd == ReduceCmd::Idle;
+        (!idles).then(|| self.reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

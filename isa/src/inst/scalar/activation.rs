@@ -3,10 +3,11 @@
 use super::activate::{Activate, on_engine};
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
+use crate::inst::doubt;
 use crate::inst::math::activation::ActFn;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values, function_makes};
-use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing};
 use crate::inst::{check, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
@@ -116,6 +117,16 @@ impl Instruction for Activation {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         self.shared().execute(machine)
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::fractions_as_integers(self.op, Some(&self.scale), ("data", &self.data), &self.dst)
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        // An operator that idles is an operand without effect.
+        let idles = self.reduce_op.is_some() && self.reduce_cmd == ReduceCmd::Idle;
+        (!idles).then(|| self.shared().reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

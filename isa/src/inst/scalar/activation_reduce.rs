@@ -3,10 +3,11 @@
 use super::activate::Activate;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
+use crate::inst::doubt;
 use crate::inst::math::activation::ActFn;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values, function_makes};
-use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -103,6 +104,14 @@ impl Instruction for ActivationReduce {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         self.shared().execute(machine)
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::fractions_as_integers(self.op, Some(&self.scale), ("data", &self.data), &self.dst)
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        Some(self.shared().reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

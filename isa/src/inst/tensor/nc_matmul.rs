@@ -126,12 +126,17 @@ impl Instruction for NcMatmul {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let exact = self.exact(machine.context().arch);
-        if exact && let Some(sources) = permutation(machine.read_tile(&self.moving)?.view()) {
-            // Transpose mode overwrites: there is no sum to add to.
-            if self.accumulate != Some(true) {
-                machine.begin_accumulate(&self.dst, Some(false))?;
-                return self.move_bits(machine, &sources);
+        self.check_hints(machine)?;
+        if self.exact(machine.context().arch) {
+            let moving = machine.read_tile(&self.moving)?;
+            match permutation(moving.view()) {
+                // Transpose mode overwrites: there is no sum to add to.
+                Some(sources) if self.accumulate != Some(true) => {
+                    machine.begin_accumulate(&self.dst, Some(false))?;
+                    return self.move_bits(machine, &sources);
+                }
+                Some(_) => {}
+                None => self.note_no_permutation(machine, moving.view()),
             }
         }
         if !self.double() && self.stationary.dtype != DType::TF32 && self.moving.dtype != DType::TF32 {
@@ -199,6 +204,54 @@ impl NcMatmul {
         }
         let tile = machine.read_tile(&self.stationary)?;
         machine.write_tile(&self.dst, tile.select(Axis(0), sources).t())
+    }
+}
+
+impl NcMatmul {
+    /// The hints of ones and zeros, which matter for float32 only.
+    fn check_hints(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let hints = [
+            ("is_stationary_onezero", "stationary", self.is_stationary_onezero, &self.stationary),
+            ("is_moving_onezero", "moving", self.is_moving_onezero, &self.moving),
+        ];
+        for (hint, name, given, view) in hints {
+            if !given || view.dtype != DType::F32 {
+                continue;
+            }
+            let tile = machine.read_tile(view)?;
+            // NaN is what nothing has written, which is reported as such.
+            let other = tile.indexed_iter().find(|(_, x)| **x != 0.0 && **x != 1.0 && !x.is_nan());
+            if let Some(((row, column), x)) = other {
+                let message = format!(
+                    "`{hint}` is True, but `{name}` has {x:?} in partition {row}, element {column}: with the hint it may hold 0 and 1 only"
+                );
+                let found = Violation::new("unexpected-values", hint, message);
+                machine
+                    .note_unexpected(found.help("leave the hint out; the simulator multiplies the values as they are"));
+            }
+        }
+        Ok(())
+    }
+
+    /// In transpose mode, the first column of `moving` that chooses no row of `stationary`. Columns of zeros choose none, which is harmless.
+    fn note_no_permutation(&self, machine: &mut dyn Machine, moving: ArrayView2<'_, f32>) {
+        let bad = moving.columns().into_iter().enumerate().find_map(|(n, column)| {
+            let mut set = column.iter().enumerate().filter(|(_, x)| **x != 0.0 && !x.is_nan());
+            match (set.next(), set.next()) {
+                (Some(first), Some(second)) => {
+                    Some((n, format!("{:?} and {:?} in partitions {} and {}", first.1, second.1, first.0, second.0)))
+                }
+                (Some((row, x)), None) if *x != 1.0 => Some((n, format!("{x:?} in partition {row}"))),
+                _ => None,
+            }
+        });
+        if let Some((column, got)) = bad {
+            let message = format!(
+                "`is_transpose` is True, but `moving` is no identity or permutation: column {column} has {got}, it must have a single 1"
+            );
+            let help = "is_transpose=True moves `stationary` through an identity; leave it out to multiply. The simulator multiplies";
+            machine.note_unexpected(Violation::new("unexpected-values", "is_transpose", message).help(help));
+        }
     }
 }
 

@@ -34,8 +34,14 @@ operands! {
         "same-size": "`data` and `dst` have the same partitions and elements per partition",
         "same-dtype": "`dst` has the dtype of `data`",
         "per-partition": "`prob`: a tile has one element per partition, and as many partitions as the input",
+        "prob-range": "`prob`: a number is 0 to 1",
         "prob-dtype": "a tile as `prob` is float32 for integer data, of any float type for floats",
     },
+}
+
+/// Whether a number is a probability; NaN is none.
+fn is_probability(p: f32) -> bool {
+    (0.0..=1.0).contains(&p)
 }
 
 impl Instruction for Dropout {
@@ -53,6 +59,13 @@ impl Instruction for Dropout {
         check::same_shape(data, ("dst", &self.dst))?;
         check::same_dtype(data, ("dst", &self.dst))?;
         check::scalar_operand(data, "prob", &self.prob)?;
+        if let ScalarOperand::Imm(p) = &self.prob
+            && !is_probability(p.as_f32())
+        {
+            let message = format!("`prob` is {:?}, a probability is 0 to 1", p.as_f32());
+            return Err(Violation::new("operand-value", "prob", message)
+                .help("pass the fraction of elements to drop, not that of elements to keep or a percentage"));
+        }
         match self.prob.view().map(|v| v.dtype) {
             Some(got) if self.data.dtype.is_int() && got != DType::F32 => Err(Violation::new(
                 "operand-dtype",
@@ -79,6 +92,12 @@ impl Instruction for Dropout {
             ScalarOperand::Register(r) => vec![machine.register(*r) as f32; partitions],
             ScalarOperand::View(v) => machine.read_tile(v)?.into_iter().collect(),
         };
+        if let Some((partition, p)) = probabilities.iter().enumerate().find(|(_, p)| !is_probability(**p)) {
+            let message = format!("`prob` is {p:?} in partition {partition}, a probability is 0 to 1");
+            let help =
+                "pass the fraction of elements to drop; the simulator takes numbers below 0 as 0 and above 1 as 1";
+            machine.note_unexpected(Violation::new("unexpected-values", "prob", message).help(help));
+        }
         Generators::of(Engine::Vector).map_bits(machine, &self.dst, &[&self.data], &mut |row| {
             let p = probabilities.get(row.partition).copied().unwrap_or(0.0);
             // At most 2^32, which is above all bits.

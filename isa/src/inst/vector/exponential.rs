@@ -4,13 +4,14 @@ use super::max8::rank;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction};
+use crate::inst::doubt;
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -106,6 +107,14 @@ impl Instruction for Exponential {
             alu::apply(AluOp::Subtract, false, ins[0], Rhs::One(max.get(ins)), out);
             activation::apply(ActFn::Exp, 0.0, out);
         })
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::fractions_as_integers(ActFn::Exp, None, ("src", &self.src), &self.dst)
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        Some(self.reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::Sources;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -146,6 +146,10 @@ impl Instruction for RangeSelect {
                 alu::select(inside, false, data, f32::MIN, out);
             }
         })
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        Some(self.reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

@@ -1,11 +1,12 @@
 //! `nisa.reciprocal`: `1 / x` on the vector engine.
 
 use crate::arch::Arch;
+use crate::inst::math::activation::ActFn;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::rows;
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check, facts, stream};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check, doubt, facts, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -51,6 +52,10 @@ impl Instruction for Reciprocal {
             alu::apply(AluOp::Reciprocal, false, ins[0], Rhs::One(0.0), outs[0]);
         };
         machine.map_f32(&[&self.dst], &[&self.data], Box::new(row), None)
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::fractions_as_integers(ActFn::Reciprocal, None, ("data", &self.data), &self.dst)
     }
 
     fn values(&self) -> Values<'_> {

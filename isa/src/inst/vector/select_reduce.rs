@@ -7,7 +7,7 @@ use crate::inst::math::alu;
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -89,6 +89,10 @@ impl Instruction for SelectReduce {
         self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
             alu::select(ins[1], reverse, ins[0], on_false.get(ins), out);
         })
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        Some(self.reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

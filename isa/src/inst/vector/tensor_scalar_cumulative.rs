@@ -12,7 +12,7 @@ use crate::inst::math::scan::{ABREAST, Abreast, scan};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check, inert};
 use crate::machine::{Context, Fault, Machine, RowF32, TogetherF32};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -112,6 +112,26 @@ impl Instruction for TensorScalarCumulative {
         let update = Arc::clone(&lanes).into_update();
         let together = alu::with_lanes(self.op1, false, Running { op: self.op0, imm0, loads, imm1, lanes });
         machine.map_f32_together(&[&self.dst], &sources, together, Some(update))
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        Some(AccumulatorUse { engine: Engine::Vector, reads: self.reduce_cmd == ReduceCmd::Reduce, sets: true })
+    }
+
+    /// The manual gives `imm1` a meaning for load_reduce only. Kernels may pass it to all steps of a chain of which some load it.
+    fn doubt(&self) -> Option<Violation> {
+        let got = match self.imm1.as_ref()? {
+            ScalarOperand::Imm(x) if x.as_f32() == 0.0 => return None,
+            ScalarOperand::Imm(x) => format!("{:?}", x.as_f32()),
+            ScalarOperand::Register(_) => "a register".into(),
+            ScalarOperand::View(_) => "a tile".into(),
+        };
+        (self.reduce_cmd == ReduceCmd::ResetReduce).then(|| {
+            let message = format!(
+                "`imm1` is {got}, but `reduce_cmd` is reset_reduce, which begins with the neutral value of `op1`"
+            );
+            inert::inert("imm1", message, "set reduce_cmd=nisa.reduce_cmd.load_reduce, or leave `imm1` out")
+        })
     }
 
     fn sets_engine_state(&self) -> bool {

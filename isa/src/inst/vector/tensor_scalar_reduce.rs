@@ -9,7 +9,7 @@ use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -134,6 +134,10 @@ impl Instruction for TensorScalarReduce {
         self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
             alu::apply(op, false, ins[0], Rhs::One(operand.get(ins)), out);
         })
+    }
+
+    fn accumulators(&self) -> Option<AccumulatorUse> {
+        Some(self.reduction().accumulators())
     }
 
     fn sets_engine_state(&self) -> bool {

@@ -1,0 +1,67 @@
+//! Combinations of operands that are valid but hardly intended ([`Instruction::doubt`](super::Instruction::doubt)), as several instructions have
+//! them.
+
+use crate::arg::ScalarOperand;
+use crate::dtype::DType;
+use crate::inst::math::activation::ActFn;
+use crate::names::Named;
+use crate::view::{Index, View};
+use crate::violation::Violation;
+
+/// Whether the values of a function of integers are fractions, and remain so for large arguments. Functions that approach the identity, square root
+/// and logarithm are left out: their values may be rounded deliberately.
+fn gives_fractions(op: ActFn, scale: Option<&ScalarOperand>) -> bool {
+    match op {
+        ActFn::Sigmoid
+        | ActFn::Tanh
+        | ActFn::Erf
+        | ActFn::ErfDx
+        | ActFn::GeluDx
+        | ActFn::GeluApprxSigmoidDx
+        | ActFn::SiluDx
+        | ActFn::Sin
+        | ActFn::Arctan
+        | ActFn::Rsqrt
+        | ActFn::Reciprocal => true,
+        // With a scale it may be a power of another base than e.
+        ActFn::Exp => scale.is_none_or(|s| matches!(s, ScalarOperand::Imm(x) if x.as_f32() == 1.0)),
+        _ => false,
+    }
+}
+
+/// A function of integers whose values are fractions, stored as integers: usually a result that has inherited its dtype.
+pub(crate) fn fractions_as_integers(
+    op: ActFn,
+    scale: Option<&ScalarOperand>,
+    (from, source): (&str, &View),
+    dst: &View,
+) -> Option<Violation> {
+    let integer = |dtype: DType| dtype.is_int() && dtype != DType::Bool && !dtype.is_packed();
+    let found = integer(source.dtype) && integer(dst.dtype) && gives_fractions(op, scale);
+    found.then(|| {
+        let message = format!(
+            "`dst` is {} and `{from}` is {}: the values of {} are rounded to integers",
+            dst.dtype,
+            source.dtype,
+            Named::name(op)
+        );
+        Violation::new("integer-function", "dst", message)
+            .help(format!("make `dst` a float tile; without `dtype=`, a result has the dtype of `{from}`"))
+    })
+}
+
+/// A vector of row indices that is not one column: DMA takes the index of each row from a partition of its own.
+pub(crate) fn index_in_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'a View)>) -> Option<Violation> {
+    views.into_iter().find_map(|(name, view)| {
+        let Index::Vector(index) = &view.indirect.as_deref()?.index else { return None };
+        let (partitions, rows) = (index.partitions(), view.partitions());
+        (partitions < rows).then(|| {
+            let message = format!(
+                "the index of `{name}` has the shape ({partitions}, {}), but DMA takes one index from each partition: {rows} rows need ({rows}, 1)",
+                index.free_elements()
+            );
+            let help = format!("load the indices into an SBUF tile of shape ({rows}, 1)");
+            Violation::new("index-layout", name, message).help(help)
+        })
+    })
+}

@@ -1,0 +1,156 @@
+//! Stores that overwrite a part of what earlier ones have stored in an output, with other values.
+
+use nki_isa::inst::Footprint;
+use nki_isa::names::OobMode;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Fault, Inst, Program, TensorId, View};
+use rustc_hash::FxHashSet;
+
+use super::interpreter::Interpreter;
+use crate::lint::overlap::address;
+use crate::memory::access::Access;
+
+/// Values that differ by less than this fraction are those of one computation in another order.
+const SAME: f32 = 0.01;
+
+/// The outputs whose stores are watched.
+#[derive(Debug, Default)]
+pub(super) struct Outputs(FxHashSet<TensorId>);
+
+impl Outputs {
+    /// Outputs that the program only writes: what is read back may be written again. With two cores, nothing is watched: `shared-memory-race` covers
+    /// their stores.
+    pub(super) fn of(program: &Program) -> Self {
+        if program.cores.len() != 1 {
+            return Outputs::default();
+        }
+        let inputs: FxHashSet<TensorId> = program.inputs.iter().map(|i| i.tensor).collect();
+        let all = program.outputs.iter().map(|o| o.tensor);
+        let mut watched: FxHashSet<TensorId> =
+            all.filter(|t| !inputs.contains(t) && program.tensor(*t).data.is_none()).collect();
+        program.visit(&mut |node| {
+            if let NodeKind::Inst(inst) = &node.kind {
+                let mut footprint = Footprint::default();
+                inst.footprint(&mut footprint);
+                footprint.reads.iter().for_each(|view| {
+                    watched.remove(&view.tensor);
+                });
+            }
+        });
+        Outputs(watched)
+    }
+}
+
+/// A destination of which a part is written, before the instruction.
+pub(super) struct Before<'p> {
+    view: &'p View,
+    access: Access,
+    unwritten: Vec<bool>,
+    bytes: Vec<u8>,
+}
+
+/// What a store has overwritten.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Overwritten {
+    /// How many elements have other values now.
+    pub(super) elements: usize,
+    /// The first of them, counted in the order of the view.
+    pub(super) first: usize,
+    /// Its value before and after.
+    pub(super) values: (f32, f32),
+}
+
+impl<'p> Interpreter<'p> {
+    /// Executes an instruction, and reports outputs of which it overwrites a part while it also stores elements that are new.
+    ///
+    /// # Errors
+    /// Those of the instruction.
+    pub(super) fn execute_storing(
+        &mut self,
+        node: &'p Node,
+        inst: &'p Inst,
+        footprint: &Footprint<'p>,
+    ) -> Result<(), Fault> {
+        let mut watched = Vec::new();
+        for &view in &footprint.writes {
+            if self.stored.0.contains(&view.tensor) {
+                watched.extend(self.before_store(view)?);
+            }
+        }
+        inst.execute(self)?;
+        for before in watched {
+            self.flush();
+            let mut now = vec![0; before.bytes.len()];
+            self.memory().gather(&before.access, &mut now);
+            if let Some(found) = compare(&before, &now) {
+                let earlier = self.earlier_store(before.view, found.first);
+                let total = before.access.elements();
+                self.findings.overlapping_store(
+                    (self.program, &self.core.loops),
+                    (node, before.view),
+                    (found, total),
+                    earlier,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in a destination, if a part of it is written and another part is not.
+    fn before_store(&mut self, view: &'p View) -> Result<Option<Before<'p>>, Fault> {
+        if view.dtype.is_packed() {
+            return Ok(None);
+        }
+        let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(None) };
+        let account = self.deferred.account();
+        if account.is_fresh(&access) {
+            return Ok(None);
+        }
+        let mixed = account.find_unwritten(&access).is_some_and(|gap| gap.elements < access.elements());
+        if !mixed {
+            return Ok(None);
+        }
+        let unwritten = account.unwritten_elements(&access);
+        self.flush();
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        self.memory().gather(&access, &mut bytes);
+        Ok(Some(Before { view, access, unwritten, bytes }))
+    }
+
+    /// The last statement before the current one that has stored this element, as far as addresses are static.
+    fn earlier_store(&self, view: &View, element: usize) -> Option<&'p Node> {
+        if view.indirect.is_some() {
+            return None;
+        }
+        let (_, at) = address(view, element);
+        let stores = |node: &&'p Node| {
+            let NodeKind::Inst(inst) = &node.kind else { return false };
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            footprint.writes.iter().any(|w| {
+                w.tensor == view.tensor
+                    && w.dtype == view.dtype
+                    && w.indirect.is_none()
+                    && (0..w.elements()).any(|e| address(w, e).1 == at)
+            })
+        };
+        self.core.statements_before().find(stores)
+    }
+}
+
+fn compare(before: &Before<'_>, now: &[u8]) -> Option<Overwritten> {
+    let codec = before.access.codec;
+    let numbers = |bytes: &[u8]| {
+        let mut out = vec![0.0; before.access.elements()];
+        codec.to_f32(bytes, &mut out);
+        out
+    };
+    let (old, new) = (numbers(&before.bytes), numbers(now));
+    let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= SAME * a.abs().max(b.abs());
+    let mut found: Option<Overwritten> = None;
+    let all = old.iter().zip(&new).zip(&before.unwritten).enumerate();
+    for (first, ((&a, &b), _)) in all.filter(|(_, ((a, b), unwritten))| !**unwritten && !same(**a, **b)) {
+        found.get_or_insert(Overwritten { elements: 0, first, values: (a, b) }).elements += 1;
+    }
+    found
+}

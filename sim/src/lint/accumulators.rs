@@ -1,0 +1,65 @@
+//! Accumulators of an engine that go into a result before anything has set them.
+
+use nki_diag::Diagnostic;
+use nki_isa::Program;
+use nki_isa::ids::Loc;
+use nki_isa::inst::Footprint;
+use nki_isa::names::Engine;
+use nki_isa::program::{NodeKind, statements};
+use rustc_hash::FxHashSet;
+
+use super::walk::{Step, Visitor};
+use super::words;
+
+/// Watches the accumulators of all cores.
+pub(super) struct Unset<'p> {
+    program: &'p Program,
+    /// Those that are set, by core.
+    set: FxHashSet<(u32, Engine)>,
+    seen: FxHashSet<Loc>,
+    pub(super) list: Vec<Diagnostic>,
+}
+
+impl<'p> Unset<'p> {
+    pub(super) fn new(program: &'p Program) -> Self {
+        Unset { program, set: FxHashSet::default(), seen: FxHashSet::default(), list: Vec::new() }
+    }
+}
+
+impl<'p> Visitor<'p> for Unset<'p> {
+    fn instruction(&mut self, step: &Step<'p, '_>, _footprint: &Footprint<'p>) {
+        let Some(use_) = step.inst.accumulators() else { return };
+        let place = (step.core, use_.engine);
+        if use_.reads && !self.set.contains(&place) && self.seen.insert(step.node.loc) {
+            let cores = (step.core, self.program.cores.len());
+            self.list.push(words::unset_accumulators(self.program, step.node, step.loops, use_.engine, cores));
+        }
+        if use_.sets {
+            self.set.insert(place);
+        }
+    }
+}
+
+/// Of a program whose trace is unknown: instructions that read accumulators which no instruction of their core sets without reading them. Whatever is
+/// executed, the first such instruction reads what nothing has set.
+pub(super) fn never_set(program: &Program) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    let mut seen = FxHashSet::default();
+    for (core, stream) in program.cores.iter().enumerate() {
+        let all: Vec<_> = statements(stream)
+            .into_iter()
+            .filter_map(|s| match &s.node.kind {
+                NodeKind::Inst(inst) => Some((s.node, inst.accumulators()?)),
+                NodeKind::Control(_) => None,
+            })
+            .collect();
+        let begun: FxHashSet<Engine> = all.iter().filter(|(_, u)| u.sets && !u.reads).map(|(_, u)| u.engine).collect();
+        for (node, use_) in all.iter().filter(|(_, u)| u.reads && !begun.contains(&u.engine)) {
+            if seen.insert(node.loc) {
+                let cores = (core as u32, program.cores.len());
+                out.push(words::unset_accumulators(program, node, &[], use_.engine, cores));
+            }
+        }
+    }
+    out
+}

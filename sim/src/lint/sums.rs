@@ -1,0 +1,96 @@
+//! Matmuls that go on with a sum in PSUM which has been read.
+
+use nki_diag::Diagnostic;
+use nki_isa::ids::{Loc, TensorId};
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::{Arch, Inst, Program, Space, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::words;
+
+/// A sum of matmuls in PSUM.
+struct Sum<'p> {
+    dst: &'p View,
+    /// Who has read all of it since the last matmul.
+    reader: Option<&'p Node>,
+}
+
+/// The sums of one core, by tensor.
+struct Sums<'p> {
+    arch: &'static Arch,
+    all: FxHashMap<TensorId, Vec<Sum<'p>>>,
+}
+
+/// Matmuls without `accumulate` that go on with a sum which another instruction has read (`accumulation-after-read`), each line once. The kernel may
+/// state that it goes on: `accumulate=True`. Sums are followed within straight code only, not over the iterations of a dynamic loop.
+pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
+    let mut seen: FxHashSet<Loc> = FxHashSet::default();
+    let mut out = Vec::new();
+    for stream in &program.cores {
+        let mut sums = Sums { arch: Arch::of(program.target), all: FxHashMap::default() };
+        for statement in statements(stream) {
+            let node = statement.node;
+            let NodeKind::Inst(inst) = &node.kind else {
+                sums.all.clear();
+                continue;
+            };
+            let found = sums.instruction(node, inst);
+            if let Some((dst, reader)) = found
+                && seen.insert(node.loc)
+            {
+                out.push(words::continued_sum(program, node, dst, reader));
+            }
+        }
+    }
+    out
+}
+
+impl<'p> Sums<'p> {
+    /// The destination of a matmul that goes on with a sum, and who has read it.
+    fn instruction(&mut self, node: &'p Node, inst: &'p Inst) -> Option<(&'p View, &'p Node)> {
+        if let Some((dst, accumulate)) = inst.accumulation(self.arch) {
+            return self.matmul(dst, accumulate);
+        }
+        if self.all.is_empty() {
+            return None;
+        }
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        for view in footprint.reads.iter().filter(|v| v.space == Space::Psum) {
+            for sum in self.all.get_mut(&view.tensor).into_iter().flatten().filter(|sum| covers(view, sum.dst)) {
+                sum.reader = Some(node);
+            }
+        }
+        for view in footprint.writes.iter().filter(|v| v.space == Space::Psum) {
+            if let Some(sums) = self.all.get_mut(&view.tensor) {
+                sums.retain(|sum| !view.may_intersect(sum.dst));
+            }
+        }
+        None
+    }
+
+    fn matmul(&mut self, dst: &'p View, accumulate: Option<bool>) -> Option<(&'p View, &'p Node)> {
+        let sums = self.all.entry(dst.tensor).or_default();
+        if dst.indirect.is_some() {
+            sums.clear();
+            return None;
+        }
+        if let Some(sum) = sums.iter_mut().find(|sum| sum.dst == dst) {
+            let reader = sum.reader.take();
+            return if accumulate.is_none() { reader.map(|reader| (dst, reader)) } else { None };
+        }
+        sums.retain(|sum| !dst.may_intersect(sum.dst));
+        sums.push(Sum { dst, reader: None });
+        None
+    }
+}
+
+/// Whether the rectangle around a view, which names all its elements, contains that around another one.
+fn covers(outer: &View, inner: &View) -> bool {
+    let contains = |a: (i64, i64), b: (i64, i64)| a.0 <= b.0 && b.1 <= a.1;
+    outer.indirect.is_none()
+        && outer.is_contiguous()
+        && contains(outer.partition_span(), inner.partition_span())
+        && contains(outer.byte_span(), inner.byte_span())
+}
