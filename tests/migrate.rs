@@ -67,8 +67,17 @@ fn reductions() {
             ("masked", &["x=float32[64,64]"]),
             ("of_three_axes", &["x=float32[64,40]"]),
             ("of_two_axes", &["x=float32[64,40]"]),
+            ("of_middle_axes", &["x=float32[64,40]"]),
+            ("of_four_axes", &["x=float32[64,40]"]),
         ],
     );
+}
+
+#[test]
+fn comparisons_and_rows() {
+    let kernels: &[(&str, &[&str])] =
+        &[("comparisons", &["x=float32[64,32]"]), ("rows", &["x=float32[64,32]", "y=float32[1,32]"])];
+    same("migrate/truths.py", 0, kernels);
 }
 
 #[test]
@@ -252,7 +261,14 @@ fn what_means_something_else_is_left_to_do() {
         ("    nisa.dma_copy(dst=x, src=x, dst_rmw_op=np.add)", "nisa.dma_compute"),
         ("    p = nl.nc(2)", "kernel[lnc]"),
         ("    p = nisa.nc_matmul(rows, rows, mask=nl.arange(64)[:, None] < 9)", "the contraction"),
-        ("    t = nl.load(x.reshape((64, 4, 4)))\n    t = nl.sum(t, axis=1)", "t.permute((0, 2, 1))"),
+        ("    t = nl.load(x.reshape((64, 4, 4)))\n    t = nl.sum(t, axis=1, keepdims=True)", "t.permute((0, 2, 1))"),
+        ("    t = nl.load(x)\n    t = nl.sum(t, axis=1)", "a tile that may have more than 2 dimensions"),
+        ("    t = nl.load(x)\n    t = nisa.tensor_reduce(np.add, t, axis=[1])", "t.permute((0, 2, 1))"),
+        ("    t = nl.multiply(nl.load(x), nl.load(m))", "one may be of a single partition"),
+        ("    t = nl.rms_norm(nl.exp(rows), nl.load(m), axis=1, n=1)", "of an expression and a row"),
+        ("    t = [nl.load(x[0:64, i:i + 1]) for i in range(4)]", "an instruction in a comprehension"),
+        ("    t = ~nl.load(x)", "nl.logical_not(t, dtype=nl.uint8) of a comparison"),
+        ("    return rows", "a tile as the output"),
         ("    t = nl.load(x[7].reshape((1, 8)).broadcast_to((64, 8)))", "broadcast_to of a tensor in HBM"),
         ("    t = nl.exp(rows) if m else nl.load(x)", "an `if` statement, with the instruction in its body"),
         ("    a, (b, n) = rows, (m, 2)\n    t = a if n else b\n    t = t + 1.0", "an operator on what may be a tile"),
@@ -263,6 +279,14 @@ fn what_means_something_else_is_left_to_do() {
         ("    t = nl.load(m)\n    t = t / 2", "dtype=nl.float32 if the tile is of integers"),
         (
             "    t = nl.zeros((64, 8), nl.bfloat16, buffer=nl.psum)\n    t += nisa.nc_matmul(rows, rows)",
+            "accumulate in a tile of float32",
+        ),
+        (
+            "    t = nl.zeros((64, 8), nl.bfloat16, buffer=nl.psum)\n    t += nl.matmul(rows, rows, transpose_x=True)",
+            "accumulate in a tile of float32",
+        ),
+        (
+            "    t, n = nl.zeros((64, 8), dtype=nl.bfloat16, buffer=nl.psum), 1\n    t += nisa.nc_matmul(rows, rows)",
             "accumulate in a tile of float32",
         ),
         (

@@ -91,7 +91,7 @@ def on_one_line(x, y):
     """Several statements on a line."""
     out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     a = nl.load(x); b = nl.load(y); n = 2  # both
-    for i in nl.static_range(2): b = nisa.tensor_scalar(b, np.add, 1.0); a = nl.add(a, b)
+    for i in nl.static_range(2): b = nisa.tensor_scalar(b, np.add, 1.0); a = a + b
     for i in nl.static_range(n): a = a + float(n)
     nl.store(out, a)
     return out

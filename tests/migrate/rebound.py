@@ -41,8 +41,8 @@ def shapes(x, y):
     t = nl.matmul(t, u, transpose_x=True)
     t = nl.copy(t, dtype=nl.float32)
     t = nl.transpose(t)
-    t = nisa.tensor_reduce(np.add, t, axis=[1], keepdims=True)
-    t = nl.add(u, t)
+    t = nisa.tensor_reduce(np.add, t, axis=[-1], keepdims=True)
+    t = u + t
     part = nl.load(y[0:64, 0:64])
     part = nl.exp(part, mask=i_f < 40)
     nl.store(out[:, 0:40], part[:, 0:40])

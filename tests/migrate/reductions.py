@@ -43,8 +43,37 @@ def of_three_axes(x):
 
 @nki.jit
 def of_two_axes(x):
-    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    n, d = x.shape
+    out = nl.ndarray((n, d), dtype=nl.float32, buffer=nl.shared_hbm)
     t = nl.load(x)
     mean, variance = nl.mean(t, axis=1), nl.var(t, axis=1)
     nl.store(out, nl.multiply(nl.subtract(t, mean), nl.rsqrt(variance + 1e-5)))
+    return out
+
+
+@nki.jit
+def of_middle_axes(x):
+    """Reductions of dimensions that are not the last, which the current language does not have."""
+    out = nl.ndarray((5, 64, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.load(x.reshape((64, 5, 8)))
+    nl.store(out[0], nl.sum(t, axis=1))
+    nl.store(out[1], nl.max(t + 1.0, axis=-2))
+    variance = nl.var(t, axis=[1])
+    assert variance.shape == (64, 8)
+    nl.store(out[2], variance)
+    part = nl.ndarray((64, 8), dtype=nl.float32)
+    part[...] = nl.mean(t, axis=1)
+    nl.store(out[3], part)
+    whole = nl.var(t, axis=[1, 2])
+    assert whole.shape == (64, 1)
+    nl.store(out[4], part * whole)
+    return out
+
+
+@nki.jit
+def of_four_axes(x):
+    out = nl.ndarray((2, 64, 5), dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.load(x.reshape((64, 2, 5, 4)))
+    nl.store(out[0], nl.sum(t, axis=(1, 3)))
+    nl.store(out[1], nl.sum(nl.min(t, axis=1), axis=2))
     return out

@@ -108,3 +108,16 @@ pub(crate) fn power_modulo(x: i64, mut n: u64, m: i64) -> i64 {
     }
     (if m < 0 && result != 0 { result + m } else { result }) as i64
 }
+
+/// The number whose product with `x` is 1 modulo `m`, which is not 0; `None` if they have a common factor.
+pub(crate) fn inverse_modulo(x: i64, m: i64) -> Option<i64> {
+    let m = i128::from(m).abs();
+    let (mut rest, mut next) = (m, i128::from(x).rem_euclid(m));
+    let (mut inverse, mut other) = (0, 1);
+    while next != 0 {
+        let quotient = rest / next;
+        (rest, next) = (next, rest - quotient * next);
+        (inverse, other) = (other, inverse - quotient * other);
+    }
+    (rest == 1).then(|| inverse.rem_euclid(m) as i64)
+}

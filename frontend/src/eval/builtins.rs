@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::Interp;
-use super::arithmetic::{power_modulo, round_float, round_int};
+use super::arithmetic::{inverse_modulo, power_modulo, round_float, round_int};
 use super::error::{EvalResult, Raise};
 use super::generator::Sent;
 use super::iterator::{Iter, Source};
@@ -352,9 +352,10 @@ fn pow(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let wrong = |slug, message: &str| Err(Raise::at(slug, message, span, "in this call"));
     match ints {
         (Some(_), Some(_), Some(0)) => wrong("value-error", "pow(): the modulus is 0"),
-        (Some(_), Some(n), Some(_)) if n < 0 => {
-            wrong("value-error", "pow(): a modulus needs an exponent of at least 0 in a kernel")
-        }
+        (Some(x), Some(n), Some(m)) if n < 0 => match inverse_modulo(x, m) {
+            Some(inverse) => Ok(Value::Int(power_modulo(inverse, n.unsigned_abs(), m))),
+            None => wrong("value-error", "pow(): the base is not invertible for the given modulus"),
+        },
         (Some(x), Some(n), Some(m)) => Ok(Value::Int(power_modulo(x, n as u64, m))),
         _ => wrong("type-error", "pow() with a modulus needs ints"),
     }

@@ -82,6 +82,10 @@ impl Interp<'_> {
                 continue;
             }
             let value = self.mix_in(kind, value, span)?;
+            if kind.flag && value.as_int().is_some_and(|bits| bits < 0) {
+                let message = format!("the flag {text} of {} is negative, which is not supported", class.name);
+                return Err(Raise::at("unsupported-syntax", message, span, "this class").help("write its bits: 0xff"));
+            }
             // A second name for a value is an alias.
             let members = class.members.borrow().clone();
             let known = members.iter().find(|m| self.equals(&m.value, &value)).cloned();

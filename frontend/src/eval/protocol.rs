@@ -32,6 +32,12 @@ impl Interp<'_> {
         let mut args = CallArgs::none(def.name_span);
         for (name, value) in &def.keywords {
             let value = self.eval(frame, value)?;
+            if class.enum_kind().is_some() && *name != sym::metaclass {
+                let message =
+                    format!("the Enum {} has the keyword `{}=`, which is not supported", class.name, self.name(*name));
+                return Err(Raise::at("unsupported-syntax", message, def.name_span, "this class")
+                    .help("leave it out, or run the kernel through Python"));
+            }
             if *name != sym::metaclass {
                 args.keyword.push((*name, value));
             } else if let Value::Class(metaclass) = &value {

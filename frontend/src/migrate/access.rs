@@ -156,6 +156,10 @@ impl Pass<'_> {
         {
             return self.narrowed(expr, text, tile, bounds);
         }
+        if tile.blocks.is_empty() && matches!(keys[..], [Expr { kind: ExprKind::Ellipsis, .. }]) {
+            let text = self.spliced_subscript(expr, text, keys, &["...".to_owned()]);
+            return Ok(Place { text, shape: tile.shape.clone(), dtype: tile.dtype.clone(), memory: tile.memory });
+        }
         let mut shape = Some(Vec::new());
         let mut items = Vec::new();
         let extent = |at: usize| tile.shape.as_ref().and_then(|s| s.get(at).cloned());

@@ -119,7 +119,10 @@ impl Pass<'_> {
                 Some(_) => return self.masked_result(target, value),
                 None => self.expr(value)?,
             };
-            let kind = self.value_kind(value);
+            let kind = match self.value_kind(value) {
+                Kind::Tile(tile) if tile.shape.is_none() => Kind::Tile(Tile { rows: self.rows(value), ..tile }),
+                kind => kind,
+            };
             self.kinds.bind(name, kind, &[value]);
             if name_of(value).is_some_and(|v| self.returned.contains(&name) && !self.returned.contains(&v)) {
                 self.returned.extend(name_of(value));
@@ -196,7 +199,7 @@ impl Pass<'_> {
                 *name,
                 match self.value_kind(value) {
                     // What its extents depend on may be assigned here, too.
-                    Kind::Tile(tile) => Kind::Tile(Tile { shape: None, ..tile }),
+                    Kind::Tile(tile) => Kind::Tile(Tile { shape: None, rows: self.rows(value), ..tile }),
                     kind @ (Kind::Int | Kind::Float | Kind::Unclear) => kind,
                     _ => Kind::Other,
                 },
@@ -335,7 +338,7 @@ impl Pass<'_> {
             memory: Some(Memory::Sbuf),
             shape: Some(shape.clone()),
             dtype: Some(dtype.clone()),
-            blocks: Vec::new(),
+            ..Tile::default()
         };
         let made = self.made(UNNAMED, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
         let dst = self.narrowed(value, UNNAMED.to_owned(), &tile, &bounds)?.text;

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::imports::all as every;
 use super::kinds::{Kind, Memory, Tile, walk};
-use super::{Change, Definition, Edit, Pass, by_hand, expressions, parts, statements};
+use super::{Change, Definition, Edit, Outcome, Pass, by_hand, expressions, parts, statements};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
 
 impl Pass<'_> {
@@ -87,6 +87,8 @@ impl Pass<'_> {
         let outer = (std::mem::take(&mut self.definitions), std::mem::take(&mut self.used));
         let in_class = std::mem::take(&mut self.in_class);
         self.parameters(def, name);
+        let is_kernel = self.is_kernel(def, name);
+        let in_kernel = std::mem::replace(&mut self.in_kernel, is_kernel);
         if self.is_kernel(def, name) && self.returned.is_empty() {
             let instead = "nl.ndarray(shape, dtype, buffer=nl.shared_hbm), and return it";
             self.report(by_hand(def.name_span, "an argument as the output", instead));
@@ -95,7 +97,19 @@ impl Pass<'_> {
         self.definitions_gone();
         (self.definitions, self.used) = outer;
         self.in_class = in_class;
+        self.in_kernel = in_kernel;
         self.kinds.clear();
+    }
+
+    /// Refuses tiles as outputs, which Beta 1 stored to HBM.
+    pub(super) fn check_outputs(&self, value: &Expr) -> Outcome<()> {
+        for part in parts(value) {
+            if self.tile(part).is_some_and(|t| matches!(t.memory, Some(Memory::Sbuf | Memory::Psum))) {
+                let instead = "nl.ndarray(shape, dtype, buffer=nl.shared_hbm), nisa.dma_copy to it, and return it";
+                return Err(by_hand(part.span, "a tile as the output", instead));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a function is called by the host.

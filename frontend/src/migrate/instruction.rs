@@ -210,6 +210,9 @@ impl Pass<'_> {
         }
         let callee = self.expr(callee)?;
         let mut lines = Vec::new();
+        if name == "tensor_reduce" {
+            self.check_reduction(call, &places, &parts)?;
+        }
         let bounds = Self::of_result(call, name, &places, &parts, &bounds)?;
         let dst = match target {
             Target::New(tile) => {
@@ -241,7 +244,7 @@ impl Pass<'_> {
     }
 
     /// Whether an instruction of the tensor engine or another one can write where its result is assigned or added.
-    fn can_write(&mut self, to: &Expr, is_matmul: bool, is_transpose: bool, adds: bool) -> Outcome<bool> {
+    pub(super) fn can_write(&mut self, to: &Expr, is_matmul: bool, is_transpose: bool, adds: bool) -> Outcome<bool> {
         let Some(tile) = self.tile(to) else { return Ok(true) };
         let in_sbuf = tile.memory == Some(Memory::Sbuf);
         if tile.memory == Some(Memory::Hbm) || in_sbuf && (is_matmul || is_transpose) {
@@ -331,7 +334,7 @@ impl Pass<'_> {
                     memory: Some(Memory::Sbuf),
                     shape: known,
                     dtype: Some(dtype.clone()),
-                    blocks: Vec::new(),
+                    ..super::Tile::default()
                 };
                 let made = Made { shape: self.expr(shape.value)?, dtype, tile };
                 lines.push(self.made(name, &made));
@@ -413,7 +416,7 @@ impl Pass<'_> {
                     memory: Some(Memory::Sbuf),
                     shape: Some(shape.clone()),
                     dtype: Some(dtype.clone()),
-                    blocks: Vec::new(),
+                    ..super::Tile::default()
                 };
                 let made = Made { shape: super::access::tuple(&shape), dtype, tile: known };
                 lines.push(self.made(tile, &made));

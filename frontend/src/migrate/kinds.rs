@@ -35,6 +35,8 @@ pub(super) struct Tile {
     pub(super) dtype: Option<String>,
     /// Extents of the block dimensions.
     pub(super) blocks: Vec<Poly>,
+    /// The number of partitions, as an expression, of a tile whose shape is not known.
+    pub(super) rows: Option<String>,
 }
 
 /// What a value is.

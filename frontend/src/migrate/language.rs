@@ -1,9 +1,7 @@
 //! `nl.<function>(...)`, operators on tiles, and assignments of their results.
 
-use nki_diag::Span;
-
-use super::access::{Bounds, Place, tuple};
-use super::call::{Parts, Written};
+use super::access::{Bounds, tuple};
+use super::call::Written;
 use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
 use super::poly::Poly;
@@ -11,7 +9,7 @@ use super::result::{Made, bare};
 use super::{Outcome, Pass, by_hand};
 use crate::build::ops::{OPS, OpKind};
 use crate::dialect::beta2::removed;
-use crate::syntax::{Expr, ExprKind, Symbol};
+use crate::syntax::{Argument, BinOp, Expr, ExprKind, Symbol, UnaryOp};
 
 /// Functions that make tensors.
 pub(super) const MAKERS: &[&str] = &["ndarray", "zeros", "ones", "full", "empty_like", "zeros_like"];
@@ -41,7 +39,8 @@ pub(super) fn integer(dtype: &str) -> Option<&'static str> {
     }
 }
 
-fn is_reduction(name: &str) -> bool {
+/// Whether a function combines the elements along some axes.
+pub(super) fn is_reduction(name: &str) -> bool {
     REDUCTIONS.contains(&name) && !matches!(name, "softmax" | "rms_norm") || name == "all"
 }
 
@@ -93,7 +92,9 @@ impl Pass<'_> {
                 };
                 let dtype = dtype.or(src.dtype.clone()).unwrap_or_else(|| format!("{}.dtype", src.text));
                 let text = shape.as_ref().map_or_else(|| format!("{}.shape", src.text), |s| tuple(s));
-                let tile = Tile { memory: Some(Memory::Sbuf), shape, dtype: Some(dtype.clone()), blocks: Vec::new() };
+                let rows = self.rows_of_place(&src);
+                let tile =
+                    Tile { memory: Some(Memory::Sbuf), shape, dtype: Some(dtype.clone()), rows, ..Tile::default() };
                 let made = self.made(name, &Made { shape: text, dtype, tile: tile.clone() });
                 let dst = self.narrowed(call, name.to_owned(), &tile, &bounds)?.text;
                 self.last_made = Some(tile);
@@ -224,7 +225,13 @@ impl Pass<'_> {
                 self.last_made = Some(made.tile);
                 (vec![line], name.to_owned())
             }
-            Target::Into(e) | Target::Onto(e) => (Vec::new(), self.place(e, &[])?.text),
+            Target::Into(e) | Target::Onto(e) => {
+                // Reports products that are added to a tile of a narrower type.
+                if matches!(target, Target::Onto(_)) {
+                    self.can_write(e, true, false, true)?;
+                }
+                (Vec::new(), self.place(e, &[])?.text)
+            }
         };
         let onto = match target {
             Target::Onto(e) if self.is_zeroed(e) => ", accumulate=True",
@@ -242,6 +249,39 @@ impl Pass<'_> {
         let b = if self.both_in_psum(left, right) { format!("{}.copy({b})", self.nl()) } else { b };
         let dtype = dtype.map(ToOwned::to_owned).or(own).map_or(String::new(), |d| format!(", dtype={d}"));
         Ok(format!("{}.{name}({a}, {b}{dtype})", self.nl()))
+    }
+
+    /// `~of`: of a comparison the other truth, as of Python's type bool, of an integer the other bits.
+    pub(super) fn inverted(&mut self, expr: &Expr, of: &Expr, tile: &Tile) -> Outcome<String> {
+        let text = self.operand(of)?;
+        if self.is_truth(of) {
+            return Ok(format!("{nl}.logical_not({text}, dtype={nl}.uint8)", nl = self.nl()));
+        }
+        match tile.dtype.as_deref().map(bare) {
+            Some("int8" | "int16" | "int32" | "uint16" | "uint32") => Ok(format!("{}.invert({text})", self.nl())),
+            _ => {
+                let instead = "nl.logical_not(t, dtype=nl.uint8) of a comparison, nl.invert(t) of integers";
+                Err(by_hand(expr.span, "~ of a tile that may be a comparison", instead))
+            }
+        }
+    }
+
+    /// Whether an expression is a comparison of tiles, or joins such.
+    fn is_truth(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Compare(..) => self.tile(expr).is_some(),
+            ExprKind::Binary(BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor, a, b) => {
+                self.is_truth(a) && self.is_truth(b)
+            }
+            ExprKind::Unary(UnaryOp::Invert, of) => self.is_truth(of),
+            ExprKind::Call(callee, args) => {
+                let has_type = args
+                    .iter()
+                    .any(|a| matches!(a, Argument::Keyword(name, _) if &**self.kinds.names.name(*name) == "dtype"));
+                !has_type && self.kinds.language(callee).is_some_and(|name| COMPARISONS.contains(&&*name))
+            }
+            _ => false,
+        }
     }
 
     /// Whether two operands are in PSUM, of which an instruction reads one at most. Beta 1 copies the second one.
@@ -355,6 +395,7 @@ impl Pass<'_> {
             _ => None,
         };
         let rows = self.row_and_other(&name, &parts)?;
+        let reordered = self.reordered(call, &name, &parts)?;
         let mut written = Vec::new();
         for given in &parts.given {
             let keyword = match (given.keyword.as_deref(), name.as_str()) {
@@ -380,6 +421,11 @@ impl Pass<'_> {
                 Some((row, like)) if *row == given.value.span => format!("{}.broadcast_to({text}, {like})", self.nl()),
                 _ => text,
             };
+            let text = match (&reordered.operand, &reordered.axes) {
+                (Some((span, order)), _) if *span == given.value.span => text + order,
+                (_, Some((span, axes))) if *span == given.value.span => axes.clone(),
+                _ => text,
+            };
             written.push(Written::in_place_of(given, keyword, &text));
         }
         let is_op = OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name.as_str());
@@ -387,65 +433,7 @@ impl Pass<'_> {
             written.push(Written::new("dtype", &dtype));
         }
         let callee = self.expr(callee)?;
-        let text = parts.call(&callee, written);
-        Ok(text + &self.without_kept(call, &name, &parts)?)
-    }
-
-    /// What follows a reduction of a tile with three dimensions or more: `nl.var` keeps those that it reduces, and did not.
-    fn without_kept(&mut self, call: &Expr, name: &str, parts: &Parts<'_>) -> Outcome<String> {
-        let Some(x) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "x")) else {
-            return Ok(String::new());
-        };
-        if !is_reduction(name) || self.tile(x.value).is_none() {
-            return Ok(String::new());
-        }
-        let Some(axes) = Self::reduced_axes(parts, 1) else { return Ok(String::new()) };
-        let x = self.place(x.value, &[])?;
-        // Only the last dimensions can be reduced, so the highest one says how many there are.
-        let named = axes.iter().max().filter(|_| axes.iter().all(|&a| a > 0)).map(|&last| last as usize + 1);
-        let Some(rank) = x.shape.as_ref().map(Vec::len).or(named) else { return Ok(String::new()) };
-        Self::check_axes(call, rank, &axes)?;
-        let keeps = parts
-            .given
-            .iter()
-            .any(|g| g.keyword.as_deref() == Some("keepdims") && matches!(g.value.kind, ExprKind::Bool(true)));
-        let left = rank.saturating_sub(axes.len());
-        if name != "var" || keeps || left < 2 {
-            return Ok(String::new());
-        }
-        let shape = match &x.shape {
-            Some(shape) => tuple(&shape[..left]),
-            None => format!("{}.shape[:{left}]", x.text),
-        };
-        Ok(format!(".reshape({shape})"))
-    }
-
-    /// Of two operands the one that is one partition, which Beta 1 repeats, and the shape of the other one.
-    fn row_and_other(&mut self, name: &str, parts: &Parts<'_>) -> Outcome<Option<(Span, String)>> {
-        let (Some(a), Some(b)) = (parts.given.first(), parts.given.get(1)) else { return Ok(None) };
-        let plain = |e: &Expr| matches!(e.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
-        let both = |pass: &Self| pass.tile(a.value).is_some() && pass.tile(b.value).is_some();
-        if !binary(name) || !plain(a.value) || !plain(b.value) || !both(self) {
-            return Ok(None);
-        }
-        let (pa, pb) = (self.place(a.value, &[])?, self.place(b.value, &[])?);
-        let one = |e: &Expr| match &e.kind {
-            ExprKind::Subscript(_, key) => match &super::kinds::entries(key)[0].kind {
-                ExprKind::Slice(from, Some(to), None) => {
-                    let from = from.as_ref().map_or(Some(Poly::number(0)), |e| self.kinds.poly(e));
-                    from.zip(self.kinds.poly(to)).and_then(|(from, to)| to.minus(&from)).is_some_and(|n| n.is(1))
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        let is_row = |p: &Place, e: &Expr| one(e) || p.shape.as_ref().is_some_and(|s| s[0].is(1));
-        let shape = |p: &Place| p.shape.as_ref().map_or_else(|| format!("{}.shape", p.text), |s| tuple(s));
-        Ok(match (is_row(&pa, a.value), is_row(&pb, b.value)) {
-            (false, true) => Some((b.value.span, shape(&pa))),
-            (true, false) => Some((a.value.span, shape(&pb))),
-            _ => None,
-        })
+        Ok(parts.call(&callee, written) + &reordered.suffix)
     }
 
     /// A call in an expression.

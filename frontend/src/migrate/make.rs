@@ -109,7 +109,8 @@ impl Pass<'_> {
             _ => self.expr(callee)?,
         };
         let text = parts.call(&callee, written);
-        let known = Tile { memory, shape, dtype, blocks };
+        let rows = self.rows_of_shape(&shape_text);
+        let known = Tile { memory, shape, dtype, blocks, rows };
         Ok((known, text))
     }
 

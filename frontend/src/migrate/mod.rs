@@ -17,7 +17,9 @@ mod language;
 mod lines;
 mod make;
 mod poly;
+mod reduction;
 mod result;
+mod rows;
 
 use std::ops::Range;
 
@@ -109,6 +111,8 @@ struct Pass<'a> {
     called: FxHashSet<Symbol>,
     /// Functions of the file that run on the device, or may.
     on_device: FxHashSet<Symbol>,
+    /// Statements are those of a function that the host calls.
+    in_kernel: bool,
     /// Statements are those of a class, not of a function in it.
     in_class: bool,
     /// Names of this file that are made up.
@@ -143,6 +147,7 @@ pub fn migrate(file: FileId, text: &str) -> Migration {
         last_made: None,
         called: FxHashSet::default(),
         on_device: FxHashSet::default(),
+        in_kernel: false,
         in_class: false,
         made: 0,
         needs: FxHashMap::default(),
@@ -470,6 +475,10 @@ impl Pass<'_> {
             }
             StmtKind::AugAssign(target, op, value) => self.update(stmt, target, *op, value).map(Some),
             StmtKind::Expr(value) => self.statement(value).map(Some),
+            StmtKind::Return(Some(value)) if self.in_kernel => {
+                self.check_outputs(value)?;
+                self.spliced(stmt.span, &[value]).map(|t| Some(vec![t]))
+            }
             _ => {
                 let parts = expressions(stmt);
                 self.spliced(stmt.span, &parts).map(|t| Some(vec![t]))
@@ -534,6 +543,15 @@ impl Pass<'_> {
                 let instead = "nl.add(...) and the like if the value is a tile";
                 Err(by_hand(expr.span, "an operator on what may be a tile", instead))
             }
+            ExprKind::Comp(_) => {
+                let hoisted = self.before.len();
+                let text = self.spliced(expr.span, &children(expr))?;
+                if self.before.len() > hoisted {
+                    let instead = "a loop, with the instruction in its body";
+                    return Err(by_hand(expr.span, "an instruction in a comprehension", instead));
+                }
+                Ok(text)
+            }
             ExprKind::IfElse(..) => {
                 let hoisted = self.before.len();
                 let text = self.spliced(expr.span, &children(expr))?;
@@ -562,6 +580,11 @@ impl Pass<'_> {
                 let of = self.place(of, &[])?.text;
                 Ok(format!("{}.negative({of})", self.nl()))
             }
+            ExprKind::Unary(UnaryOp::Pos, of) if self.tile(of).is_some() => {
+                let of = self.place(of, &[])?.text;
+                Ok(format!("{}.copy({of})", self.nl()))
+            }
+            ExprKind::Unary(UnaryOp::Invert, of) if let Some(tile) = self.tile(of) => self.inverted(expr, of, &tile),
             _ => self.spliced(expr.span, &children(expr)),
         }
     }

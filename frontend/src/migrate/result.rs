@@ -3,9 +3,9 @@
 use super::access::{Place, tuple};
 use super::call::Parts;
 use super::kinds::{Kind, Memory, Tile};
-use super::language::integer;
+use super::language::{MAKERS, integer};
 use super::poly::Poly;
-use super::{Outcome, Pass, by_hand, operation};
+use super::{Outcome, Pass, by_hand, comparison, operation};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, UnaryOp};
 
 /// The result of an instruction: a tile to make.
@@ -132,66 +132,9 @@ impl Pass<'_> {
             (tuple(&shape), Some(shape), own)
         };
         let dtype = dtype.unwrap_or(own);
-        let tile = Tile { memory: Some(memory), shape: known, dtype: Some(dtype.clone()), blocks: Vec::new() };
+        let rows = like(name).and_then(get).and_then(|data| self.rows_of_place(data));
+        let tile = Tile { memory: Some(memory), shape: known, dtype: Some(dtype.clone()), rows, ..Tile::default() };
         Ok(Made { shape, dtype, tile })
-    }
-
-    /// The axes that a reduction names as numbers; `position` is that of the argument.
-    pub(super) fn reduced_axes(parts: &Parts<'_>, position: usize) -> Option<Vec<i64>> {
-        let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some("axis"));
-        let axis = named.or(parts.given.get(position).filter(|g| g.keyword.is_none()))?;
-        let number = |e: &Expr| match &e.kind {
-            ExprKind::Int(n) => Some(*n),
-            ExprKind::Unary(UnaryOp::Neg, of) => match of.kind {
-                ExprKind::Int(n) => Some(-n),
-                _ => None,
-            },
-            _ => None,
-        };
-        match &axis.value.kind {
-            ExprKind::List(all) | ExprKind::Tuple(all) => all.iter().map(number).collect(),
-            _ => number(axis.value).map(|n| vec![n]),
-        }
-    }
-
-    /// Refuses a reduction of a tile of `rank` dimensions over others than the last ones, which the current language does not have.
-    pub(super) fn check_axes(call: &Expr, rank: usize, axes: &[i64]) -> Outcome<()> {
-        let rank = rank as i64;
-        let is_last = |at: i64| axes.iter().any(|&a| a == at || a + rank == at);
-        if (1..rank).skip_while(|&at| !is_last(at)).all(is_last) {
-            return Ok(());
-        }
-        let instead = "move the dimensions to the end before: t.permute((0, 2, 1))";
-        Err(by_hand(call.span, "a reduction of dimensions that are not the last", instead))
-    }
-
-    /// The shape of a reduction.
-    fn reduced(&self, call: &Expr, data: &Place, parts: &Parts<'_>) -> Outcome<Vec<Poly>> {
-        let refuse =
-            || by_hand(call.span, "the shape of a reduction", "make the tile with nl.ndarray and pass it as dst=");
-        let axes = Self::reduced_axes(parts, 2).ok_or_else(refuse)?;
-        let kept = parts
-            .given
-            .iter()
-            .any(|g| g.keyword.as_deref() == Some("keepdims") && self.kinds.source(g.value.span) == "True");
-        let Some(shape) = &data.shape else {
-            // Two dimensions: the number of elements is checked where it runs.
-            return match axes[..] {
-                [1 | -1] => Ok(vec![Poly::atom(&format!("{}.shape[0]", data.text), true), Poly::number(1)]),
-                _ => Err(refuse()),
-            };
-        };
-        let rank = shape.len() as i64;
-        let gone = |at: i64| axes.iter().any(|a| *a == at || a + rank == at);
-        let mut out: Vec<Poly> = (0..)
-            .zip(shape)
-            .filter(|(at, _)| kept || !gone(*at))
-            .map(|(at, n)| if gone(at) { Poly::number(1) } else { n.clone() })
-            .collect();
-        if out.len() == 1 {
-            out.push(Poly::number(1));
-        }
-        Ok(out)
     }
 
     /// What is known of the value of a call or another expression that is no name.
@@ -216,11 +159,19 @@ impl Pass<'_> {
                     (Some(_), Some(_)) => promoted(of(&a).as_deref(), of(&b).as_deref()),
                     (tile, _) => self.with_number(*op, of(&a).or(of(&b)), if tile.is_some() { right } else { left }),
                 };
-                sbuf(dtype)
+                Some(Tile { shape: self.joint_shape(left, right), ..sbuf(dtype)? })
             }
-            ExprKind::Unary(UnaryOp::Neg, of) => {
+            ExprKind::Compare(left, rest) => {
+                let [(op, right)] = &rest[..] else { return None };
+                comparison(*op)?;
+                self.tile(left).or_else(|| self.tile(right))?;
+                let shape = self.joint_shape(left, right);
+                let dtype = Some(format!("{}.uint8", self.module_name("nki.language", "nl")));
+                Some(Tile { shape, ..sbuf(dtype)? })
+            }
+            ExprKind::Unary(UnaryOp::Neg | UnaryOp::Pos | UnaryOp::Invert, of) => {
                 let tile = self.tile(of)?;
-                sbuf(tile.dtype)
+                Some(Tile { shape: self.extents(of), ..sbuf(tile.dtype)? })
             }
             ExprKind::Call(callee, args) => self.called(callee, args),
             _ => None,
@@ -265,7 +216,7 @@ impl Pass<'_> {
                 ("reshape" | "broadcast_to" | "expand_dims" | "view" | "astype", _) => None,
                 _ => return None,
             };
-            return Some(Tile { shape, ..tile });
+            return Some(Tile { shape, rows: None, ..tile });
         }
         let path = self.kinds.path(callee)?;
         if let Some(name) = path.strip_prefix("nki.isa.") {
@@ -277,6 +228,18 @@ impl Pass<'_> {
             return Some(Tile { memory: Some(memory), dtype: given, ..Tile::default() });
         }
         let name = path.strip_prefix("nki.language.")?;
+        if MAKERS.contains(&name) {
+            let memory = match keyword("buffer") {
+                None => Some(Memory::Sbuf),
+                Some(e) => match self.kinds.path(e).as_deref() {
+                    Some("nki.language.psum") => Some(Memory::Psum),
+                    Some("nki.language.sbuf") => Some(Memory::Sbuf),
+                    Some(path) if path.ends_with("hbm") => Some(Memory::Hbm),
+                    _ => None,
+                },
+            };
+            return Some(Tile { memory, dtype: given, ..Tile::default() });
+        }
         let operand = first.or(keyword("src")).or(keyword("x")).and_then(|e| self.tile(e));
         let memory = match name {
             "matmul" => Memory::Psum,
@@ -288,8 +251,10 @@ impl Pass<'_> {
             _ => return None,
         };
         let dtype = given.or(operand.as_ref().and_then(|t| t.dtype.clone()));
-        let elementwise = matches!(name, "copy" | "load");
-        let shape = operand.and_then(|t| t.shape).filter(|_| elementwise);
-        Some(Tile { memory: Some(memory), dtype, shape, blocks: Vec::new() })
+        let shape = match name {
+            "load" => operand.and_then(|t| t.shape),
+            name => self.shape_of_function(name, args),
+        };
+        Some(Tile { memory: Some(memory), dtype, shape, ..Tile::default() })
     }
 }

@@ -1,6 +1,6 @@
 //! Names that carry a value from one iteration of a loop to the next.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Argument, Expr, ExprKind, FPart, Slot, Stmt, StmtKind, Symbol};
 
@@ -25,7 +25,7 @@ pub(super) fn carried(target: &Expr, body: &[Stmt]) -> Box<[Carried]> {
     let is_carried = |carried: &&Carried| read.contains(&carried.slot);
     let with_use = |carried: &Carried| {
         // Another function may read a name that is not local.
-        let has_reader = used.contains(&carried.slot) || !matches!(carried.slot, Slot::Local(_));
+        let has_reader = used.contains_key(&carried.slot) || !matches!(carried.slot, Slot::Local(_));
         Carried { is_counter: carried.is_counter && !has_reader, ..*carried }
     };
     flow.assigned.iter().filter(is_carried).map(with_use).collect()
@@ -39,18 +39,24 @@ pub(super) fn find_counters(function: &[Stmt]) {
     // Most counters are read nowhere, and need no look at what follows their loop.
     let mut whole = Flow::of(FxHashSet::default());
     whole.block(function);
-    find_in(function, &whole.used, &mut Vec::new());
+    find_in(function, &whole.used, &mut Vec::new(), None);
 }
 
-/// As [`find_counters`], in a block of the function. `follows` has the statements that are executed after the block, the last ones first.
-fn find_in<'b>(block: &'b [Stmt], used: &FxHashSet<Slot>, follows: &mut Vec<&'b [Stmt]>) {
+/// As [`find_counters`], in a block of the function. `used` has the place of the last read of each slot, `follows` the statements that are
+/// executed after the block, the last ones first, and `outer` the start of the outermost loop around it.
+fn find_in<'b>(block: &'b [Stmt], used: &FxHashMap<Slot, u32>, follows: &mut Vec<&'b [Stmt]>, outer: Option<u32>) {
     for (place, stmt) in block.iter().enumerate() {
         let depth = follows.len();
         follows.push(&block[place + 1..]);
+        let is_loop = matches!(stmt.kind, StmtKind::For(_) | StmtKind::While(..));
+        // Only a loop around it executes what is written before.
+        let start = outer.unwrap_or(stmt.span.start);
         if let StmtKind::For(f) = &stmt.kind {
-            let mut later = Flow::of(&counters(&f.body) & used);
-            if later.only.as_ref().is_some_and(|only| !only.is_empty()) {
-                follows.iter().rev().for_each(|statements| later.block(statements));
+            let mut slots = counters(&f.body);
+            slots.retain(|slot| used.get(slot).is_some_and(|last| *last >= start));
+            if !slots.is_empty() {
+                let mut later = Flow::of(slots);
+                later.until_settled(follows);
                 let mut names = carried(&f.target, &f.body);
                 names.iter_mut().for_each(|name| name.is_counter &= !later.needed.contains(&name.slot));
                 // Set once: a tree is resolved once.
@@ -58,11 +64,11 @@ fn find_in<'b>(block: &'b [Stmt], used: &FxHashSet<Slot>, follows: &mut Vec<&'b 
             }
         }
         for inner in stmt.blocks() {
-            if matches!(stmt.kind, StmtKind::For(_) | StmtKind::While(..)) {
+            if is_loop {
                 // The next iteration.
                 follows.push(inner);
             }
-            find_in(inner, used, follows);
+            find_in(inner, used, follows, if is_loop { Some(start) } else { outer });
             follows.truncate(depth + 1);
         }
         follows.truncate(depth);
@@ -88,8 +94,8 @@ struct Flow {
     bound: Vec<Slot>,
     /// Slots that were read where they may have been bound by an earlier iteration only.
     read: Vec<Slot>,
-    /// Slots that something else than `name op= ...` of the same name reads.
-    used: FxHashSet<Slot>,
+    /// Slots that something else than `name op= ...` of the same name reads, with the place of the last read.
+    used: FxHashMap<Slot, u32>,
     /// Those of them that are read where they may have been bound earlier only.
     needed: FxHashSet<Slot>,
     assigned: Vec<Carried>,
@@ -109,6 +115,17 @@ impl Flow {
 
     fn block(&mut self, body: &[Stmt]) {
         body.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    /// The statements of `follows`, the last ones first, until each slot was bound or read.
+    fn until_settled(&mut self, follows: &[&[Stmt]]) {
+        for stmt in follows.iter().rev().flat_map(|statements| statements.iter()) {
+            let is_settled = |slot: &Slot| self.bound.contains(slot) || self.needed.contains(slot);
+            if self.only.as_ref().is_some_and(|only| only.iter().all(is_settled)) {
+                return;
+            }
+            self.stmt(stmt);
+        }
     }
 
     /// Statements that may not be executed.
@@ -231,7 +248,8 @@ impl Flow {
         match &expr.kind {
             ExprKind::Name(_, slot) => {
                 self.begin(*slot);
-                self.used.insert(*slot);
+                let last = self.used.entry(*slot).or_default();
+                *last = expr.span.start.max(*last);
                 if self.concerns(*slot) && !self.bound.contains(slot) {
                     self.needed.insert(*slot);
                 }

@@ -6,6 +6,7 @@ mod carried;
 mod hoist;
 pub(crate) mod parse;
 pub(crate) mod resolve;
+mod scopes;
 mod tree;
 mod walrus;
 

@@ -48,6 +48,9 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     };
     let mut convert = Convert { file, names, text, yields: false };
     let body = convert.block(&module.body);
+    if diagnostics.is_empty() {
+        super::scopes::check(&body, names, &mut diagnostics);
+    }
     (ModuleAst { body, scope: Scope::default(), globals: Vec::new(), functions: Vec::new() }, diagnostics)
 }
 

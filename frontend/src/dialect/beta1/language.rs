@@ -256,8 +256,10 @@ pub(super) fn binary(
 ) -> build::Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| binary_type(alu, x, y));
     let (mut x, mut y) = (x.clone(), y.clone());
+    let mut is_row = false;
     if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
         let (rows, other) = (a.view.partitions(), b.view.partitions());
+        is_row = !spread && rows != other && rows.min(other) == 1;
         let rank = a.ndim().max(b.ndim());
         let (a, b) = (ranked(a, rank)?, ranked(b, rank)?);
         let wide = |l: &mut Lower<'_>, t: Tensor, n: u32| {
@@ -283,7 +285,10 @@ pub(super) fn binary(
             x = Operand::Tile(widened(l, a, b)?);
         }
     }
-    l.binary(name, alu, &x, &y, Some(dtype))
+    let made = l.binary(name, alu, &x, &y, Some(dtype));
+    let help =
+        || format!("an operator does not repeat partitions: write nl.{name}(x, y), or x.broadcast_to((rows, columns))");
+    made.map_err(|refused| if is_row { refused.help(help()) } else { refused })
 }
 
 /// Whether the engines read a vector of this type as it is: float32, any for operators of bits, and 32-bit integers if all tiles are. The

@@ -199,3 +199,40 @@ fn named_tuples_are_added_as_tuples() {
     check(&format!("{class}{own}print(T(1) + T(2))"), "T(a=3, b=0)");
     check(&format!("{class}try:\n    T(1) - T(2)\nexcept TypeError:\n    print('no')"), "no");
 }
+
+#[test]
+fn what_python_refuses_before_it_runs_is_refused() {
+    for (source, message) in [
+        ("def f():\n    nonlocal x\n    x = 1", "no binding for nonlocal `x` found"),
+        ("x = 1\ndef f():\n    nonlocal x", "no binding for nonlocal `x` found"),
+        (
+            "def f():\n    class K:\n        y = 1\n        def m(self):\n            nonlocal y",
+            "no binding for nonlocal `y` found",
+        ),
+        ("def f():\n    global z\n    def g():\n        nonlocal z", "no binding for nonlocal `z` found"),
+        ("nonlocal x", "nonlocal declaration not allowed at module level"),
+        ("def f():\n    x = 1\n    global x", "name `x` is assigned to before global declaration"),
+        ("def f():\n    for i in range(3):\n        global i", "name `i` is assigned to before global declaration"),
+        ("def f():\n    print(x)\n    global x", "name `x` is used prior to global declaration"),
+        ("def f(x):\n    global x", "name `x` is parameter and global"),
+        ("def f(a, a):\n    return a", "duplicate argument `a` in function definition"),
+        ("f = lambda a, *a: a", "duplicate argument `a` in function definition"),
+        ("print(end='', end='')", "keyword argument repeated: `end`\narguments: `end` is given twice"),
+        ("for i in range(3):\n    def g():\n        break", "`break` outside of a loop"),
+        ("while False:\n    pass\nelse:\n    continue", "`continue` outside of a loop"),
+        ("class A:\n    return 1", "`return` outside of a function"),
+        ("*a = [1]", "a starred target must be in a list or tuple"),
+        ("(*a, *b) = [1]", "two starred targets in an assignment"),
+        ("x = *[1]", "a starred expression must be in a list or tuple"),
+    ] {
+        check(source, &format!("syntax-error: {message}"));
+    }
+    for source in [
+        "def f():\n    y = 1\n    def g():\n        def h():\n            nonlocal y\n            y = 2\n        return h\n    g()()\n    print(y)",
+        "def f():\n    def g():\n        nonlocal v\n        v = 2\n    v = 1\n    g()\n    print(v)",
+        "def f():\n    global x\n    global x\n    x = 2\n    print(x)",
+        "def f():\n    [x for x in range(3)]\n    global x\n    x = 2\n    print(x)",
+    ] {
+        check(&format!("{source}\nf()"), "2");
+    }
+}
