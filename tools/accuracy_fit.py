@@ -28,7 +28,6 @@ FITTED = [
     "kernel.pair_us=1:6",
     "compiler.trigger_estimate",
     "compiler.dma_latency_us=1.5:5",
-    "cores.hbm_bytes_per_ns",
     "dma.profile_trigger_ns",
     "collectives.hop_us",
     "collectives.reduction_us",

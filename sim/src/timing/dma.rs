@@ -109,7 +109,7 @@ impl Engines {
         self.touched = true;
         let scale = self.scale;
         let time: u128 = cost.engines.iter().map(|(_, t)| u128::from(*t)).sum();
-        let hbm = (u128::from(cost.hbm_bytes) * u128::from(WHOLE) / time.max(1)) as u64;
+        let hbm = (u128::from(cost.hbm_load) * u128::from(WHOLE) / time.max(1)) as u64;
         for (c, class) in self.classes.iter_mut().enumerate() {
             let Some(&(_, time)) = cost.engines.iter().find(|(e, t)| *e == self.first[c] && *t > 0) else { continue };
             class.advance(now, scale);

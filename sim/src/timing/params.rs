@@ -63,7 +63,7 @@ sections! {
     /// Semaphores between engines.
     pub struct Sync { engine_ns: Rows, dma_ns: Rows, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
-    pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
+    pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, hbm_descriptor_ns: Param, hbm_apart: Param, hbm_apart_bytes: Param, }
     /// Collectives of ranks in one instance.
     pub struct Collectives {
         trigger_ns: Param, hop_us: Param, reduction_us: Param, link_bytes_per_ns: Param, mesh_bytes_per_ns: Param, rdh_bytes_per_ns: Param,

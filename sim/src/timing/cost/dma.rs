@@ -55,10 +55,24 @@ impl Laws<'_> {
                 engines: self.spread(d, place, total),
                 rate: Millionths::from_parts((1e6 / alone) as u64).clamped(),
                 bytes: d.bytes,
-                hbm_bytes: d.bytes * [d.src.space, d.dst.space].iter().filter(|s| s.is_hbm()).count() as u64,
+                hbm_load: self.hbm_load(d),
             })),
             confidence: confidence.max(extra),
         }
+    }
+
+    /// What a transfer asks of the stack of HBM that two cores share, as bytes at its rate: each descriptor takes a little longer than its bytes,
+    /// and the first bytes of a run that is apart from the others, too.
+    fn hbm_load(&self, d: &Dma) -> u64 {
+        let cores = &self.params.cores;
+        let descriptors = d.src.runs.max(d.dst.runs) as f64;
+        let more = descriptors * cores.hbm_descriptor_ns.value * cores.hbm_bytes_per_ns.value;
+        let of_side = |side: &DmaSide| {
+            let apart = if side.runs > 1 { side.runs as f64 } else { 0.0 };
+            let slow = apart * f64::from(side.run_bytes).min(cores.hbm_apart_bytes.value);
+            d.bytes as f64 + more + slow * cores.hbm_apart.value
+        };
+        [&d.src, &d.dst].into_iter().filter(|side| side.space.is_hbm()).map(of_side).sum::<f64>().max(0.0) as u64
     }
 
     /// For how many nanoseconds GpSimd makes the descriptors of a transfer, whatever its size (moe_laws: 128 rows of 256 B take as long as 2048 of

@@ -113,8 +113,9 @@ pub struct DmaCost {
     pub rate: Millionths,
     /// Bytes, counted at the destination.
     pub bytes: u64,
-    /// Bytes read from and written to HBM.
-    pub hbm_bytes: u64,
+    /// Bytes that the stack of HBM could move in the time that it needs for the transfer: those read and written, and a little
+    /// more for each descriptor and for rows that are apart.
+    pub hbm_load: u64,
 }
 
 /// What it takes to start a transfer.
@@ -135,8 +136,8 @@ impl Cost {
         let CostKind::Dma(whole) = &self.kind else { return None };
         let part = |n: u64| (n as f64 * share).round() as u64;
         let engines = whole.engines.iter().map(|&(e, time)| (e, part(time))).collect();
-        let (bytes, hbm_bytes) = (part(whole.bytes), part(whole.hbm_bytes));
-        let dma = DmaCost { engines, bytes, hbm_bytes, ..(**whole).clone() };
+        let (bytes, hbm_load) = (part(whole.bytes), part(whole.hbm_load));
+        let dma = DmaCost { engines, bytes, hbm_load, ..(**whole).clone() };
         Some(Cost { kind: CostKind::Dma(Box::new(dma)), ..self.clone() })
     }
 }
