@@ -199,7 +199,8 @@ impl Callable for Body {
     fn captured_numbers(&self) -> Vec<(String, Option<f64>)> {
         Python::attach(|py| {
             let function = self.function.bind(py);
-            let names = function.getattr("__code__").and_then(|code| code.getattr("co_freevars")?.extract::<Vec<String>>());
+            let names =
+                function.getattr("__code__").and_then(|code| code.getattr("co_freevars")?.extract::<Vec<String>>());
             let cells = function.getattr("__closure__").and_then(|cells| cells.extract::<Vec<Bound<'_, PyAny>>>());
             let (Ok(names), Ok(cells)) = (names, cells) else { return Vec::new() };
             let held = |cell: Bound<'_, PyAny>| {
