@@ -151,15 +151,7 @@ impl Pass<'_> {
         if matches!(name, "iota" | "affine_select") {
             return self.of_indices(call, name, target);
         }
-        // Positions count what is given before arguments are taken off.
-        for (at, given) in parts.given.iter_mut().enumerate() {
-            if given.keyword.is_none() {
-                let operand = position(schema, at).map(|i| schema.operands[i].name);
-                let operand = operand
-                    .ok_or_else(|| by_hand(call.span, &format!("nisa.{name}"), "pass the arguments by keyword"))?;
-                given.keyword = Some(operand.to_owned());
-            }
-        }
+        by_keyword(schema, call, name, &mut parts)?;
         let bounds = self.bounds_of_call(call, name, &mut parts)?;
         let dtype = if schema.position("dtype").is_some() { None } else { self.take(&mut parts, "dtype") };
         let dtype = dtype.map(|d| self.expr(d.value)).transpose()?;
@@ -497,4 +489,17 @@ impl Pass<'_> {
             self.kinds.bind(*name, Kind::Tile(tile), &[from]);
         }
     }
+}
+
+/// Gives all arguments of an instruction the keywords of their positions. These count what is given before arguments are taken off.
+fn by_keyword(schema: &Schema, call: &Expr, name: &str, parts: &mut Parts<'_>) -> Outcome<()> {
+    for (at, given) in parts.given.iter_mut().enumerate() {
+        if given.keyword.is_none() {
+            let operand = position(schema, at).map(|i| schema.operands[i].name);
+            let operand =
+                operand.ok_or_else(|| by_hand(call.span, &format!("nisa.{name}"), "pass the arguments by keyword"))?;
+            given.keyword = Some(operand.to_owned());
+        }
+    }
+    Ok(())
 }
