@@ -1,7 +1,7 @@
 //! Diagnostics of a run: where it happened and in which iteration.
 
 use nki_diag::{Advice, Diagnostic};
-use nki_isa::ids::{Loc, RegId};
+use nki_isa::ids::{Loc, RegId, TensorId};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
 use nki_isa::{Arch, Arg, Fault, Program, View, Violation};
@@ -366,6 +366,11 @@ impl Findings {
         self.list.push(out);
     }
 
+    /// Whether [`Self::overlapping_store`] would say nothing new.
+    pub(super) fn has_overlapping_store(&self, program: &Program, node: &Node, tensor: TensorId) -> bool {
+        self.seen.contains(&(node.loc, program.tensor(tensor).loc))
+    }
+
     /// A store overwrites a part of what an earlier one has stored in an output, with other values. `total` is how many elements it stores.
     pub(super) fn overlapping_store(
         &mut self,
@@ -378,8 +383,8 @@ impl Findings {
         if !self.seen.insert((node.loc, tensor.loc)) {
             return;
         }
-        let size = tensor.dtype == view.dtype && view.indirect.is_none();
-        let at = if size {
+        let is_static = tensor.dtype == view.dtype && view.indirect.is_none();
+        let at = if is_static {
             position(&tensor.shape, usize::try_from(address(view, found.first).1).unwrap_or(0))
         } else {
             format!("element {} of the store", found.first)

@@ -1,5 +1,7 @@
 //! Stores that overwrite a part of what earlier ones have stored in an output, with other values.
 
+use std::cell::OnceCell;
+
 use nki_isa::inst::Footprint;
 use nki_isa::names::OobMode;
 use nki_isa::program::{Node, NodeKind};
@@ -13,31 +15,40 @@ use crate::memory::access::Access;
 /// Values that differ by less than this fraction are those of one computation in another order.
 const SAME: f32 = 0.01;
 
-/// The outputs whose stores are watched.
+/// The outputs whose stores are watched: those that the program only writes. What is read back may be written again. With two cores, nothing is
+/// watched: `shared-memory-race` covers their stores.
 #[derive(Debug, Default)]
-pub(super) struct Outputs(FxHashSet<TensorId>);
+pub(super) struct Outputs {
+    /// Outputs that are no inputs.
+    all: FxHashSet<TensorId>,
+    /// What instructions read, collected when a store is about to be compared.
+    read: OnceCell<FxHashSet<TensorId>>,
+}
 
 impl Outputs {
-    /// Outputs that the program only writes: what is read back may be written again. With two cores, nothing is watched: `shared-memory-race` covers
-    /// their stores.
     pub(super) fn of(program: &Program) -> Self {
         if program.cores.len() != 1 {
             return Outputs::default();
         }
         let inputs: FxHashSet<TensorId> = program.inputs.iter().map(|i| i.tensor).collect();
         let all = program.outputs.iter().map(|o| o.tensor);
-        let mut watched: FxHashSet<TensorId> =
-            all.filter(|t| !inputs.contains(t) && program.tensor(*t).data.is_none()).collect();
-        program.visit(&mut |node| {
-            if let NodeKind::Inst(inst) = &node.kind {
-                let mut footprint = Footprint::default();
-                inst.footprint(&mut footprint);
-                footprint.reads.iter().for_each(|view| {
-                    watched.remove(&view.tensor);
-                });
-            }
+        let all = all.filter(|t| !inputs.contains(t) && program.tensor(*t).data.is_none()).collect();
+        Outputs { all, read: OnceCell::new() }
+    }
+
+    fn is_read(&self, program: &Program, tensor: TensorId) -> bool {
+        let read = self.read.get_or_init(|| {
+            let mut read = FxHashSet::default();
+            program.visit(&mut |node| {
+                if let NodeKind::Inst(inst) = &node.kind {
+                    let mut footprint = Footprint::default();
+                    inst.footprint(&mut footprint);
+                    read.extend(footprint.reads.iter().map(|view| view.tensor));
+                }
+            });
+            read
         });
-        Outputs(watched)
+        read.contains(&tensor)
     }
 }
 
@@ -73,7 +84,8 @@ impl<'p> Interpreter<'p> {
     ) -> Result<(), Fault> {
         let mut watched = Vec::new();
         for &view in &footprint.writes {
-            if self.stored.0.contains(&view.tensor) {
+            let is_reported = self.findings.has_overlapping_store(self.program, node, view.tensor);
+            if self.stored.all.contains(&view.tensor) && !is_reported {
                 watched.extend(self.before_store(view)?);
             }
         }
@@ -107,7 +119,7 @@ impl<'p> Interpreter<'p> {
             return Ok(None);
         }
         let mixed = account.find_unwritten(&access).is_some_and(|gap| gap.elements < access.elements());
-        if !mixed {
+        if !mixed || self.stored.is_read(self.program, view.tensor) {
             return Ok(None);
         }
         let unwritten = account.unwritten_elements(&access);
