@@ -176,8 +176,8 @@ pub(crate) trait Dialect {
         false
     }
 
-    /// Whether a name that held the tile `old` and holds `now` was bound to another tile.
-    fn is_other_tile(&self, _old: &Value, _now: &Value) -> bool {
+    /// Whether a name that held the tile or the register `old` and holds `now` was bound to another one.
+    fn is_other_storage(&self, _old: &Value, _now: &Value) -> bool {
         false
     }
 

@@ -248,7 +248,7 @@ impl Interp<'_> {
             }
             return Some(old.clone());
         }
-        if self.is_other_tile(old, now) {
+        if self.is_other_storage(old, now) {
             self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
             return Some(old.clone());
         }
@@ -261,7 +261,7 @@ impl Interp<'_> {
 
     /// A loop has ended that the device counts, and whose body was evaluated once: reports a name that the next iteration would have found changed.
     pub(crate) fn end_counted(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) {
-        if !carried.is_counter && (self.is_other_tile(old, now) || self.is_other_value(old, now)) {
+        if !carried.is_counter && (self.is_other_storage(old, now) || self.is_other_value(old, now)) {
             self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
         }
     }
@@ -273,7 +273,7 @@ impl Interp<'_> {
             (Value::Unset, _) | (_, Value::Unset) | (Value::None, Value::None) => false,
             (Value::Str(a), Value::Str(b)) => a != b,
             (Value::Tuple(a), Value::Tuple(b)) => {
-                let differ = |(a, b): (&Value, &Value)| self.is_other_tile(a, b) || self.is_other_value(a, b);
+                let differ = |(a, b): (&Value, &Value)| self.is_other_storage(a, b) || self.is_other_value(a, b);
                 a.len() != b.len() || a.iter().zip(b.iter()).any(differ)
             }
             _ => match (old.as_float(), now.as_float()) {
@@ -285,15 +285,15 @@ impl Interp<'_> {
 
     /// What a name holds after such a loop, if not `now`: another tile than before the loop was one of an iteration.
     pub(crate) fn carry_out(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
-        if !self.is_other_tile(old, now) {
+        if !self.is_other_storage(old, now) {
             return None;
         }
         self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
         Some(Value::object(EndedTile))
     }
 
-    fn is_other_tile(&self, old: &Value, now: &Value) -> bool {
-        now.downcast::<EndedTile>().is_some() || self.dialect.is_other_tile(old, now)
+    fn is_other_storage(&self, old: &Value, now: &Value) -> bool {
+        now.downcast::<EndedTile>().is_some() || self.dialect.is_other_storage(old, now)
     }
 
     fn report_carried(&mut self, carried: &Carried, what: &str, iterable: Span) {

@@ -14,7 +14,7 @@ use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Action, Footprint};
 use nki_isa::program::{Node, NodeKind, Step as TrailStep};
-use nki_isa::{Inst, Program, View};
+use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec;
@@ -231,8 +231,9 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
     }
     let lines: FxHashSet<Loc> = all.iter().map(|l| l.node.loc).collect();
     let executed = executions(&nodes, trace, &lines);
+    let elsewhere = read_if_values_say_so(&nodes, trace);
     let mut out = Vec::new();
-    for l in all {
+    for l in all.iter().filter(|l| !elsewhere.contains(&l.tensor)) {
         let loc = l.node.loc;
         let executed = executed.get(&loc).copied().unwrap_or(0);
         let Some(times) = times.remove(&key(l)) else { continue };
@@ -278,6 +279,30 @@ fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
         inst.footprint(&mut footprint);
         footprint.reads.iter().any(|v| v.tensor == l.tensor)
     })
+}
+
+/// The tensors that instructions read which this run has not executed: with other values, a loop has more iterations or a branch is taken.
+fn read_if_values_say_so(nodes: &[Vec<&Node>], trace: &Trace) -> FxHashSet<TensorId> {
+    let mut out = FxHashSet::default();
+    let mut footprint = Footprint::default();
+    for (nodes, core) in nodes.iter().zip(&trace.cores) {
+        let mut executed = vec![false; nodes.len()];
+        for event in &core.events {
+            if let Some(executed) = executed.get_mut(event.node.0 as usize) {
+                *executed = true;
+            }
+        }
+        for (node, executed) in nodes.iter().zip(executed) {
+            if let NodeKind::Inst(inst) = &node.kind
+                && !executed
+            {
+                footprint.clear();
+                inst.footprint(&mut footprint);
+                out.extend(footprint.reads.iter().map(|view| view.tensor));
+            }
+        }
+    }
+    out
 }
 
 /// How often the instructions of these lines were executed.

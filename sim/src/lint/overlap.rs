@@ -130,11 +130,13 @@ pub(crate) fn of_index(view: &View, resolved: &Resolved) -> Option<SameRow> {
     found
 }
 
-/// An address that an instruction writes and reads at different positions, or writes twice.
+/// An address that two accesses of an instruction have: its destination and its source, or two destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Crossing {
-    pub(crate) written: usize,
-    pub(crate) read: usize,
+pub(crate) struct SharedAddress {
+    /// The position in the destination, or in the first of two.
+    pub(crate) first: usize,
+    /// The position in the source, or in the second destination.
+    pub(crate) second: usize,
 }
 
 /// Most elements of two views of different shapes that are compared one by one.
@@ -151,7 +153,7 @@ pub(crate) struct Passage {
 
 /// Of two views of one tensor, an address of `dst` that `src` reads at another position: at a later one in the same lane, if the
 /// instruction streams. What an element is overwritten with must be another one.
-pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Crossing> {
+pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<SharedAddress> {
     if !comparable(dst, src) {
         return None;
     }
@@ -174,8 +176,8 @@ pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Cross
                 let index = steps.iter().zip(&dst.dims).map(|(k, d)| ((k * sign).max(0) as usize, d.count as usize));
                 index.fold(0, |sum, (i, count)| sum * count + i)
             };
-            let found = Crossing { written: position(-1), read: position(1) };
-            wrong(found.written, found.read).then_some(found)
+            let found = SharedAddress { first: position(-1), second: position(1) };
+            wrong(found.first, found.second).then_some(found)
         });
     }
     if dst.elements() > MOST_COMPARED {
@@ -185,7 +187,7 @@ pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Cross
     (0..src.elements()).find_map(|read| {
         let written = *written.get(&address(src, read))?;
         let same = passage.copies && address(src, written) == address(dst, written);
-        (!same && wrong(written, read)).then_some(Crossing { written, read })
+        (!same && wrong(written, read)).then_some(SharedAddress { first: written, second: read })
     })
 }
 
@@ -211,7 +213,7 @@ pub(crate) fn address(view: &View, position: usize) -> (i64, i64) {
 }
 
 /// Of two destinations on chip of one instruction, an address that both have: its positions in the first and in the second.
-pub(crate) fn shared(a: &View, b: &View) -> Option<Crossing> {
+pub(crate) fn shared(a: &View, b: &View) -> Option<SharedAddress> {
     let known = a.tensor == b.tensor && a.indirect.is_none() && b.indirect.is_none() && a.space.is_on_chip();
     let [(a_low, a_high), (b_low, b_high)] = [a, b].map(free_bytes);
     if !known || a_high <= b_low || b_high <= a_low || a.free_elements().max(b.free_elements()) > MOST_COMPARED {
@@ -234,7 +236,7 @@ pub(crate) fn shared(a: &View, b: &View) -> Option<Crossing> {
     let lane = common(lanes(a), lanes(b))?;
     let free = common(bytes(a), bytes(b))?;
     let position = |view: &View, lane: usize, free: usize| lane * view.free_elements() + free;
-    Some(Crossing { written: position(a, lane.0, free.0), read: position(b, lane.1, free.1) })
+    Some(SharedAddress { first: position(a, lane.0, free.0), second: position(b, lane.1, free.1) })
 }
 
 /// The first byte that a view has in a partition, and the one behind the last.
@@ -248,7 +250,7 @@ fn free_bytes(view: &View) -> (i64, i64) {
 
 /// Of a transpose to a view of its own tensor, an address that is read for another element than the one written there. The dimensions of
 /// `dst` are those of `src` in the order `axes`.
-pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<Crossing> {
+pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<SharedAddress> {
     let known = dst.tensor == src.tensor && dst.elements() <= MOST_COMPARED && axes.len() == src.dims.len();
     if !known || !comparable(dst, src) {
         return None;
@@ -263,7 +265,7 @@ pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<Cross
             left /= d.count.max(1) as usize;
         }
         let place = axes.iter().fold(0, |sum, &a| sum * src.dims[a].count as usize + index[a]);
-        (place != written).then_some(Crossing { written, read })
+        (place != written).then_some(SharedAddress { first: written, second: read })
     })
 }
 
@@ -347,7 +349,7 @@ mod tests {
     fn two_results_share_an_address() {
         let tile =
             |partition: u32, offset: i64, dims: &[(i64, u32)]| View { partition, offset, ..view(Space::Sbuf, dims) };
-        let found = |a: &View, b: &View| shared(a, b).map(|c| (c.written, c.read));
+        let found = |a: &View, b: &View| shared(a, b).map(|c| (c.first, c.second));
         let wide = tile(0, 0, &[(1, 128), (1, 1024)]);
         assert_eq!(found(&wide, &tile(0, 1023, &[(1, 128), (1, 1)])), Some((1023, 0)));
         assert_eq!(found(&wide, &tile(4, 7, &[(1, 32), (1, 1)])), Some((4 * 1024 + 7, 0)));
@@ -369,7 +371,7 @@ mod tests {
             ..view(Space::Sbuf, &[(1, 8), (1, count)])
         };
         let found = |dst: &View, src: &View, streams| {
-            crossing(dst, src, Passage { streams, copies: true }).map(|c| (c.written, c.read))
+            crossing(dst, src, Passage { streams, copies: true }).map(|c| (c.first, c.second))
         };
         // The element written at [0, 0] is read at [0, 1].
         assert_eq!(found(&tile(0, 1, 7), &tile(0, 0, 7), true), Some((0, 1)));
@@ -395,7 +397,7 @@ mod tests {
     fn a_transpose_onto_itself_crosses() {
         let tile =
             |offset: i64, rows: u32, columns: u32| View { offset, ..view(Space::Sbuf, &[(1, rows), (1, columns)]) };
-        let found = |dst: &View, src: &View| transposed(dst, src, &[1, 0]).map(|c| (c.written, c.read));
+        let found = |dst: &View, src: &View| transposed(dst, src, &[1, 0]).map(|c| (c.first, c.second));
         // [0, 1] is read for [1, 0].
         assert_eq!(found(&tile(0, 4, 4), &tile(0, 4, 4)), Some((1, 1)));
         assert_eq!(found(&tile(4, 4, 4), &tile(0, 4, 4)), None);
@@ -438,7 +440,7 @@ mod tests {
             let found = crossing(&dst, &src, Passage { streams, copies: false });
             prop_assert_eq!(found.is_some(), crosses, "{:?}", found);
             if let Some(c) = found {
-                prop_assert_eq!(address(&dst, c.written), address(&src, c.read));
+                prop_assert_eq!(address(&dst, c.first), address(&src, c.second));
             }
         }
 

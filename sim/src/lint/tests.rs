@@ -164,3 +164,23 @@ fn a_dynamic_loop_is_counted_by_its_iterations() {
     assert!(all[0].notes.iter().any(|n| n.contains("2 of the 3 times")), "{all:?}");
     assert!(all[0].notes.iter().any(|n| n.contains("iteration 0 of the dynamic loop")), "{all:?}");
 }
+
+#[test]
+fn what_a_loop_without_iterations_reads_is_not_lost() {
+    for (reads_the_tile, want) in [(false, &["dead-load"][..]), (true, &[])] {
+        let mut b = Builder::new();
+        let x = b.input("x", &[8, 64], DType::F32);
+        let out = b.output("out", &[8, 64], DType::F32);
+        let t = b.tensor("t", Space::Sbuf, &[8, 64], DType::F32);
+        let (from, tile, to) = (b.whole(x), b.whole(t), b.whole(out));
+        b.push(dma(tile.clone(), from.clone()));
+        b.push(dma(to.clone(), from.clone()));
+        let source = if reads_the_tile { tile } else { from };
+        let body = vec![b.node(NodeKind::Inst(dma(to, source)))];
+        let variable = nki_isa::RegId(b.program.registers);
+        b.program.registers += 1;
+        let bound = nki_isa::program::Bound::Static(0);
+        b.push_node(Control::For { variable, lower: bound.clone(), upper: bound, step: 1, body }.into());
+        assert_eq!(found(&b.program), want);
+    }
+}

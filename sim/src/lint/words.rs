@@ -10,7 +10,7 @@ use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
 
 use super::independent::Dependent;
 use super::lost::Lost;
-use super::overlap::{Crossing, SameRow, Twice, indices};
+use super::overlap::{SameRow, SharedAddress, Twice, indices};
 use super::walk::Step;
 use crate::exec::{iterations, name_of};
 use crate::place::span;
@@ -143,14 +143,14 @@ pub(super) fn shared_results(
     program: &Program,
     step: &Step<'_, '_>,
     (a, b): (&View, &View),
-    shared: Crossing,
+    shared: SharedAddress,
 ) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(a.tensor).name);
     let (first, second) = (operand(step.inst, a), operand(step.inst, b));
     let message = format!(
         "`{inst}` writes element {} of `{first}` and element {} of `{second}` to the same address of `{name}`: which one stays is not defined",
-        indices(a, shared.written),
-        indices(b, shared.read)
+        indices(a, shared.first),
+        indices(b, shared.second)
     );
     let out = at_tensor(program, step, a, Diagnostic::warning("overlapping-write", message), "writes")
         .help(format!("write `{second}` to a tile of its own, or to a part of `{name}` that `{first}` does not write"));
@@ -203,13 +203,13 @@ pub(super) fn crossing(
     program: &Program,
     step: &Step<'_, '_>,
     (dst, src): (&View, &View),
-    crossing: Crossing,
+    crossing: SharedAddress,
 ) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(dst.tensor).name);
     let message = format!(
         "`{inst}` reads what it writes: element {} of its destination in `{name}` is element {} of its source, and whether the old or the new value is read is not defined",
-        indices(dst, crossing.written),
-        indices(src, crossing.read)
+        indices(dst, crossing.first),
+        indices(src, crossing.second)
     );
     let finding = Diagnostic::warning("overlapping-operands", message);
     let out = at_tensor(program, step, dst, finding, "reads and writes")

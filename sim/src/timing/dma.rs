@@ -1,7 +1,7 @@
 //! The DMA engines: how concurrent transfers share them.
 //!
 //! On each engine the queues with something to move share its time equally (it goes round-robin between queues packet by packet). Within a
-//! queue transfers go in order; what the first cannot use, because one transfer alone does not fill an engine, the second gets.
+//! queue one transfer is moved after the other.
 //! Engines whose load is equal in every transfer of the kernel are simulated once.
 
 use std::collections::VecDeque;
@@ -20,7 +20,6 @@ struct Job {
     op: u32,
     /// Engine time left, in millionths of a picosecond.
     left: u64,
-    rate: u64,
     /// HBM bytes per engine and microsecond at the full rate.
     hbm: u64,
 }
@@ -113,7 +112,7 @@ impl Engines {
         for (c, class) in self.classes.iter_mut().enumerate() {
             let Some(&(_, time)) = cost.engines.iter().find(|(e, t)| *e == self.first[c] && *t > 0) else { continue };
             class.advance(now, scale);
-            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), rate: cost.rate.parts(), hbm });
+            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), hbm });
             class.schedule(now, scale, c as u32, tick);
             parts += 1;
         }
@@ -170,22 +169,16 @@ impl Engines {
 }
 
 impl Class {
-    /// Calls `f(job, rate)` for the jobs that make progress.
+    /// Calls `f(job, rate)` for the jobs that make progress: the first of each queue.
     fn running(queues: &mut [VecDeque<Job>], scale: Millionths, mut f: impl FnMut(&mut Job, u64)) {
         let active = queues.iter().filter(|q| !q.is_empty()).count() as u64;
         if active == 0 {
             return;
         }
-        for queue in queues {
-            let mut share = WHOLE / active;
-            for job in queue {
-                let rate = job.rate.min(share);
-                if rate == 0 {
-                    break;
-                }
-                f(job, if scale == Millionths::FULL { rate } else { scale.done_in(rate).max(1) });
-                share -= rate;
-            }
+        let share = (WHOLE / active).max(1);
+        let rate = if scale == Millionths::FULL { share } else { scale.done_in(share).max(1) };
+        for job in queues.iter_mut().filter_map(VecDeque::front_mut) {
+            f(job, rate);
         }
     }
 

@@ -212,7 +212,7 @@ impl Observer for Recorder<'_> {
     }
 
     fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps) {
-        let alone = cost.rate.stretched(cost.longest());
+        let alone = cost.longest();
         let transfer = &mut self.record.transfers[queue][self.transfer_of[op as usize] as usize];
         transfer.payload_end = end;
         transfer.unloaded = (transfer.payload + alone + cost.payload).min(end);

@@ -74,7 +74,7 @@ impl Quantity {
                 let CostKind::Dma(dma) = cost(r, 0, laws).kind else { return 0.0 };
                 let trigger = if r.queue == Engine::GpSimd { dma.software } else { dma.hardware };
                 let arrival = trigger.occupancy + trigger.dispatch;
-                let payload = dma.rate.stretched(dma.engines.iter().map(|e| e.1).max().unwrap_or(0)) + dma.payload;
+                let payload = dma.longest() + dma.payload;
                 match self {
                     Quantity::Trigger(_) => trigger.occupancy,
                     Quantity::Arrival(_) => arrival,

@@ -210,7 +210,7 @@ impl Dialect for Beta1 {
 
     /// The manual's list of errors (SDK 2.20 to 2.26.1, err_local_variable_used_out_of_scope): `data = data + x` in a loop makes a new
     /// tensor, which only the body knows, and a warning.
-    fn is_other_tile(&self, old: &Value, now: &Value) -> bool {
+    fn is_other_storage(&self, old: &Value, now: &Value) -> bool {
         match (old.downcast::<Tensor>(), now.downcast::<Tensor>()) {
             (Some(old), Some(now)) => old.on_chip() && old.storage.id != now.storage.id,
             _ => false,

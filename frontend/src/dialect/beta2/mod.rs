@@ -152,7 +152,7 @@ impl Dialect for Beta2 {
         Ok(None)
     }
 
-    fn is_other_tile(&self, old: &Value, now: &Value) -> bool {
+    fn is_other_storage(&self, old: &Value, now: &Value) -> bool {
         if let (Some(old), Some(now)) = (old.downcast::<Tensor>(), now.downcast::<Tensor>()) {
             return old.storage.id != now.storage.id;
         }

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use super::laws::Measure;
 use super::{Cost, CostKind, Direction, DmaCost, Laws, OpenQueue, Place, Trigger, ns};
-use crate::timing::fixed::Millionths;
 use crate::timing::params::Confidence;
 
 impl Laws<'_> {
@@ -26,13 +25,7 @@ impl Laws<'_> {
             _ => (&p.load_dispatch_ns, &p.load_payload_ns, &p.load_notify_ns),
         };
         let (software, hardware) = (self.software_trigger(d), &p.hardware_trigger_ns);
-        let mut confidence = payload.confidence.max(p.bytes_per_ns.confidence).max(software.1);
-        let mut alone = 1.0f64;
-        if d.transpose {
-            let t = if direction == Direction::OnChip { &p.onchip_transpose_slowdown } else { &p.transpose_slowdown };
-            alone = alone.max(t.value);
-            confidence = confidence.max(t.confidence);
-        }
+        let confidence = payload.confidence.max(p.bytes_per_ns.confidence).max(software.1);
         let (total, extra) = self.engine_time(d, direction);
         let engine = match (engine, d.dge, d.indirect) {
             // Gathers and scatters exist only with software descriptors, and a machine without hardware descriptors has no others for indices in SBUF.
@@ -53,7 +46,6 @@ impl Laws<'_> {
                 payload: ns(payload.value),
                 notify: ns(notify.value),
                 engines: self.spread(d, place, total),
-                rate: Millionths::from_parts((1e6 / alone) as u64).clamped(),
                 bytes: d.bytes,
                 hbm_load: self.hbm_load(d),
             })),
@@ -110,6 +102,15 @@ impl Laws<'_> {
         {
             total += runs * p.scattered_run_ns.value;
             confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_stride_bytes.confidence);
+        }
+        if d.transpose {
+            let slower = match direction {
+                Direction::OnChip => &p.onchip_transpose_slowdown,
+                _ if d.bytes >= 4 * d.elements => &p.wide_transpose_slowdown,
+                _ => &p.transpose_slowdown,
+            };
+            total *= slower.value;
+            confidence = confidence.max(slower.confidence);
         }
         (total, confidence)
     }

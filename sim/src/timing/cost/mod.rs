@@ -109,8 +109,6 @@ pub struct DmaCost {
     pub notify: Ps,
     /// Time on each DMA engine that carries a part of it.
     pub engines: SmallVec<[(u8, Ps); 16]>,
-    /// Share of a DMA engine that the transfer can use alone.
-    pub rate: Millionths,
     /// Bytes, counted at the destination.
     pub bytes: u64,
     /// Bytes that the stack of HBM could move in the time that it needs for the transfer: those read and written, and a little
@@ -144,7 +142,7 @@ impl Cost {
 
 impl DmaCost {
     /// Time on the DMA engine that carries most of it.
-    pub(crate) fn longest(&self) -> Ps {
+    pub fn longest(&self) -> Ps {
         self.engines.iter().map(|(_, t)| *t).max().unwrap_or(0)
     }
 
