@@ -109,6 +109,18 @@ pub(crate) fn dma_oob(dst: View, src: View, oob_mode: OobMode) -> Inst {
     .into()
 }
 
+pub(crate) fn dma_transpose(dst: View, src: View) -> Inst {
+    nki_isa::inst::dma::dma_transpose::DmaTranspose {
+        dst,
+        src,
+        axes: nki_isa::arg::Ints(Vec::new()),
+        priority: None,
+        dge_mode: DgeMode::Unknown,
+        oob_mode: OobMode::Error,
+    }
+    .into()
+}
+
 pub(crate) fn add(dst: View, data1: View, data2: View) -> Inst {
     nki_isa::inst::vector::tensor_tensor::TensorTensor { dst, data1, data2, op: AluOp::Add, engine: Engine::Unknown }
         .into()

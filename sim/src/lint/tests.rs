@@ -180,7 +180,7 @@ fn what_a_loop_without_iterations_reads_is_not_lost() {
         let variable = nki_isa::RegId(b.program.registers);
         b.program.registers += 1;
         let bound = nki_isa::program::Bound::Static(0);
-        b.push_node(Control::For { variable, lower: bound.clone(), upper: bound, step: 1, body }.into());
+        b.push_node(Control::For { variable, lower: bound, upper: bound, step: 1, body }.into());
         assert_eq!(found(&b.program), want);
     }
 }

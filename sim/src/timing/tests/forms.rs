@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::matmul::{blocked, nc_matmul};
 use super::{check, time_with};
-use crate::testing::{Builder, add, dma, pattern};
+use crate::testing::{Builder, add, dma, dma_transpose, pattern};
 use crate::timeline::Timeline;
 use crate::timing::Params;
 
@@ -180,6 +180,39 @@ proptest! {
         let packets = 16.0 * row / (params.dma.descriptor_ns.value + row / params.dma.bytes_per_ns.value);
         let peak = packets.min(f64::from(bytes) / trigger);
         prop_assert!((rate / peak - 1.0).abs() < 0.01, "{rate} GB/s of {peak}");
+    }
+
+    /// Several transposes at a time do not fill what one leaves of the DMA engines: they take as many times as long as copies as one does.
+    #[test]
+    fn a_stream_of_transposes_is_slower_than_one_of_copies(rows in 8u32..=16, fp32: bool, on_chip: bool) {
+        let mut params = steady();
+        for (name, value) in [("software_trigger_ns", 50.0), ("profile_trigger_ns", 0.0), ("hardware_trigger_ns", 50.0)] {
+            params.set(&format!("dma.{name}"), value).unwrap();
+        }
+        let d = &params.dma;
+        let rows = rows * 128;
+        let (dtype, size) = if fp32 { (DType::F32, 4) } else { (DType::BF16, 2) };
+        let mut b = Builder::new();
+        let hbm = b.input("x", &[rows, 128], dtype);
+        for i in 0..8 {
+            let tile = b.tensor(&format!("t{i}"), Space::Sbuf, &[128, rows], dtype);
+            let source = if on_chip { b.tensor(&format!("s{i}"), Space::Sbuf, &[128, rows], dtype) } else { hbm };
+            let source = if on_chip { pattern(b.whole(source), 0, 0, &[(1, 128), (1, 128)]) } else { b.whole(source) };
+            let tile = if on_chip { pattern(b.whole(tile), 0, 0, &[(1, 128), (1, 128)]) } else { b.whole(tile) };
+            b.push(dma_transpose(tile, source));
+        }
+        let t = run(&b.program, &params);
+        let span = (t.events[7].complete - t.events[3].complete) as f64 / 1e3;
+        let bytes = f64::from(128 * size * if on_chip { 128 } else { rows });
+        let packets = (bytes / d.packet_bytes.value).ceil().max(128.0);
+        let packet = d.descriptor_ns.value + bytes / packets / d.bytes_per_ns.value;
+        let (least, slower) = match (on_chip, fp32) {
+            (true, _) => (&d.onchip_packet_ns, &d.onchip_transpose_slowdown),
+            (false, true) => (&d.least_packet_ns, &d.wide_transpose_slowdown),
+            (false, false) => (&d.least_packet_ns, &d.transpose_slowdown),
+        };
+        let each = packets * packet.max(least.value) * slower.value / 16.0;
+        prop_assert!((span / (4.0 * each) - 1.0).abs() < 0.01, "{span} ns, not 4 times {each}");
     }
 }
 
