@@ -229,9 +229,15 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
         *times.entry(key(l)).or_default() += 1;
         *of_line.entry(l.node.loc).or_default() += 1;
     }
-    let lines: FxHashSet<Loc> = all.iter().map(|l| l.node.loc).collect();
-    let executed = executions(&nodes, trace, &lines);
-    let elsewhere = read_if_values_say_so(&nodes, trace);
+    let counts = executions(&nodes, trace);
+    let counted = || nodes.iter().flatten().copied().zip(counts.iter().flatten().copied());
+    let mut executed: FxHashMap<Loc, usize> = of_line.keys().map(|loc| (*loc, 0)).collect();
+    for (node, times) in counted() {
+        if let Some(sum) = executed.get_mut(&node.loc) {
+            *sum += times;
+        }
+    }
+    let elsewhere = read_if_values_say_so(counted());
     let mut out = Vec::new();
     for l in all.iter().filter(|l| !elsewhere.contains(&l.tensor)) {
         let loc = l.node.loc;
@@ -281,40 +287,28 @@ fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
     })
 }
 
-/// The tensors that instructions read which this run has not executed: with other values, a loop has more iterations or a branch is taken.
-fn read_if_values_say_so(nodes: &[Vec<&Node>], trace: &Trace) -> FxHashSet<TensorId> {
-    let mut out = FxHashSet::default();
-    let mut footprint = Footprint::default();
-    for (nodes, core) in nodes.iter().zip(&trace.cores) {
-        let mut executed = vec![false; nodes.len()];
-        for event in &core.events {
-            if let Some(executed) = executed.get_mut(event.node.0 as usize) {
-                *executed = true;
-            }
-        }
-        for (node, executed) in nodes.iter().zip(executed) {
-            if let NodeKind::Inst(inst) = &node.kind
-                && !executed
-            {
-                footprint.clear();
-                inst.footprint(&mut footprint);
-                out.extend(footprint.reads.iter().map(|view| view.tensor));
+/// How often each statement of each core was executed.
+fn executions(nodes: &[Vec<&Node>], trace: &Trace) -> Vec<Vec<usize>> {
+    let mut out: Vec<Vec<usize>> = nodes.iter().map(|nodes| vec![0; nodes.len()]).collect();
+    for (times, core) in out.iter_mut().zip(&trace.cores) {
+        for event in core.events.iter().filter(|e| matches!(e.kind, EventKind::Inst { .. })) {
+            if let Some(times) = times.get_mut(event.node.0 as usize) {
+                *times += 1;
             }
         }
     }
     out
 }
 
-/// How often the instructions of these lines were executed.
-fn executions(nodes: &[Vec<&Node>], trace: &Trace, lines: &FxHashSet<Loc>) -> FxHashMap<Loc, usize> {
-    let mut out = FxHashMap::default();
-    for (nodes, core) in nodes.iter().zip(&trace.cores) {
-        for event in core.events.iter().filter(|e| matches!(e.kind, EventKind::Inst { .. })) {
-            if let Some(node) = nodes.get(event.node.0 as usize)
-                && lines.contains(&node.loc)
-            {
-                *out.entry(node.loc).or_default() += 1;
-            }
+/// The tensors that instructions read which this run has not executed: with other values, a loop has more iterations or a branch is taken.
+fn read_if_values_say_so<'p>(executed: impl Iterator<Item = (&'p Node, usize)>) -> FxHashSet<TensorId> {
+    let mut out = FxHashSet::default();
+    let mut footprint = Footprint::default();
+    for (node, _) in executed.filter(|(_, times)| *times == 0) {
+        if let NodeKind::Inst(inst) = &node.kind {
+            footprint.clear();
+            inst.footprint(&mut footprint);
+            out.extend(footprint.reads.iter().map(|view| view.tensor));
         }
     }
     out

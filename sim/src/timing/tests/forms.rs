@@ -190,20 +190,18 @@ proptest! {
             params.set(&format!("dma.{name}"), value).unwrap();
         }
         let d = &params.dma;
-        let rows = rows * 128;
+        let rows = if on_chip { 128 } else { rows * 128 };
         let (dtype, size) = if fp32 { (DType::F32, 4) } else { (DType::BF16, 2) };
         let mut b = Builder::new();
         let hbm = b.input("x", &[rows, 128], dtype);
         for i in 0..8 {
             let tile = b.tensor(&format!("t{i}"), Space::Sbuf, &[128, rows], dtype);
-            let source = if on_chip { b.tensor(&format!("s{i}"), Space::Sbuf, &[128, rows], dtype) } else { hbm };
-            let source = if on_chip { pattern(b.whole(source), 0, 0, &[(1, 128), (1, 128)]) } else { b.whole(source) };
-            let tile = if on_chip { pattern(b.whole(tile), 0, 0, &[(1, 128), (1, 128)]) } else { b.whole(tile) };
-            b.push(dma_transpose(tile, source));
+            let source = if on_chip { b.tensor(&format!("s{i}"), Space::Sbuf, &[rows, 128], dtype) } else { hbm };
+            b.push(dma_transpose(b.whole(tile), b.whole(source)));
         }
         let t = run(&b.program, &params);
         let span = (t.events[7].complete - t.events[3].complete) as f64 / 1e3;
-        let bytes = f64::from(128 * size * if on_chip { 128 } else { rows });
+        let bytes = f64::from(128 * size * rows);
         let packets = (bytes / d.packet_bytes.value).ceil().max(128.0);
         let packet = d.descriptor_ns.value + bytes / packets / d.bytes_per_ns.value;
         let (least, slower) = match (on_chip, fp32) {
