@@ -2,8 +2,9 @@
 //!
 //! The clock has the machine's costs, except that the trigger of a transfer is dearer and its latency longer, that a matmul in fp32 takes a single
 //! pass, that all DMA engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
-//! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is in program order within a
-//! window. Of what can start at the same time a queue takes loads first, then stores.
+//! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is, within a window, in the order
+//! in which a queue could start it if its own results had no latency; while that latency lasts, one of the next few goes first. Of what can start at
+//! the same time a queue takes loads first, then stores.
 //!
 //! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation
 //! waits for comes before it in one order of all operations (the place of a load, the position of everything else), so that every operation is
@@ -55,10 +56,27 @@ struct Computation {
     first: usize,
     /// Released, but too far ahead of the first; in program order.
     parked: BinaryHeap<Reverse<u32>>,
-    /// Can start at a known time; by time.
-    future: BinaryHeap<Reverse<(Ps, u32)>>,
-    /// Can start now; in program order.
-    ready: BinaryHeap<Reverse<u32>>,
+    /// Released, and in the window.
+    window: Vec<Candidate>,
+}
+
+/// An operation that can start at a known time.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    op: u32,
+    /// Its position in the queue.
+    position: u32,
+    ready: Ready,
+}
+
+/// When an operation can start, as far as its dependences are resolved.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ready {
+    at: Ps,
+    /// The same if the results of its own queue had no latency.
+    flowing: Ps,
+    /// Whether what decides `at` brings data.
+    by_data: bool,
 }
 
 /// One engine queue.
@@ -91,8 +109,8 @@ struct Scheduler<'a> {
     pending: Vec<u32>,
     /// By operation: those of them that bring data, not space.
     data: Vec<u32>,
-    /// By operation: when the resolved ones let it start, and whether the one that decides it brings data.
-    ready: Vec<(Ps, bool)>,
+    /// By operation: when the resolved ones let it start.
+    ready: Vec<Ready>,
     queues: [Queue; ENGINES],
     /// The operation behind the last one of the segment.
     end: u32,
@@ -128,7 +146,7 @@ impl<'a> Scheduler<'a> {
             data: (0..n)
                 .map(|i| low.graph.deps.of(i).iter().filter(|d| d.hazard.brings_data()).count() as u32)
                 .collect(),
-            ready: vec![(0, false); n],
+            ready: vec![Ready::default(); n],
             queues: Default::default(),
             end: 0,
             dma: 0,
@@ -197,9 +215,9 @@ impl<'a> Scheduler<'a> {
                 return Some(None);
             }
             let resolved = self.pending[op as usize] == 0;
-            let (ready, by_data) = self.ready[op as usize];
-            blocked = if resolved { !by_data } else { self.data[op as usize] == 0 };
-            Some((resolved && self.position[op as usize] < near).then_some((ready, op)))
+            let ready = self.ready[op as usize];
+            blocked = if resolved { !ready.by_data } else { self.data[op as usize] == 0 };
+            Some((resolved && self.position[op as usize] < near).then_some((ready.at, op)))
         };
         waiting.take(trigger_window as usize).map_while(candidate).flatten()
     }
@@ -209,11 +227,7 @@ impl<'a> Scheduler<'a> {
         self.admit(q);
         let queue = &self.queues[q];
         let free = queue.free;
-        let mut first = match (queue.computation.ready.is_empty(), queue.computation.future.peek()) {
-            (false, _) => Some(0),
-            (true, Some(Reverse((ready, _)))) => Some(*ready),
-            (true, None) => None,
-        };
+        let mut first = self.computation(q).map(|i| queue.computation.window[i].ready.at);
         // Nothing starts before the queue is free, so that others that are ready earlier make no difference.
         let is_free_later = |first: Option<Ps>| first.is_some_and(|ready| ready <= free);
         if !is_free_later(first) {
@@ -250,8 +264,22 @@ impl<'a> Scheduler<'a> {
             && turn(op)
         {
             computation.parked.pop();
-            computation.future.push(Reverse((self.ready[op as usize].0, op)));
+            let (position, ready) = (self.position[op as usize], self.ready[op as usize]);
+            computation.window.push(Candidate { op, position, ready });
         }
+    }
+
+    /// Which candidate of queue `q` is next: the one that comes first without the latency of the queue's own results, or, while that lasts, one that
+    /// hides it.
+    fn computation(&self, q: usize) -> Option<usize> {
+        let Queue { computation, free, .. } = &self.queues[q];
+        let start = |at: Ps| at.max(*free);
+        let window = &computation.window;
+        let next = window.iter().min_by_key(|c| (start(c.ready.flowing), c.op))?;
+        let near = next.position..next.position.saturating_add(self.compiler.latency_window);
+        (0..window.len())
+            .filter(|i| near.contains(&window[*i].position))
+            .min_by_key(|i| (start(window[*i].ready.at), window[*i].op))
     }
 
     /// What queue `q` starts at `now`.
@@ -262,14 +290,9 @@ impl<'a> Scheduler<'a> {
                 return Some(op);
             }
         }
-        let computation = &mut self.queues[q].computation;
-        while let Some(&Reverse((ready, op))) = computation.future.peek()
-            && ready <= now
-        {
-            computation.future.pop();
-            computation.ready.push(Reverse(op));
-        }
-        computation.ready.pop().map(|Reverse(op)| op)
+        let next = self.computation(q)?;
+        let window = &mut self.queues[q].computation.window;
+        (window[next].ready.at <= now).then(|| window.swap_remove(next).op)
     }
 
     /// `op` starts on queue `q` at `now`.
@@ -320,7 +343,10 @@ impl<'a> Scheduler<'a> {
             let by_data = hazard.brings_data();
             if let Some(wait) = low.wait(op, waiter, hazard, self.machine) {
                 let ready = &mut self.ready[waiter as usize];
-                *ready = (*ready).max((complete + wait, by_data));
+                let at = complete + wait;
+                let flowing = if there == q && !low.is_dma(op) { free } else { at };
+                (ready.at, ready.by_data) = (ready.at, ready.by_data).max((at, by_data));
+                ready.flowing = ready.flowing.max(flowing);
             }
             self.data[waiter as usize] -= u32::from(by_data);
             self.pending[waiter as usize] -= 1;

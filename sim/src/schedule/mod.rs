@@ -41,6 +41,8 @@ pub struct Compiler {
     pub tensor_window: u32,
     /// The same for the other compute engines, in instructions of the engine; 1 keeps them in program order.
     pub compute_window: u32,
+    /// From how many of the next instructions an engine takes one while the first waits only for the latency of the engine's own results.
+    pub latency_window: u32,
     /// How far ahead of the first waiting instruction of an engine that also computes a transfer is triggered, in instructions of the engine.
     pub trigger_window: u32,
     /// How far a transfer is triggered ahead of another, in operations of the program.
@@ -63,6 +65,7 @@ impl Policy {
             tensor_window => Policy::Compiler(Compiler {
                 tensor_window,
                 compute_window: window(compiler.compute_window.value),
+                latency_window: window(compiler.latency_window.value),
                 trigger_window: window(compiler.trigger_window.value),
                 dma_window: window(compiler.dma_window.value),
                 trigger_estimate: (compiler.trigger_estimate.value * 1e3).round() as u64,
