@@ -89,6 +89,8 @@ struct Queue {
     free: Ps,
     /// When the next operation can start, as far as is known.
     next: Option<Ps>,
+    /// Which of the window is the next computation.
+    candidate: Option<usize>,
 }
 
 impl Queue {
@@ -174,6 +176,7 @@ impl<'a> Scheduler<'a> {
                 computation: Computation { ops, parked, ..Computation::default() },
                 free: self.queues[q].free,
                 next: None,
+                candidate: None,
             };
         }
         for q in 0..ENGINES {
@@ -227,7 +230,8 @@ impl<'a> Scheduler<'a> {
         self.admit(q);
         let queue = &self.queues[q];
         let free = queue.free;
-        let mut first = self.computation(q).map(|i| queue.computation.window[i].ready.at);
+        let candidate = self.candidate(q);
+        let mut first = candidate.map(|i| queue.computation.window[i].ready.at);
         // Nothing starts before the queue is free, so that others that are ready earlier make no difference.
         let is_free_later = |first: Option<Ps>| first.is_some_and(|ready| ready <= free);
         if !is_free_later(first) {
@@ -238,6 +242,7 @@ impl<'a> Scheduler<'a> {
                 }
             }
         }
+        self.queues[q].candidate = candidate;
         self.queues[q].next = first.map(|ready| ready.max(free));
     }
 
@@ -271,11 +276,14 @@ impl<'a> Scheduler<'a> {
 
     /// Which candidate of queue `q` is next: the one that comes first without the latency of the queue's own results, or, while that lasts, one that
     /// hides it.
-    fn computation(&self, q: usize) -> Option<usize> {
+    fn candidate(&self, q: usize) -> Option<usize> {
         let Queue { computation, free, .. } = &self.queues[q];
         let start = |at: Ps| at.max(*free);
         let window = &computation.window;
-        let next = window.iter().min_by_key(|c| (start(c.ready.flowing), c.op))?;
+        let (i, next) = window.iter().enumerate().min_by_key(|(_, c)| (start(c.ready.flowing), c.op))?;
+        if next.ready.at <= *free {
+            return Some(i);
+        }
         let near = next.position..next.position.saturating_add(self.compiler.latency_window);
         (0..window.len())
             .filter(|i| near.contains(&window[*i].position))
@@ -290,7 +298,7 @@ impl<'a> Scheduler<'a> {
                 return Some(op);
             }
         }
-        let next = self.computation(q)?;
+        let next = self.queues[q].candidate?;
         let window = &mut self.queues[q].computation.window;
         (window[next].ready.at <= now).then(|| window.swap_remove(next).op)
     }
