@@ -1,5 +1,7 @@
 //! What holds for every order.
 
+use std::cell::Cell;
+
 use nki_isa::inst::Footprint;
 use nki_isa::program::NodeKind;
 use nki_isa::{DType, Program, Space, Target, TensorId};
@@ -66,6 +68,55 @@ fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
             assert_eq!(ops.len(), all.len());
         }
     });
+}
+
+/// One load, and `tiles` tiles made of it by `length` instructions each that follow from one another.
+fn dependent(tiles: usize, length: usize) -> Program {
+    let mut b = Builder::new();
+    let shape = [128, 128];
+    let (x, out) = (b.input("x", &shape, DType::F32), b.output("out", &shape, DType::F32));
+    let loaded = b.tensor("loaded", Space::Sbuf, &shape, DType::F32);
+    b.push(dma(b.whole(loaded), b.whole(x)));
+    for _ in 0..tiles {
+        let t = b.tensor("t", Space::Sbuf, &shape, DType::F32);
+        b.push(add(b.whole(t), b.whole(loaded), b.whole(loaded)));
+        for _ in 1..length {
+            b.push(add(b.whole(t), b.whole(t), b.whole(t)));
+        }
+        b.push(dma(b.whole(out), b.whole(t)));
+    }
+    b.program
+}
+
+/// How far the vector engine takes instructions ahead of one that has not been taken, in instructions.
+fn farthest(program: &Program, window: &str) -> usize {
+    let mut params = Params::of(Target::Trn2);
+    params.set_text("compiler.latency_window", window).unwrap();
+    let farthest = Cell::new(0);
+    order_of(program, &params, |low, order| {
+        let (all, taken) = (&low.queues[VECTOR], &order.queues[VECTOR]);
+        for (n, op) in taken.iter().enumerate() {
+            let first = all.iter().position(|op| !taken[..n].contains(op)).unwrap();
+            let ahead = all.iter().position(|other| other == op).unwrap() - first;
+            farthest.set(ahead.max(farthest.get()));
+        }
+    });
+    farthest.get()
+}
+
+const VECTOR: usize = 1;
+
+#[test]
+fn an_engine_hides_its_own_latency_by_a_few_instructions_only() {
+    // The second instruction of a pair waits for the first; that of the next tile does not.
+    let pairs = dependent(4, 2);
+    assert_eq!(farthest(&pairs, "1"), 0);
+    assert!((1..8).contains(&farthest(&pairs, "8")));
+    // The instructions of the next tile are too far behind the chain.
+    let chains = dependent(2, 20);
+    assert_eq!(farthest(&chains, "1"), 0);
+    assert!(farthest(&chains, "8") < 8);
+    assert!(farthest(&chains, "64") >= 19);
 }
 
 /// `n` tiles of `bytes` a partition: each is loaded and added to a sum.
