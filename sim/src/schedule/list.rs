@@ -56,17 +56,10 @@ struct Computation {
     first: usize,
     /// Released, but too far ahead of the first; in program order.
     parked: BinaryHeap<Reverse<u32>>,
-    /// Released, and in the window.
-    window: Vec<Candidate>,
-}
-
-/// An operation that can start at a known time.
-#[derive(Debug, Clone, Copy)]
-struct Candidate {
-    op: u32,
-    /// Its position in the queue.
-    position: u32,
-    ready: Ready,
+    /// Released, in the window, and flowing in later; by that time. May contain operations that have been taken.
+    future: BinaryHeap<Reverse<(Ps, u32)>>,
+    /// Released, in the window, and flowing in now; in program order. May contain operations that have been taken.
+    flowing: BinaryHeap<Reverse<u32>>,
 }
 
 /// When an operation can start, as far as its dependences are resolved.
@@ -89,8 +82,8 @@ struct Queue {
     free: Ps,
     /// When the next operation can start, as far as is known.
     next: Option<Ps>,
-    /// Which of the window is the next computation.
-    candidate: Option<usize>,
+    /// The next computation.
+    candidate: Option<u32>,
 }
 
 impl Queue {
@@ -107,6 +100,8 @@ struct Scheduler<'a> {
     /// By operation: its position in the queue.
     position: Vec<u32>,
     taken: Vec<bool>,
+    /// By operation: whether it is computation that is released and in the window, or was.
+    admitted: Vec<bool>,
     /// By operation: dependences not yet resolved.
     pending: Vec<u32>,
     /// By operation: those of them that bring data, not space.
@@ -144,6 +139,7 @@ impl<'a> Scheduler<'a> {
             place: places(low, compiler.dma_window),
             position,
             taken: vec![false; n],
+            admitted: vec![false; n],
             pending: (0..n).map(|i| low.graph.deps.of(i).len() as u32).collect(),
             data: (0..n)
                 .map(|i| low.graph.deps.of(i).iter().filter(|d| d.hazard.brings_data()).count() as u32)
@@ -228,10 +224,9 @@ impl<'a> Scheduler<'a> {
     /// Finds out when queue `q` can start something.
     fn consider(&mut self, q: usize) {
         self.admit(q);
-        let queue = &self.queues[q];
-        let free = queue.free;
         let candidate = self.candidate(q);
-        let mut first = candidate.map(|i| queue.computation.window[i].ready.at);
+        let free = self.queues[q].free;
+        let mut first = candidate.map(|op| self.ready[op as usize].at);
         // Nothing starts before the queue is free, so that others that are ready earlier make no difference.
         let is_free_later = |first: Option<Ps>| first.is_some_and(|ready| ready <= free);
         if !is_free_later(first) {
@@ -269,25 +264,35 @@ impl<'a> Scheduler<'a> {
             && turn(op)
         {
             computation.parked.pop();
-            let (position, ready) = (self.position[op as usize], self.ready[op as usize]);
-            computation.window.push(Candidate { op, position, ready });
+            computation.future.push(Reverse((self.ready[op as usize].flowing, op)));
+            self.admitted[op as usize] = true;
         }
     }
 
-    /// Which candidate of queue `q` is next: the one that comes first without the latency of the queue's own results, or, while that lasts, one that
-    /// hides it.
-    fn candidate(&self, q: usize) -> Option<usize> {
-        let Queue { computation, free, .. } = &self.queues[q];
-        let start = |at: Ps| at.max(*free);
-        let window = &computation.window;
-        let (i, next) = window.iter().enumerate().min_by_key(|(_, c)| (start(c.ready.flowing), c.op))?;
-        if next.ready.at <= *free {
-            return Some(i);
+    /// Which computation of queue `q` is next: the one that comes first without the latency of the queue's own results, or, while that lasts, one
+    /// that hides it.
+    fn candidate(&mut self, q: usize) -> Option<u32> {
+        let Queue { computation, free, .. } = &mut self.queues[q];
+        let (free, taken) = (*free, &self.taken);
+        while let Some(&Reverse((flowing, op))) = computation.future.peek()
+            && (flowing <= free || taken[op as usize])
+        {
+            computation.future.pop();
+            computation.flowing.push(Reverse(op));
         }
-        let near = next.position..next.position.saturating_add(self.compiler.latency_window);
-        (0..window.len())
-            .filter(|i| near.contains(&window[*i].position))
-            .min_by_key(|i| (start(window[*i].ready.at), window[*i].op))
+        while computation.flowing.peek().is_some_and(|Reverse(op)| taken[*op as usize]) {
+            computation.flowing.pop();
+        }
+        let flowing = computation.flowing.peek().map(|Reverse(op)| *op);
+        let next = flowing.or_else(|| computation.future.peek().map(|Reverse((_, op))| *op))?;
+        if self.ready[next as usize].at <= free {
+            return Some(next);
+        }
+        let end = self.position[next as usize].saturating_add(self.compiler.latency_window);
+        let from = computation.ops.partition_point(|op| *op < next);
+        let near = computation.ops[from..].iter().copied().take_while(|op| self.position[*op as usize] < end);
+        near.filter(|op| self.admitted[*op as usize] && !taken[*op as usize])
+            .min_by_key(|op| (self.ready[*op as usize].at.max(free), *op))
     }
 
     /// What queue `q` starts at `now`.
@@ -298,9 +303,7 @@ impl<'a> Scheduler<'a> {
                 return Some(op);
             }
         }
-        let next = self.queues[q].candidate?;
-        let window = &mut self.queues[q].computation.window;
-        (window[next].ready.at <= now).then(|| window.swap_remove(next).op)
+        self.queues[q].candidate.filter(|op| self.ready[*op as usize].at <= now)
     }
 
     /// `op` starts on queue `q` at `now`.
