@@ -4,7 +4,7 @@
 //! pass, that all DMA engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
 //! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is, within a window, in the order
 //! in which a queue could start it if its own results had no latency; while that latency lasts, one of the next few goes first. Of what can start at
-//! the same time a queue takes loads first, then stores.
+//! the same time a queue takes loads first, then stores; but computation that the program has before a transfer goes before it.
 //!
 //! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation
 //! waits for comes before it in one order of all operations (the place of a load, the position of everything else), so that every operation is
@@ -297,13 +297,10 @@ impl<'a> Scheduler<'a> {
 
     /// What queue `q` starts at `now`.
     fn take(&mut self, q: usize, now: Ps) -> Option<u32> {
-        for class in [Class::Load, Class::Store] {
-            let found = self.transfers(q, class).find(|(ready, _)| *ready <= now);
-            if let Some((_, op)) = found {
-                return Some(op);
-            }
-        }
-        self.queues[q].candidate.filter(|op| self.ready[*op as usize].at <= now)
+        let computation = self.queues[q].candidate.filter(|op| self.ready[*op as usize].at <= now);
+        let ready = |class| self.transfers(q, class).find(|(ready, _)| *ready <= now).map(|(_, op)| op);
+        let Some(transfer) = ready(Class::Load).or_else(|| ready(Class::Store)) else { return computation };
+        Some(computation.map_or(transfer, |op| op.min(transfer)))
     }
 
     /// `op` starts on queue `q` at `now`.

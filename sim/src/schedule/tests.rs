@@ -3,8 +3,10 @@
 use std::cell::Cell;
 
 use nki_isa::inst::Footprint;
+use nki_isa::inst::vector::tensor_tensor::TensorTensor;
+use nki_isa::names::{AluOp, Engine};
 use nki_isa::program::NodeKind;
-use nki_isa::{DType, Program, Space, Target, TensorId};
+use nki_isa::{DType, Program, Space, Target, TensorId, View};
 use proptest::prelude::*;
 
 use super::{Clock, Policy, Schedule, on_clock, schedules};
@@ -118,6 +120,36 @@ fn an_engine_hides_its_own_latency_by_a_few_instructions_only() {
     assert!(farthest(&chains, "8") < 8);
     assert!(farthest(&chains, "64") >= 19);
 }
+
+/// GpSimd writes the descriptors of loads. Computation of its own that waits for nothing stays among them where the program has it, and what
+/// waits for a load is overtaken by the loads behind it.
+#[test]
+fn loads_overtake_only_computation_that_waits() {
+    let mut b = Builder::new();
+    let shape = [128, 256];
+    let (x, out) = (b.input("x", &shape, DType::F32), b.output("out", &shape, DType::F32));
+    let own = b.tensor("own", Space::Sbuf, &shape, DType::F32);
+    let tiles: Vec<TensorId> = (0..4).map(|_| b.tensor("t", Space::Sbuf, &shape, DType::F32)).collect();
+    let on_gpsimd = |data: View| {
+        let engine = Engine::GpSimd;
+        TensorTensor { dst: data.clone(), data1: data.clone(), data2: data, op: AluOp::Add, engine }
+    };
+    b.push(dma(b.whole(tiles[0]), b.whole(x)));
+    b.push(on_gpsimd(b.whole(tiles[0])));
+    b.push(dma(b.whole(tiles[1]), b.whole(x)));
+    b.push(on_gpsimd(b.whole(own)));
+    b.push(dma(b.whole(tiles[2]), b.whole(x)));
+    b.push(dma(b.whole(tiles[3]), b.whole(x)));
+    for t in tiles {
+        b.push(add(b.whole(own), b.whole(own), b.whole(t)));
+    }
+    b.push(dma(b.whole(out), b.whole(own)));
+    order_of(&b.program, &Params::of(Target::Trn2), |_, order| {
+        assert_eq!(order.queues[GPSIMD][..6], [0, 2, 3, 4, 5, 1]);
+    });
+}
+
+const GPSIMD: usize = 3;
 
 /// `n` tiles of `bytes` a partition: each is loaded and added to a sum.
 fn chain(n: usize, bytes: u32) -> Builder {
