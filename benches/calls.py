@@ -87,6 +87,15 @@ def measure(calls, run):
     return wall / calls, (cpu_after - cpu) / calls, (faults_after - faults) / calls
 
 
+def wait_for_threads():
+    """Threads of NumPy's library look for work for a while after a call: waits until this process uses no processor."""
+    while True:
+        before, _ = used()
+        time.sleep(0.02)
+        if used()[0] - before < 0.002:
+            return
+
+
 def compare(calls, ours, theirs, rounds):
     """Of each side the least wall time, processor time and page faults of a call."""
     for run in (ours, theirs):
@@ -95,8 +104,8 @@ def compare(calls, ours, theirs, rounds):
     for _ in range(rounds):
         for side, run in zip(sides, (ours, theirs)):
             side.append(measure(calls, run))
-            # Threads of NumPy's library look for work for a while after a call.
-            time.sleep(0.05 if calls == 1 and not SHORT else 0)
+            if calls == 1 and not SHORT:
+                wait_for_threads()
     return [[min(column) for column in zip(*side)] for side in sides]
 
 
