@@ -88,8 +88,8 @@ def measure(calls, run):
 
 
 def wait_for_threads():
-    """Threads of NumPy's library look for work for a while after a call: waits until this process uses no processor."""
-    while True:
+    """Threads of NumPy's library look for work for a while after a call: waits until this process uses no processor, at most two seconds."""
+    for _ in range(100):
         before, _ = used()
         time.sleep(0.02)
         if used()[0] - before < 0.002:
