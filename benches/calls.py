@@ -90,9 +90,9 @@ def measure(calls, run):
 def wait_for_threads():
     """Threads of NumPy's library look for work for a while after a call: waits until this process uses no processor, at most two seconds."""
     for _ in range(100):
-        before, _ = used()
+        before = time.process_time()
         time.sleep(0.02)
-        if used()[0] - before < 0.002:
+        if time.process_time() - before < 0.002:
             return
 
 
@@ -130,7 +130,7 @@ def short(record):
     every = [known.get("ratios", {}), *records.values()]
     worst = {name: max(r[name] for r in every if name in r) for name in set().union(*every)}
     own = records.get(processor(), {})
-    highest = {**{name: OTHERS * ratio for name, ratio in worst.items()}, **{name: SLACK * ratio for name, ratio in own.items()}}
+    highest = {name: OTHERS * ratio for name, ratio in worst.items()} | {name: SLACK * ratio for name, ratio in own.items()}
     if not record and known.get("vector_units") != vector_units():
         print(f"skipped: recorded with {known.get('vector_units')}, here {vector_units()}")
         return True
