@@ -1,13 +1,14 @@
 //! The multiplication that the tensor engine's numerics rest on.
 //!
 //! A tile of the tensor engine is small (at most 128 x 128 by 512), so packing its operands in the order of the inner loop is an eighth
-//! of the work. Packed operands are values of their own ([`Packed`]): a machine may keep them as long as the bytes do not change, and multiply a
-//! chain of them into one result at once ([`accumulate`]).
+//! of the work. Packed operands are values of their own ([`Packed`]), in memory of whoever packs them: a machine may keep them as long as the bytes do not
+//! change, and multiply a chain of them into one result at once ([`accumulate`]).
 //!
 //! Order of sums: each product of a chain is a sum over its rows in order with fused multiply-adds, begun at zero, and is added to what the
 //! result holds, one product after the other. The same bits on every CPU, for every tiling and number of threads, chained or not.
 
 use std::cell::RefCell;
+use std::hint::black_box;
 use std::ops::Range;
 
 use crate::dtype::DType;
@@ -45,8 +46,8 @@ pub fn multiply(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f32>, ad
 }
 
 thread_local! {
-    /// Packed operands of [`multiply`], kept for their memory.
-    static SCRATCH: RefCell<[Packed; 2]> = RefCell::default();
+    /// Memory for the packed operands of [`multiply`].
+    static SCRATCH: RefCell<[Vec<Line>; 2]> = RefCell::default();
 }
 
 fn multiply_on(
@@ -58,15 +59,24 @@ fn multiply_on(
 ) {
     // Taken, not borrowed: while this thread waits for another it may find a second multiplication to do.
     let [mut left, mut right] = SCRATCH.take();
-    left.reset(Side::Stationary, stationary.dim());
-    right.reset(Side::Moving, moving.dim());
+    let layouts = (Layout::new(Side::Stationary, stationary.dim()), Layout::new(Side::Moving, moving.dim()));
+    let (left_floats, right_floats) = (floats_of(&mut left, layouts.0), floats_of(&mut right, layouts.1));
     let work = stationary.len() * moving.ncols();
     let threads = threads.min(1 + work / SPLIT_ABOVE);
-    let mut tasks = left.tasks(threads, |c| columns(stationary, c));
-    tasks.extend(right.tasks(PIECES * threads, |c| columns(moving, c)));
+    let mut tasks = layouts.0.tasks(left_floats, threads, |c| columns(stationary, c));
+    tasks.extend(layouts.1.tasks(right_floats, PIECES * threads, |c| columns(moving, c)));
     share(threads, tasks, |(part, view)| part.pack(view));
-    accumulate_on(threads, &[(&left, &right)], add, out);
+    accumulate_on(threads, &[(layouts.0.packed(left_floats), layouts.1.packed(right_floats))], add, out);
     SCRATCH.set([left, right]);
+}
+
+/// Enough of the memory for an operand.
+fn floats_of(lines: &mut Vec<Line>, layout: Layout) -> &mut [f32] {
+    let count = layout.bytes() / size_of::<Line>();
+    if lines.len() < count {
+        lines.resize(count, Line::zeroed());
+    }
+    bytemuck::cast_slice_mut(&mut lines[..count])
 }
 
 /// Some columns of a matrix.
@@ -89,63 +99,61 @@ impl Side {
         let Shape { rows, width } = pulp::Arch::new().dispatch(FindShape);
         if self == Side::Stationary { rows } else { width }
     }
-
-    fn lines(self, (k, columns): (usize, usize)) -> usize {
-        (columns.next_multiple_of(self.width()) * k).div_ceil(16)
-    }
-
-    /// Bytes of a [`Packed`] operand of shape `(k, columns)`.
-    pub fn bytes(self, shape: (usize, usize)) -> usize {
-        self.lines(shape) * size_of::<Line>()
-    }
 }
 
-/// An operand `[k, columns]` as panels of the columns that the inner loop takes at once: each panel `[k][width]`, the last one filled
-/// up with whatever was there. Only good on the CPU it was packed on.
-#[derive(Debug, Default)]
-pub struct Packed {
+/// How an operand `[k, columns]` is packed: as panels of the columns that the inner loop takes at once, each panel `[k][width]`. The last one is
+/// filled up with whatever was there. Only good on the CPU it was made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
     k: usize,
     columns: usize,
     /// Columns of a panel.
     width: usize,
-    lines: Vec<Line>,
 }
+
+/// A packed operand.
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'a> {
+    layout: Layout,
+    floats: &'a [f32],
+}
+
+/// Elements of a line of the cache.
+const LINE: usize = 16;
 
 /// A line of the cache, so that no vector spans two.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-struct Line([f32; 16]);
+struct Line([f32; LINE]);
 
-/// Neighbouring panels of a [`Packed`] operand, to be filled.
+/// Neighbouring panels of an operand, to be filled.
 #[derive(Debug)]
 pub struct Part<'a> {
     width: usize,
     panels: &'a mut [f32],
 }
 
-impl Packed {
-    /// Makes space for an operand of shape `(k, columns)`.
-    pub fn reset(&mut self, side: Side, shape: (usize, usize)) {
-        (self.k, self.columns) = shape;
-        self.width = side.width();
-        self.lines.resize(side.lines(shape), Line::zeroed());
+impl Layout {
+    /// That of an operand of shape `(k, columns)`.
+    pub fn new(side: Side, (k, columns): (usize, usize)) -> Self {
+        Layout { k, columns, width: side.width() }
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
-        self.lines.len() * size_of::<Line>()
+    /// Bytes of memory: whole lines of the cache.
+    pub fn bytes(self) -> usize {
+        (self.columns.next_multiple_of(self.width) * self.k * size_of::<f32>()).next_multiple_of(size_of::<Line>())
     }
 
-    /// Splits it in up to `parts` parts, each with what `source` gives for its columns.
-    pub fn tasks<T>(&mut self, parts: usize, source: impl Fn(Range<usize>) -> T) -> Vec<(Part<'_>, T)> {
-        let panels = self.columns.div_ceil(self.width);
+    /// Splits memory for the operand, of at least [`Layout::bytes`], in up to `parts` parts, each with what `source` gives for its columns. The inner loop is fastest if
+    /// the memory begins with a line of the cache.
+    pub fn tasks<T>(self, memory: &mut [f32], parts: usize, source: impl Fn(Range<usize>) -> T) -> Vec<(Part<'_>, T)> {
+        let Layout { k, columns, width } = self;
+        let panels = columns.div_ceil(width);
         let each = panels.div_ceil(parts.max(1)).max(1);
-        let (width, columns) = (self.width, self.columns);
-        let floats: &mut [f32] = bytemuck::cast_slice_mut(&mut self.lines);
-        let size = (each * width * self.k).max(1);
+        let size = (each * width * k).max(1);
         (0..panels)
             .step_by(each)
-            .zip(floats.chunks_mut(size))
+            .zip(memory.chunks_mut(size))
             .map(|(first, chunk)| {
                 let range = first * width..((first + each) * width).min(columns);
                 (Part { width, panels: chunk }, source(range))
@@ -153,9 +161,20 @@ impl Packed {
             .collect()
     }
 
-    fn panels(&self) -> std::slice::ChunksExact<'_, f32> {
-        let floats: &[f32] = bytemuck::cast_slice(&self.lines);
-        floats.chunks_exact((self.k * self.width).max(1))
+    /// The operand that is packed in this memory.
+    pub fn packed(self, memory: &[f32]) -> Packed<'_> {
+        Packed { layout: self, floats: &memory[..self.columns.next_multiple_of(self.width) * self.k] }
+    }
+}
+
+impl<'a> Packed<'a> {
+    fn panel(&self, i: usize) -> &'a [f32] {
+        let size = self.layout.k * self.layout.width;
+        &self.floats[i * size..(i + 1) * size]
+    }
+
+    fn panels(&self) -> std::slice::ChunksExact<'a, f32> {
+        self.floats.chunks_exact((self.layout.k * self.layout.width).max(1))
     }
 }
 
@@ -197,7 +216,7 @@ impl Part<'_> {
 }
 
 /// Adds the products of a chain of (stationary, moving) to `out`, one after the other; without `add` the first overwrites it.
-pub fn accumulate(chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_, f32>) {
+pub fn accumulate(chain: &[(Packed<'_>, Packed<'_>)], add: bool, out: ArrayViewMut2<'_, f32>) {
     accumulate_on(threads(), chain, add, out);
 }
 
@@ -207,8 +226,8 @@ pub const SPLIT_ABOVE: usize = 1 << 20;
 /// Pieces of a multiplication for each thread.
 const PIECES: usize = 4;
 
-fn accumulate_on(threads: usize, chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_, f32>) {
-    let work: usize = chain.iter().map(|(s, m)| s.k * s.columns * m.columns).sum();
+fn accumulate_on(threads: usize, chain: &[(Packed<'_>, Packed<'_>)], add: bool, out: ArrayViewMut2<'_, f32>) {
+    let work: usize = chain.iter().map(|(s, m)| s.layout.k * s.layout.columns * m.layout.columns).sum();
     let threads = threads.min(1 + work / SPLIT_ABOVE);
     let pieces = if threads > 1 { PIECES * threads } else { 1 };
     share(threads, split(pieces, chain, add, out), |piece| pulp::Arch::new().dispatch(piece));
@@ -217,12 +236,12 @@ fn accumulate_on(threads: usize, chain: &[(&Packed, &Packed)], add: bool, out: A
 /// Divides the columns of the result, whole panels, in as many pieces at most.
 fn split<'a>(
     pieces: usize,
-    chain: &'a [(&'a Packed, &'a Packed)],
+    chain: &'a [(Packed<'a>, Packed<'a>)],
     add: bool,
     out: ArrayViewMut2<'a, f32>,
 ) -> Vec<Share<'a>> {
-    let panels = chain.iter().map(|(_, m)| m.columns.div_ceil(m.width)).min().unwrap_or(0);
-    let width = chain.first().map_or(1, |(_, m)| m.width);
+    let panels = chain.iter().map(|(_, m)| m.layout.columns.div_ceil(m.layout.width)).min().unwrap_or(0);
+    let width = chain.first().map_or(1, |(_, m)| m.layout.width);
     let mut rest = Some(out);
     let piece = |k: usize| {
         let panels = panels * k / pieces..panels * (k + 1) / pieces;
@@ -271,7 +290,7 @@ const WIDTH: usize = 2;
 
 /// The multiplication of a share of the columns, compiled for each instruction set.
 struct Share<'a> {
-    chain: &'a [(&'a Packed, &'a Packed)],
+    chain: &'a [(Packed<'a>, Packed<'a>)],
     panels: Range<usize>,
     add: bool,
     out: ArrayViewMut2<'a, f32>,
@@ -291,31 +310,18 @@ impl Share<'_> {
     fn run<S: Simd, const R: usize>(self, simd: S) {
         let Share { chain, panels, mut add, mut out } = self;
         let width = WIDTH * S::F32_LANES;
-        for (stationary, moving) in chain {
-            let moving = moving.panels().skip(panels.start).take(panels.len());
-            for (first, panel) in (0..out.ncols()).step_by(width).zip(moving) {
+        for (at, (stationary, moving)) in chain.iter().enumerate() {
+            let of_next = chain.get(at + 1).map(|(_, moving)| moving.panel(panels.start));
+            let blocks = stationary.layout.columns.div_ceil(R).max(1);
+            for (i, first) in panels.clone().zip((0..out.ncols()).step_by(width)) {
+                let panel = moving.panel(i);
+                // The panel after this one comes to the cache meanwhile, a share with each block: the first block would wait for all of it.
+                let next = if i + 1 < panels.end { moving.panel(i + 1) } else { of_next.unwrap_or_default() };
+                let mut shares = next.chunks(next.len().div_ceil(blocks).next_multiple_of(LINE).max(LINE));
                 let columns = width.min(out.ncols() - first);
-                for (block, stationary) in stationary.panels().enumerate() {
-                    let sums = inner::<S, R>(simd, stationary, panel);
-                    for (i, sum) in sums.iter().enumerate() {
-                        let row = block * R + i;
-                        if row >= out.nrows() {
-                            break;
-                        }
-                        let mut target = out.row_mut(row);
-                        match target.as_slice_mut() {
-                            Some(target) => store(simd, sum, add, &mut target[first..first + columns]),
-                            None => {
-                                let mut whole = [0.0; 64];
-                                let part = &mut whole[..columns];
-                                store(simd, sum, false, part);
-                                for (j, &x) in part.iter().enumerate() {
-                                    let y = &mut target[first + j];
-                                    *y = if add { *y + x } else { x };
-                                }
-                            }
-                        }
-                    }
+                for (stationary, out) in stationary.panels().zip(out.axis_chunks_iter_mut(Axis(0), R)) {
+                    let sums = inner::<S, R>(simd, stationary, panel, shares.next().unwrap_or_default());
+                    put(simd, &sums, add, out, first..first + columns);
                 }
             }
             add = true;
@@ -323,18 +329,40 @@ impl Share<'_> {
     }
 }
 
-/// `R` rows of sums over all of `k`.
+/// Writes or adds a block of sums to these columns of the result, which may have fewer rows.
 #[inline(always)]
-fn inner<S: Simd, const R: usize>(simd: S, stationary: &[f32], panel: &[f32]) -> [[S::f32s; WIDTH]; R] {
+fn put<S: Simd>(simd: S, sums: &[[S::f32s; WIDTH]], add: bool, mut out: ArrayViewMut2<'_, f32>, columns: Range<usize>) {
+    for (mut target, sum) in out.outer_iter_mut().zip(sums) {
+        let Some(target) = target.as_slice_mut() else {
+            let mut whole = [0.0; 64];
+            let part = &mut whole[..columns.len()];
+            store(simd, sum, false, part);
+            for (j, &x) in columns.clone().zip(part.iter()) {
+                target[j] = if add { target[j] + x } else { x };
+            }
+            continue;
+        };
+        store(simd, sum, add, &mut target[columns.clone()]);
+    }
+}
+
+/// `R` rows of sums over all of `k`. Meanwhile one element of each line of `ahead` is read, to bring them to the cache.
+#[inline(always)]
+fn inner<S: Simd, const R: usize>(simd: S, stationary: &[f32], panel: &[f32], ahead: &[f32]) -> [[S::f32s; WIDTH]; R] {
     let mut sums = [[simd.splat_f32s(0.0); WIDTH]; R];
     let (panel, _) = S::as_simd_f32s(panel);
     let (panel, _) = panel.as_chunks::<WIDTH>();
     let (stationary, _) = stationary.as_chunks::<R>();
-    for (moving, column) in panel.iter().zip(stationary) {
-        for (sum, &x) in sums.iter_mut().zip(column) {
-            let x = simd.splat_f32s(x);
-            for (s, &m) in sum.iter_mut().zip(moving) {
-                *s = simd.mul_add_f32s(x, m, *s);
+    let every = stationary.len().div_ceil(ahead.len().div_ceil(LINE).max(1)).max(1);
+    let mut ahead = ahead.iter().step_by(LINE);
+    for (panel, stationary) in panel.chunks(every).zip(stationary.chunks(every)) {
+        black_box(ahead.next().copied());
+        for (moving, column) in panel.iter().zip(stationary) {
+            for (sum, &x) in sums.iter_mut().zip(column) {
+                let x = simd.splat_f32s(x);
+                for (s, &m) in sum.iter_mut().zip(moving) {
+                    *s = simd.mul_add_f32s(x, m, *s);
+                }
             }
         }
     }
@@ -383,6 +411,13 @@ mod tests {
         })
     }
 
+    fn packed<'a>(side: Side, a: &Array2<f32>, memory: &'a mut Vec<Line>) -> Packed<'a> {
+        let layout = Layout::new(side, a.dim());
+        let floats = floats_of(memory, layout);
+        layout.tasks(floats, 3, |c| columns(a.view(), c)).into_iter().for_each(|(part, view)| part.pack(view));
+        layout.packed(floats)
+    }
+
     fn same_bits(a: &Array2<f32>, b: &Array2<f32>) -> bool {
         a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
     }
@@ -406,18 +441,12 @@ mod tests {
     fn a_chain_is_its_products_one_after_the_other() {
         for (k, m, n) in [(128, 128, 512), (3, 7, 45), (1, 1, 1), (64, 33, 97)] {
             let operands: Vec<_> = (0..5).map(|i| (noise((k, m), i), noise((k, n), i + 77))).collect();
-            let packed: Vec<[Packed; 2]> = operands
+            let mut memory: Vec<[Vec<Line>; 2]> = vec![Default::default(); operands.len()];
+            let chain: Vec<(Packed<'_>, Packed<'_>)> = operands
                 .iter()
-                .map(|(s, x)| {
-                    [(Side::Stationary, s), (Side::Moving, x)].map(|(side, a)| {
-                        let mut packed = Packed::default();
-                        packed.reset(side, a.dim());
-                        packed.tasks(3, |c| columns(a.view(), c)).into_iter().for_each(|(part, view)| part.pack(view));
-                        packed
-                    })
-                })
+                .zip(&mut memory)
+                .map(|((s, x), [left, right])| (packed(Side::Stationary, s, left), packed(Side::Moving, x, right)))
                 .collect();
-            let chain: Vec<(&Packed, &Packed)> = packed.iter().map(|[s, x]| (s, x)).collect();
             for add in [false, true] {
                 let start = noise((m, n), 9);
                 let want = operands

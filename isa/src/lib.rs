@@ -24,6 +24,7 @@ pub mod share;
 pub mod tensor;
 pub mod testing;
 pub mod text;
+pub mod transpose;
 pub mod view;
 pub mod violation;
 pub mod work;

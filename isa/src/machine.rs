@@ -253,6 +253,15 @@ pub trait Machine {
     /// If an address is out of bounds.
     fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault>;
 
+    /// Moves the element of partition `i` and free position `j` of `src` to partition `j` and position `i` of `dst`, bit by bit.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn transpose(&mut self, dst: &View, src: &View) -> Result<(), Fault> {
+        let bits = self.read_bits(src)?;
+        self.write_bits(dst, bits.t())
+    }
+
     /// A register's value; a register that was never written is a finding and reads 0.
     fn register(&mut self, register: RegId) -> i64;
 

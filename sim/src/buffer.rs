@@ -181,7 +181,7 @@ mod spare {
     use super::Pages;
 
     /// Most bytes that are kept; the oldest go first.
-    const MOST: usize = 64 << 20;
+    const MOST: usize = 96 << 20;
 
     #[derive(Default)]
     struct Spare {

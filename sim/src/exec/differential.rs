@@ -98,7 +98,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
     let most = *random.pick(&[4, 16]);
     let rows = 1 + random.below(most) as u32;
     let free: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(6) as u32).collect();
-    Some(match random.below(11) {
+    Some(match random.below(12) {
         0..=2 => {
             let srcs =
                 (0..random.below(4)).map(|_| view(random, program, &CHIP, rows, &free)).collect::<Option<Vec<_>>>()?;
@@ -243,6 +243,13 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                     format!("{result:?}")
                 }),
             )
+        }
+        10 => {
+            let columns = 1 + random.below(most) as u32;
+            let dst = view(random, program, &ALL, columns, &[rows])?;
+            let src = view(random, program, &ALL, rows, &[columns]).filter(|s| s.dtype == dst.dtype)?;
+            let what = format!("transpose {src:?} -> {dst:?}");
+            (what, Box::new(move |m| format!("{:?}", m.transpose(&dst, &src))))
         }
         _ => {
             let dst = view(random, program, &CHIP, rows, &free)?;

@@ -179,6 +179,13 @@ impl Interpreter<'_> {
         }
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
     }
+
+    /// Writes all elements of a place as bits.
+    fn put_bits(&mut self, to: &Access, tile: ArrayView2<'_, u32>) {
+        let memory = self.memory();
+        memory.scatter(to, &elements::from_bits(&elements::dense(tile), to.codec.size()));
+        memory.mark_written(to);
+    }
 }
 
 /// The fault if what `dims` name in HBM, `by` elements behind the beginning of a view, is not all in its tensor.
@@ -207,6 +214,12 @@ fn matrix<'a>(
     }
     let elements = scratch.get(..shape.0 * shape.1).unwrap_or(scratch);
     ArrayView2::from_shape(shape, elements).map_err(|e| Fault::new("internal", e.to_string()))
+}
+
+/// Elements of a place as bits, a row for each partition.
+fn bits(from: &Access, bytes: &[u8]) -> Result<Array2<u32>, Fault> {
+    Array2::from_shape_vec((from.partitions(), from.width()), elements::to_bits(bytes, from.codec.size()))
+        .map_err(|e| Fault::new("internal", e.to_string()))
 }
 
 impl Machine for Interpreter<'_> {
@@ -261,12 +274,10 @@ impl Machine for Interpreter<'_> {
         }
         self.check_written(src, &from);
         if let Some(starts) = &from.starts
-            && to.per_row == from.per_row
             && starts.iter().any(Option::is_none)
         {
             // Rows that the source skips are not written either.
-            let kept = (0..to.rows).map(|i| starts[i].and_then(|_| to.start(i)).map(|(_, at)| at)).collect();
-            to.starts = Some(kept);
+            to = to.only(|element| starts[element / from.per_row.max(1)].is_some());
         }
         if self.defer_copy(&to, &from) {
             return Ok(());
@@ -401,12 +412,10 @@ impl Machine for Interpreter<'_> {
     fn read_bits(&mut self, src: &View) -> Result<Array2<u32>, Fault> {
         self.flush();
         let from = self.source(src)?;
-        let size = from.codec.size();
-        let mut bytes = vec![0; from.elements() * size];
+        let mut bytes = vec![0; from.elements() * from.codec.size()];
         self.memory().gather(&from, &mut bytes);
         self.look_at_register_load(&from, &bytes);
-        Array2::from_shape_vec((from.partitions(), from.width()), elements::to_bits(&bytes, size))
-            .map_err(|e| Fault::new("internal", e.to_string()))
+        bits(&from, &bytes)
     }
 
     fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault> {
@@ -415,10 +424,22 @@ impl Machine for Interpreter<'_> {
         if tile.len() != to.elements() {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
-        let size = to.codec.size();
+        self.put_bits(&to, tile);
+        Ok(())
+    }
+
+    fn transpose(&mut self, dst: &View, src: &View) -> Result<(), Fault> {
+        self.flush();
+        let from = self.source(src)?;
+        let to = self.destination(dst)?;
         let memory = self.memory();
-        memory.scatter(&to, &elements::from_bits(&elements::dense(tile), size));
-        memory.mark_written(&to);
+        if memory.transpose(&to, &from) {
+            memory.mark_written(&to);
+            return Ok(());
+        }
+        let mut bytes = vec![0; from.elements() * from.codec.size()];
+        memory.gather(&from, &mut bytes);
+        self.put_bits(&to, bits(&from, &bytes)?.t());
         Ok(())
     }
 

@@ -268,13 +268,13 @@ fn first_matmul_overwrites_and_each_dynamic_iteration_begins_anew() {
 #[test]
 fn gather_skips_rows_out_of_bounds() {
     use nki_isa::names::OobMode;
-    let build = |oob| {
+    let build = |oob, shape: [u32; 2]| {
         let mut b = Builder::new();
         let x = b.input("x", &[5, 2], DType::F32);
         let index = b.input("index", &[3, 1], DType::I32);
-        let out = b.output("out", &[3, 2], DType::F32);
+        let out = b.output("out", &shape, DType::F32);
         let i = b.tensor("i", Space::Sbuf, &[3, 1], DType::I32);
-        let t = b.tensor("t", Space::Sbuf, &[3, 2], DType::F32);
+        let t = b.tensor("t", Space::Sbuf, &shape, DType::F32);
         b.push(dma(b.whole(i), b.whole(index)));
         let mut rows = pattern(b.whole(x), 0, 0, &[(2, 3), (1, 2)]);
         let index = Index::Vector(b.whole(i));
@@ -289,16 +289,19 @@ fn gather_skips_rows_out_of_bounds() {
         let index = HostTensor { name: "index".into(), shape: vec![3, 1], dtype: DType::I32, data: index.into() };
         vec![host_f32("x", &[5, 2], &x), index]
     };
-    let program = build(OobMode::Skip);
-    let result = run_program(&program, inputs());
-    let got = f32s(&result.outputs[0]);
-    assert_eq!((&got[..2], &got[4..]), (&[8.0, 9.0][..], &[2.0, 3.0][..]));
-    assert!(got[2].is_nan() && got[3].is_nan());
-    // The row that was skipped was never written.
-    assert_eq!(slugs(&result.findings), ["uninitialized-read", "uninitialized-output"]);
-    assert!(trace_only(&program).expect_err("needs data").what.contains("`i`"));
+    // Rows of the tile that are those of the index, and others.
+    for shape in [[3, 2], [2, 3], [1, 6], [6, 1]] {
+        let program = build(OobMode::Skip, shape);
+        let result = run_program(&program, inputs());
+        let got = f32s(&result.outputs[0]);
+        assert_eq!((&got[..2], &got[4..]), (&[8.0, 9.0][..], &[2.0, 3.0][..]));
+        assert!(got[2].is_nan() && got[3].is_nan());
+        // The row that was skipped was never written.
+        assert_eq!(slugs(&result.findings), ["uninitialized-read", "uninitialized-output"], "{shape:?}");
+        assert!(trace_only(&program).expect_err("needs data").what.contains("`i`"));
+    }
 
-    let program = build(OobMode::Error);
+    let program = build(OobMode::Error, [3, 2]);
     let placement = place(&program).expect("fits");
     let failure = run(&program, &placement, inputs(), &ExecOptions::default()).expect_err("out of bounds");
     let message = &failure.errors[0].message;

@@ -69,6 +69,32 @@ impl Access {
         }
     }
 
+    /// The same place without the elements, counted over all rows, that are not to be kept. Whole rows if the elements of each are kept or not
+    /// together, else each element is a row of its own.
+    pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Access {
+        let kept: Vec<bool> = (0..self.elements()).map(keep).collect();
+        let start = |i: usize| self.start(i).map(|(_, at)| at);
+        let by_row: Vec<&[bool]> = kept.chunks(self.per_row.max(1)).collect();
+        if by_row.iter().all(|row| row.iter().all(|&k| k == row[0])) {
+            let starts = by_row.iter().enumerate().map(|(i, row)| if row[0] { start(i) } else { None }).collect();
+            return Access { starts: Some(starts), ..self.clone() };
+        }
+        let mut offsets = Vec::new();
+        elements::each_run(0, &self.inner, self.codec.dtype.size(), &mut |at, step| {
+            offsets.extend((0..step.count as isize).map(|k| at.wrapping_add_signed(step.stride * k)));
+        });
+        let element = |e: usize| start(e / self.per_row).map(|at| at.wrapping_add(offsets[e % self.per_row]));
+        let starts = kept.iter().enumerate().map(|(e, &kept)| if kept { element(e) } else { None }).collect();
+        Access {
+            rows: self.elements(),
+            pieces: self.width(),
+            per_row: 1,
+            inner: Steps::new(),
+            starts: Some(starts),
+            ..self.clone()
+        }
+    }
+
     /// Lowest and highest byte of a row, relative to its start; the end is exclusive.
     pub(crate) fn reach(&self) -> (isize, isize) {
         reach(&self.inner, self.codec.dtype.size())

@@ -1,7 +1,9 @@
 //! Copies between views of any memories.
 
 use arrayvec::ArrayVec;
+use bytemuck::Pod;
 use nki_isa::share::{share, threads};
+use nki_isa::transpose::{Rows, transpose};
 use nki_isa::view::MAX_DIMS;
 
 use super::Memory;
@@ -95,6 +97,17 @@ fn copy_shared<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at
     });
 }
 
+/// As [`transpose`], in memory that may be aligned for the elements or not; none if it is not.
+fn transpose_words<T: Pod>(from: Rows<&[u8]>, to: Rows<&mut [u8]>, (rows, columns): (usize, usize)) -> Option<()> {
+    let words = |bytes: usize| bytes / size_of::<T>() * size_of::<T>();
+    let source = &from.elements[..words(from.elements.len())];
+    let length = words(to.elements.len());
+    let source = Rows { elements: bytemuck::try_cast_slice(source).ok()?, pitch: from.pitch };
+    let target = Rows { elements: bytemuck::try_cast_slice_mut(&mut to.elements[..length]).ok()?, pitch: to.pitch };
+    transpose::<T>(source, target, rows, columns);
+    Some(())
+}
+
 impl Memory<'_> {
     /// Copies the elements of `from` to `to` in order. Both have the same number of elements; rows that an index vector skips on
     /// either side are left alone.
@@ -144,6 +157,38 @@ impl Memory<'_> {
         }
         self.storages[to.storage].put(data);
         true
+    }
+
+    /// Moves element `j` of row `i` of `from` to element `i` of row `j` of `to`; says whether it could: both are dense matrices of one type in
+    /// different storages, with as many rows as the other has elements in a row.
+    pub(crate) fn transpose(&mut self, to: &Access, from: &Access) -> bool {
+        let regular = |a: &Access| a.starts.is_none() && elements::is_dense(&self.steps(a), a.codec);
+        let fits = (to.rows, to.per_row) == (from.per_row, from.rows) && to.codec == from.codec;
+        if !fits || to.storage == from.storage || !regular(to) || !regular(from) {
+            return false;
+        }
+        let size = to.codec.size();
+        let pitch = |a: &Access| {
+            let row = a.row_step * self.storages[a.storage].pitch as isize + a.column_step * self.scale as isize;
+            usize::try_from(row).ok().filter(|row| row % size == 0).map(|row| row / size)
+        };
+        let (Some(to_pitch), Some(from_pitch)) = (pitch(to), pitch(from)) else { return false };
+        let (Some(to_at), Some(from_at)) = (self.position(to, 0), self.position(from, 0)) else { return false };
+        if to_pitch < to.per_row && to.rows > 1 {
+            return false;
+        }
+        let mut data = self.storages[to.storage].take();
+        let source = Rows { elements: &self.storages[from.storage].bytes()[from_at..], pitch: from_pitch };
+        let target = Rows { elements: &mut data.bytes_mut()[to_at..], pitch: to_pitch };
+        let shape = (from.rows, from.per_row);
+        let done = match size {
+            1 => transpose_words::<u8>(source, target, shape),
+            2 => transpose_words::<u16>(source, target, shape),
+            4 => transpose_words::<u32>(source, target, shape),
+            _ => None,
+        };
+        self.storages[to.storage].put(data);
+        done.is_some()
     }
 
     /// A copy with skipped rows: element by element of the common row structure.

@@ -6,6 +6,7 @@ use arrayvec::ArrayVec;
 use ndarray::ArrayView2;
 use nki_isa::DType;
 use nki_isa::dtype::{bits_to_i64, decode_f32, decode_i64, encode_f32, encode_i64, read_bits};
+use nki_isa::transpose::{Rows, transpose};
 use nki_isa::view::MAX_DIMS;
 
 /// One step of a pattern in bytes.
@@ -65,36 +66,10 @@ pub(crate) fn dense<T: Copy + Default>(matrix: ArrayView2<'_, T>) -> Cow<'_, [T]
     }
     let (rows, columns) = matrix.dim();
     let Some(across) = matrix.reversed_axes().to_slice() else { return matrix.iter().copied().collect() };
-    Cow::Owned(transposed(across, rows, columns))
-}
-
-/// The matrix of so many rows and columns whose columns lie one after the other.
-fn transposed<T: Copy + Default>(across: &[T], rows: usize, columns: usize) -> Vec<T> {
-    /// Rows and columns that are transposed at a time, in registers.
-    const SQUARE: usize = 8;
     let mut out = vec![T::default(); across.len()];
-    for row in (0..rows).step_by(SQUARE) {
-        for column in (0..columns).step_by(SQUARE) {
-            let line = |c: usize| across.get((column + c) * rows + row..).and_then(|line| line.first_chunk::<SQUARE>());
-            if row + SQUARE <= rows
-                && column + SQUARE <= columns
-                && let [Some(a), Some(b), Some(c), Some(d), Some(e), Some(f), Some(g), Some(h)] =
-                    std::array::from_fn(line)
-            {
-                for r in 0..SQUARE {
-                    let line = [a[r], b[r], c[r], d[r], e[r], f[r], g[r], h[r]];
-                    out[(row + r) * columns + column..][..SQUARE].copy_from_slice(&line);
-                }
-                continue;
-            }
-            for r in row..rows.min(row + SQUARE) {
-                for c in column..columns.min(column + SQUARE) {
-                    out[r * columns + c] = across[c * rows + r];
-                }
-            }
-        }
-    }
-    out
+    let to = Rows { elements: &mut out[..], pitch: columns };
+    transpose(Rows { elements: across, pitch: rows }, to, columns, rows);
+    Cow::Owned(out)
 }
 
 /// Number of elements.
@@ -426,6 +401,7 @@ pub(crate) fn write_f32(
 
 #[cfg(test)]
 mod tests {
+    use ndarray::Array2;
     use proptest::prelude::*;
 
     use super::*;
@@ -433,9 +409,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_matrix_by_columns_becomes_one_by_rows(rows in 0..40_usize, columns in 0..40_usize) {
-            let across: Vec<u32> = (0..(rows * columns) as u32).collect();
-            let expected: Vec<u32> = (0..rows).flat_map(|r| (0..columns).map(move |c| (c * rows + r) as u32)).collect();
-            prop_assert_eq!(transposed(&across, rows, columns), expected);
+            let across = Array2::from_shape_fn((columns, rows), |(c, r)| c * rows + r);
+            let expected: Vec<usize> = (0..rows).flat_map(|r| (0..columns).map(move |c| c * rows + r)).collect();
+            prop_assert_eq!(dense(across.t()).into_owned(), expected);
         }
 
         #[test]

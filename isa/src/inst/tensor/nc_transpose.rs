@@ -154,8 +154,7 @@ impl Instruction for NcTranspose {
                 return machine.write_tile(&self.dst, result.view());
             }
         }
-        let bits = machine.read_bits(&self.data)?;
-        machine.write_bits(&self.dst, bits.t())
+        machine.transpose(&self.dst, &self.data)
     }
 
     fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {

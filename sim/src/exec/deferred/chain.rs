@@ -6,33 +6,22 @@
 //! Loads from HBM wait with the matmuls that use them. An operand that is exactly what a load brings is packed from HBM: the next load of the same
 //! elements finds it packed, and a tile that nobody else reads is never filled.
 
-use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
-use nki_isa::gemm::{self, Packed, Part, Side};
-use nki_isa::share::{share, threads};
-use nki_isa::{DType, Fault, Machine, View};
-use rustc_hash::FxHashMap;
-use std::cell::Cell;
+use ndarray::{ArrayViewMut2, ShapeBuilder};
+use nki_isa::gemm::{self, Packed, Side};
+use nki_isa::{Fault, Machine, View};
 use std::mem::take;
-use std::ops::Range;
 
 use super::Pending;
+use super::packs::Key;
 use crate::exec::interpreter::Interpreter;
 use crate::exec::matmul_values::Product;
+use crate::memory::Memory;
 use crate::memory::access::Access;
-use crate::memory::elements::Steps;
-use crate::memory::{Memory, Storage};
 
-/// Bytes of packed operands that are kept: two float32 matrices of 2048 x 2048.
-const KEEP: usize = 32 << 20;
-/// Most operands that are kept.
-const KEEP_OPERANDS: usize = 512;
 /// Longest chain: its operands must fit.
 const CHAIN: usize = 64;
 /// Most loads that wait with a chain.
 const LOADS: usize = 2 * CHAIN;
-/// Elements to be packed from which the work is shared between threads.
-const PARALLEL_ABOVE: usize = 32 * 1024;
-
 /// Matmuls with one destination.
 #[derive(Debug)]
 pub(super) struct Chain<'p> {
@@ -64,109 +53,6 @@ impl Load {
         let same = (to.codec, to.rows, to.per_row) == (from.codec, from.rows, from.per_row);
         (loads && same).then(|| Load { to: to.clone(), from: from.clone() })
     }
-}
-
-/// Elements of a storage at a time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    side: Side,
-    storage: usize,
-    version: u64,
-    dtype: DType,
-    row: usize,
-    row_step: isize,
-    rows: usize,
-    column: usize,
-    column_step: isize,
-    inner: Steps,
-}
-
-#[derive(Debug)]
-struct Entry {
-    key: Key,
-    /// When it was last used.
-    used: u64,
-    /// Where the elements are, until they are packed.
-    fresh: Option<Access>,
-    packed: Packed,
-}
-
-/// Packed operands, kept by storage, version of the storage and elements.
-#[derive(Debug, Default)]
-pub(super) struct Packs {
-    entries: Vec<Entry>,
-    index: FxHashMap<Key, usize>,
-    bytes: usize,
-    /// Counts chains.
-    clock: u64,
-}
-
-impl Packs {
-    /// The index of an operand that is packed, or will be, of one of these storages.
-    fn find(&mut self, storages: &[Storage], key: Key, access: Access) -> usize {
-        if let Some(&i) = self.index.get(&key) {
-            self.entries[i].used = self.clock;
-            return i;
-        }
-        let shape = (access.rows, access.per_row);
-        let i = self.left(storages, key.side.bytes(shape)).unwrap_or_else(|| self.place());
-        let entry = &mut self.entries[i];
-        self.index.remove(&entry.key);
-        self.bytes -= entry.packed.bytes();
-        entry.packed.reset(key.side, shape);
-        self.bytes += entry.packed.bytes();
-        self.index.insert(key.clone(), i);
-        (entry.key, entry.used, entry.fresh) = (key, self.clock, Some(access));
-        i
-    }
-
-    /// The place of an operand of so many bytes that nobody can ask for any more: something else has been written to its storage. Its memory is
-    /// likely to be in a cache.
-    fn left(&self, storages: &[Storage], bytes: usize) -> Option<usize> {
-        let is_left = |e: &Entry| e.used < self.clock && storages[e.key.storage].version() != e.key.version;
-        self.entries.iter().position(|e| e.packed.bytes() == bytes && is_left(e))
-    }
-
-    /// A place for another operand: a new one, or that of the one used longest ago, unless the current chain needs it.
-    fn place(&mut self) -> usize {
-        if self.bytes >= KEEP || self.entries.len() >= KEEP_OPERANDS {
-            let oldest = self.entries.iter().enumerate().min_by_key(|(_, e)| e.used);
-            if let Some((i, _)) = oldest.filter(|(_, e)| e.used < self.clock) {
-                return i;
-            }
-        }
-        self.entries.push(Entry {
-            key: Key {
-                side: Side::Moving,
-                storage: usize::MAX,
-                version: 0,
-                dtype: DType::F32,
-                row: self.entries.len(),
-                row_step: 0,
-                rows: 0,
-                column: 0,
-                column_step: 0,
-                inner: Steps::new(),
-            },
-            used: 0,
-            fresh: None,
-            packed: Packed::default(),
-        });
-        self.entries.len() - 1
-    }
-}
-
-/// A part of an operand to be packed.
-enum Source<'a> {
-    /// fp32 in memory.
-    Direct(ArrayView2<'a, f32>),
-    /// Something else, to be converted.
-    Converted(Box<Access>),
-}
-
-thread_local! {
-    /// A converted tile, kept for its memory.
-    static CONVERTED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
 impl<'p> Interpreter<'p> {
@@ -230,7 +116,7 @@ impl<'p> Interpreter<'p> {
     /// Adds a matmul to the chain that waits, or to a new one, which takes over the loads that wait. Its operands are packed from `sources`.
     fn join_chain(&mut self, to: Access, add: bool, operands: [Access; 2], sources: [Access; 2]) {
         if !matches!(self.deferred.pending, Pending::Matmuls(_)) {
-            self.deferred.packs.clock += 1;
+            self.deferred.packs.begin_chain();
         }
         let watched = self.watch_product(&to, &operands, &sources);
         self.deferred.memory.mark_written(&to);
@@ -289,9 +175,9 @@ impl<'p> Interpreter<'p> {
         for Load { to, from } in loads.iter().filter(|l| !dead.contains(&l.to.storage)) {
             memory.copy(to, from);
         }
-        pack(memory, &mut packs.entries);
-        let chain: Vec<(&Packed, &Packed)> =
-            operands.iter().map(|&(l, r)| (&packs.entries[l].packed, &packs.entries[r].packed)).collect();
+        packs.pack(memory);
+        let chain: Vec<(Packed<'_>, Packed<'_>)> =
+            operands.iter().map(|&(l, r)| (packs.operand(l), packs.operand(r))).collect();
         let layout = memory.layout(&to);
         let storage = &mut memory.storages[to.storage];
         let out = layout.and_then(|(base, row, column)| {
@@ -305,52 +191,6 @@ impl<'p> Interpreter<'p> {
         }
         self.release_dead();
     }
-}
-
-/// Packs all operands that are not packed yet.
-fn pack(memory: &Memory<'_>, entries: &mut [Entry]) {
-    let threads = threads();
-    let mut tasks: Vec<(Part<'_>, Source<'_>)> = Vec::new();
-    let mut elements = 0;
-    for Entry { packed, fresh, .. } in entries.iter_mut() {
-        let Some(access) = fresh.take() else { continue };
-        elements += access.elements();
-        let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[access.storage].bytes()).ok();
-        let view = memory.layout(&access).zip(words).and_then(|((base, row, column), words)| {
-            let shape = (access.rows, access.per_row).strides((row, column));
-            ArrayView2::from_shape(shape, words.get(base..)?).ok()
-        });
-        match view {
-            Some(view) => tasks.extend(packed.tasks(threads, |c| Source::Direct(gemm::columns(view, c)))),
-            None if access.is_dense() => {
-                tasks.extend(packed.tasks(threads, |c| Source::Converted(Box::new(columns_of(&access, c)))));
-            }
-            None => tasks.extend(packed.tasks(1, |_| Source::Converted(Box::new(access.clone())))),
-        }
-    }
-    let run = |(part, source): (Part<'_>, Source<'_>)| match source {
-        Source::Direct(view) => part.pack(view),
-        Source::Converted(access) => {
-            let mut tile = CONVERTED.take();
-            memory.tile_into(&access, &mut tile);
-            if let Ok(view) = ArrayView2::from_shape((access.rows, access.per_row), &tile) {
-                part.pack(view);
-            }
-            CONVERTED.set(tile);
-        }
-    };
-    share(if elements > PARALLEL_ABOVE { threads } else { 1 }, tasks, run);
-}
-
-/// Some columns of an access whose rows are dense.
-fn columns_of(access: &Access, columns: Range<usize>) -> Access {
-    let mut part = access.clone();
-    part.column += columns.start * access.codec.dtype.size();
-    part.per_row = columns.len();
-    if let Some(step) = part.inner.first_mut() {
-        step.count = columns.len();
-    }
-    part
 }
 
 /// Whether both are the same elements in the same order.

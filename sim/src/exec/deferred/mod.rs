@@ -7,6 +7,7 @@
 //! module. What is known without bytes (where tensors are, what has been written) is always up to date: [`Deferred::account`].
 
 mod chain;
+mod packs;
 mod plan;
 mod run;
 #[cfg(test)]
@@ -17,7 +18,8 @@ use std::mem::take;
 use crate::memory::Memory;
 use crate::memory::account::Account;
 use crate::place::Placement;
-use chain::{Chain, Packs};
+use chain::Chain;
+use packs::Packs;
 use run::Run;
 
 pub(super) use run::{BLOCK, What, apart};

@@ -1,0 +1,216 @@
+//! Packed operands of matmuls, kept as long as the bytes they were packed from do not change.
+//!
+//! They lie side by side in blocks of memory with huge pages: the inner loop of a multiplication reads them one after the other, and on small pages
+//! both the search for addresses and the processor's prefetching would begin anew every 4 KiB.
+
+use ndarray::{ArrayView2, ShapeBuilder};
+use nki_isa::DType;
+use nki_isa::gemm::{self, Layout, Packed, Part, Side};
+use nki_isa::share::{share, threads};
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::ops::Range;
+
+use crate::buffer::Buffer;
+use crate::memory::access::Access;
+use crate::memory::elements::Steps;
+use crate::memory::{Memory, Storage};
+
+/// Bytes of packed operands that are kept: two float32 matrices of 2048 x 2048.
+const KEEP: usize = 32 << 20;
+/// Most operands that are kept.
+const KEEP_OPERANDS: usize = 512;
+/// Bytes of the smallest block, which begins with a page, and of the largest.
+const BLOCK: [usize; 2] = [64 << 10, 8 << 20];
+/// Elements to be packed from which the work is shared between threads.
+const PARALLEL_ABOVE: usize = 32 * 1024;
+
+/// Elements of a storage at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) side: Side,
+    pub(super) storage: usize,
+    pub(super) version: u64,
+    pub(super) dtype: DType,
+    pub(super) row: usize,
+    pub(super) row_step: isize,
+    pub(super) rows: usize,
+    pub(super) column: usize,
+    pub(super) column_step: isize,
+    pub(super) inner: Steps,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    layout: Layout,
+    /// When it was last used.
+    used: u64,
+    /// Where the elements are, until they are packed.
+    fresh: Option<Access>,
+    /// Where they are packed: the block, and the place in it.
+    block: usize,
+    place: usize,
+}
+
+/// Places of one size for packed operands.
+#[derive(Debug)]
+struct Block {
+    /// Bytes of a place.
+    size: usize,
+    memory: Buffer,
+    /// The operand in each place, the last ones of which may be free.
+    entries: Vec<usize>,
+}
+
+/// Packed operands, kept by storage, version of the storage and elements.
+#[derive(Debug, Default)]
+pub(super) struct Packs {
+    entries: Vec<Entry>,
+    blocks: Vec<Block>,
+    index: FxHashMap<Key, usize>,
+    /// Of all places that are taken.
+    bytes: usize,
+    /// Counts chains.
+    clock: u64,
+}
+
+impl Packs {
+    /// What is asked for from now on is kept until the next chain begins.
+    pub(super) fn begin_chain(&mut self) {
+        self.clock += 1;
+    }
+
+    /// The index of an operand that is packed, or will be, of one of these storages.
+    pub(super) fn find(&mut self, storages: &[Storage], key: Key, access: Access) -> usize {
+        if let Some(&i) = self.index.get(&key) {
+            self.entries[i].used = self.clock;
+            return i;
+        }
+        let layout = Layout::new(key.side, (access.rows, access.per_row));
+        let size = place_of(layout);
+        let Some(i) = self.left(storages, size).or_else(|| self.oldest(size)) else {
+            let i = self.entries.len();
+            let (block, place) = self.place(size, i);
+            self.index.insert(key.clone(), i);
+            self.entries.push(Entry { key, layout, used: self.clock, fresh: Some(access), block, place });
+            return i;
+        };
+        let entry = &mut self.entries[i];
+        self.index.remove(&entry.key);
+        self.index.insert(key.clone(), i);
+        (entry.key, entry.layout, entry.used, entry.fresh) = (key, layout, self.clock, Some(access));
+        i
+    }
+
+    /// An operand with a place of so many bytes that nobody can ask for any more: something else has been written to its storage. Its memory is
+    /// likely to be in a cache.
+    fn left(&self, storages: &[Storage], size: usize) -> Option<usize> {
+        let is_left = |e: &Entry| e.used < self.clock && storages[e.key.storage].version() != e.key.version;
+        self.entries.iter().position(|e| self.blocks[e.block].size == size && is_left(e))
+    }
+
+    /// If there are too many operands, the one with a place of so many bytes that was used longest ago, unless the current chain needs it.
+    fn oldest(&self, size: usize) -> Option<usize> {
+        if self.bytes < KEEP && self.entries.len() < KEEP_OPERANDS {
+            return None;
+        }
+        let old = |e: &Entry| e.used < self.clock && self.blocks[e.block].size == size;
+        let of_size = self.entries.iter().enumerate().filter(|(_, e)| old(e));
+        of_size.min_by_key(|(_, e)| e.used).map(|(i, _)| i)
+    }
+
+    /// A free place for an operand: its block and where in the block. Each block is as large as all others of its size together, within limits.
+    fn place(&mut self, size: usize, entry: usize) -> (usize, usize) {
+        self.bytes += size;
+        let free = |b: &Block| b.size == size && b.entries.len() < b.memory.len() / size;
+        let block = self.blocks.iter().position(free).unwrap_or_else(|| {
+            let before: usize = self.blocks.iter().filter(|b| b.size == size).map(|b| b.memory.len()).sum();
+            let memory = Buffer::unspecified(before.clamp(BLOCK[0], BLOCK[1]).max(size));
+            self.blocks.push(Block { size, memory, entries: Vec::new() });
+            self.blocks.len() - 1
+        });
+        let entries = &mut self.blocks[block].entries;
+        entries.push(entry);
+        (block, entries.len() - 1)
+    }
+
+    /// An operand that is packed.
+    pub(super) fn operand(&self, i: usize) -> Packed<'_> {
+        let Entry { layout, block, place, .. } = &self.entries[i];
+        let Block { size, memory, .. } = &self.blocks[*block];
+        layout.packed(bytemuck::cast_slice(&memory[place * size..(place + 1) * size]))
+    }
+
+    /// Packs all operands that are not packed yet.
+    pub(super) fn pack(&mut self, memory: &Memory<'_>) {
+        let threads = threads();
+        let mut tasks: Vec<(Part<'_>, Source<'_>)> = Vec::new();
+        let mut elements = 0;
+        for Block { size, memory: packed, entries } in &mut self.blocks {
+            for (&i, place) in entries.iter().zip(packed.bytes_mut().chunks_exact_mut(*size)) {
+                let Entry { fresh, layout, .. } = &mut self.entries[i];
+                let Some(access) = fresh.take() else { continue };
+                elements += access.elements();
+                let floats = bytemuck::cast_slice_mut(place);
+                let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[access.storage].bytes()).ok();
+                let view = memory.layout(&access).zip(words).and_then(|((base, row, column), words)| {
+                    let shape = (access.rows, access.per_row).strides((row, column));
+                    ArrayView2::from_shape(shape, words.get(base..)?).ok()
+                });
+                match view {
+                    Some(view) => {
+                        tasks.extend(layout.tasks(floats, threads, |c| Source::Direct(gemm::columns(view, c))));
+                    }
+                    None if access.is_dense() => {
+                        let columns = |c| Source::Converted(Box::new(columns_of(&access, c)));
+                        tasks.extend(layout.tasks(floats, threads, columns));
+                    }
+                    None => tasks.extend(layout.tasks(floats, 1, |_| Source::Converted(Box::new(access.clone())))),
+                }
+            }
+        }
+        let run = |(part, source): (Part<'_>, Source<'_>)| match source {
+            Source::Direct(view) => part.pack(view),
+            Source::Converted(access) => {
+                let mut tile = CONVERTED.take();
+                memory.tile_into(&access, &mut tile);
+                if let Ok(view) = ArrayView2::from_shape((access.rows, access.per_row), &tile) {
+                    part.pack(view);
+                }
+                CONVERTED.set(tile);
+            }
+        };
+        share(if elements > PARALLEL_ABOVE { threads } else { 1 }, tasks, run);
+    }
+}
+
+/// Bytes of the place of an operand: one of few sizes, so that operands can take each other's places, and whole lines of the cache.
+fn place_of(layout: Layout) -> usize {
+    let bytes = layout.bytes();
+    bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(64)).max(64)
+}
+
+/// A part of an operand to be packed.
+enum Source<'a> {
+    /// fp32 in memory.
+    Direct(ArrayView2<'a, f32>),
+    /// Something else, to be converted.
+    Converted(Box<Access>),
+}
+
+thread_local! {
+    /// A converted tile, kept for its memory.
+    static CONVERTED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
+
+/// Some columns of an access whose rows are dense.
+fn columns_of(access: &Access, columns: Range<usize>) -> Access {
+    let mut part = access.clone();
+    part.column += columns.start * access.codec.dtype.size();
+    part.per_row = columns.len();
+    if let Some(step) = part.inner.first_mut() {
+        step.count = columns.len();
+    }
+    part
+}
