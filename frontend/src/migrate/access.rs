@@ -189,6 +189,14 @@ impl Pass<'_> {
                     axis += 1;
                     continue;
                 }
+                _ if self.kinds.may_be_slices(key) => {
+                    if !bounds.is_empty() {
+                        return Err(by_hand(expr.span, "mask=", "bound the slice: t[start:min(end, size)]"));
+                    }
+                    shape = None;
+                    items.push(self.expr(key)?);
+                    continue;
+                }
                 _ => {
                     items.push(self.expr(key)?);
                     // On chip the partitions stay.

@@ -387,11 +387,47 @@ impl<'a> Kinds<'a> {
             ExprKind::Int(_) | ExprKind::Bool(_) => Kind::Int,
             ExprKind::Float(_) => Kind::Float,
             ExprKind::Unary(UnaryOp::Neg, of) => self.kind(of),
+            ExprKind::Binary(op, left, right) if !matches!(op, BinOp::Div | BinOp::Pow) => {
+                match (self.kind(left), self.kind(right)) {
+                    (Kind::Int, Kind::Int) => Kind::Int,
+                    _ => Kind::Other,
+                }
+            }
+            // `x.shape[0]`
+            ExprKind::Subscript(base, at)
+                if matches!(&base.kind, ExprKind::Attr(_, name) if &**self.names.name(*name) == "shape")
+                    && self.kind(at) == Kind::Int =>
+            {
+                Kind::Int
+            }
+            ExprKind::Attr(..) if self.language(expr).is_some_and(|l| l.starts_with("tile_size.")) => Kind::Int,
+            ExprKind::Call(callee, _) if self.language(callee).as_deref() == Some("program_id") => Kind::Int,
             ExprKind::Call(callee, _) if let ExprKind::Name(name, _) = callee.kind => match &**self.names.name(name) {
                 "float" => Kind::Float,
                 "int" | "len" => Kind::Int,
                 _ => Kind::Other,
             },
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether an entry of a subscript may be a slice, or several entries: `row = nl.ds(i, 1)`, `t[row, :]`. Arithmetic gives ints only.
+    pub(super) fn may_be_slices(&self, entry: &Expr) -> bool {
+        !matches!(&entry.kind, ExprKind::Binary(..) | ExprKind::Unary(..)) && self.kind(entry) != Kind::Int
+    }
+
+    /// What the elements of what a loop runs over are.
+    pub(super) fn elements(&self, iter: &Expr) -> Kind {
+        const RANGES: [&str; 4] = ["affine_range", "sequential_range", "static_range", "range"];
+        match &iter.kind {
+            ExprKind::Call(callee, _) => {
+                let builtin = matches!(&callee.kind, ExprKind::Name(n, _) if &**self.names.name(*n) == "range");
+                let language = self.language(callee).is_some_and(|name| RANGES.contains(&&*name));
+                if builtin || language { Kind::Int } else { Kind::Other }
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) if items.iter().all(|e| self.kind(e) == Kind::Int) => {
+                Kind::Int
+            }
             _ => Kind::Other,
         }
     }

@@ -271,11 +271,7 @@ impl Pass<'_> {
                 self.carried(f);
                 self.header(&f.iter);
                 self.again(&f.body);
-                walk(&f.target, &mut |e| {
-                    if let ExprKind::Name(name, _) = &e.kind {
-                        self.kinds.bind(*name, Kind::Int, &[]);
-                    }
-                });
+                self.loop_targets(&f.target, &f.iter);
                 self.block(&f.body);
                 self.block(&f.orelse);
             }
@@ -316,6 +312,27 @@ impl Pass<'_> {
             StmtKind::Import(_) | StmtKind::ImportFrom(_) => {}
             _ => self.simple(stmt),
         }
+    }
+
+    /// The names that a loop gives each element of what it runs over.
+    fn loop_targets(&mut self, target: &Expr, iter: &Expr) {
+        let numbered = match &iter.kind {
+            ExprKind::Call(callee, _) if let ExprKind::Name(name, _) = &callee.kind => {
+                &**self.kinds.names.name(*name) == "enumerate"
+            }
+            _ => false,
+        };
+        let kind = self.kinds.elements(iter);
+        let first = match &target.kind {
+            ExprKind::Tuple(items) if numbered => items.first().map(|e| e.span),
+            _ => None,
+        };
+        walk(target, &mut |e| {
+            if let ExprKind::Name(name, _) = &e.kind {
+                let kind = if first == Some(e.span) { Kind::Int } else { kind.clone() };
+                self.kinds.bind(*name, kind, &[]);
+            }
+        });
     }
 
     /// Forgets what a loop binds: an earlier line of it may see the value of a later one. A tile that is updated in place

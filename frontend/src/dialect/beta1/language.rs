@@ -225,20 +225,28 @@ fn comparison(alu: AluOp) -> bool {
     matches!(alu, Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual | LogicalAnd | LogicalOr | LogicalXor)
 }
 
-/// The type of a binary operation's result: Python's numbers count as int32 and float32.
+/// The type that both operands promote to: Python's numbers count as int32 and float32.
+pub(super) fn promoted(x: &Operand, y: &Operand) -> DType {
+    own_type(x).promote(own_type(y))
+}
+
+fn own_type(operand: &Operand) -> DType {
+    match operand {
+        Operand::Tile(t) => t.view.dtype,
+        Operand::Number(Imm::Int(_)) => DType::I32,
+        Operand::Number(Imm::Float(_)) => DType::F32,
+    }
+}
+
+/// The type of a binary operation's result.
 fn binary_type(alu: AluOp, x: &Operand, y: &Operand) -> DType {
     if comparison(alu) {
         return DType::U8;
     }
-    let of = |o: &Operand| match o {
-        Operand::Tile(t) => t.view.dtype,
-        Operand::Number(Imm::Int(_)) => DType::I32,
-        Operand::Number(Imm::Float(_)) => DType::F32,
-    };
-    let promoted = of(x).promote(of(y));
+    let promoted = promoted(x, y);
     if alu.is_bitvec() && !promoted.is_int() {
         // Bits of uint32 and int32 have no wider type.
-        return [x, y].into_iter().map(of).find(|d| *d == DType::U32).unwrap_or(promoted);
+        return [x, y].into_iter().map(own_type).find(|d| *d == DType::U32).unwrap_or(promoted);
     }
     // As in Python, the quotient of ints is no int.
     if alu == AluOp::Divide && promoted.is_int() { DType::F32 } else { promoted }
@@ -334,8 +342,9 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
         }
         OpKind::Unary => {
             let [x, d, mask, _] = bind_known(interp, args, &what, ["x", "dtype", "mask", "name"], 1)?;
-            let dtype = opt_bool_dtype(d, &what, span)?;
-            compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
+            let of_truth = op.name == "logical_not";
+            let dtype = opt_bool_dtype(d, &what, span)?.or(of_truth.then_some(DType::U8));
+            let made = compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
                 let x = tile_of(&o[0])?;
                 // Where the current language takes GpSimd for precision, the old compiler took Scalar.
                 if op.name == "rsqrt" || op.name == "square" {
@@ -343,7 +352,11 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
                 } else {
                     l.unary(op.name, x, dtype)
                 }
-            })
+            })?;
+            if of_truth && dtype == Some(DType::U8) {
+                note_truth(interp, &made);
+            }
+            Ok(made)
         }
         OpKind::Name => Err(Raise::at(
             "unsupported-api",
@@ -453,33 +466,43 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let [x, axis, d, mask, keepdims, _] =
         bind_known(interp, args, &what, ["x", "axis", "dtype", "mask", "keepdims", "name"], 2)?;
     let axis = ints(&need(axis), format_args!("{what}: axis"), span)?;
-    let dtype = opt_bool_dtype(d, &what, span)?;
+    let of_truth = name == "all";
+    let dtype = opt_bool_dtype(d, &what, span)?.or(of_truth.then_some(DType::U8));
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
     let clips = one_clip(mask.as_ref(), span)?;
-    masked(interp, &what, span, clips, &[&need(x)], Some(&axis), |l, o| {
+    let made = masked(interp, &what, span, clips, &[&need(x)], Some(&axis), |l, o| {
         let x = tile_of(&o[0])?;
         // "`float32` intermediate and return values are used for integer inputs" (nl.mean).
         let own = (name == "mean" && x.view.dtype.is_int()).then_some(DType::F32);
         l.reduce_any(name, x, &axis, dtype.or(own), keepdims)
-    })
+    })?;
+    if of_truth && dtype == Some(DType::U8) {
+        note_truth(interp, &made);
+    }
+    Ok(made)
 }
 
 fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.softmax";
-    let [x, axis, d, _compute, mask, _] =
+    let [x, axis, d, computed, mask, _] =
         bind_known(interp, args, what, ["x", "axis", "dtype", "compute_dtype", "mask", "name"], 2)?;
     let axis = ints(&need(axis), "nl.softmax: axis", span)?;
-    let dtype = opt_dtype(d, what, span)?;
+    let dtype = either_dtype(d, computed, what, span)?;
     compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&need(x)], |l, o| {
         l.softmax(tile_of(&o[0])?, &axis, dtype)
     })
 }
 
+/// "currently `dtype` and `compute_dtype` behave the same, both sets internal compute and return dtype" (nl.softmax, nl.rms_norm).
+fn either_dtype(dtype: Option<Value>, computed: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
+    Ok(opt_dtype(dtype, what, span)?.or(opt_dtype(computed, what, span)?))
+}
+
 fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.rms_norm";
-    let [x, w, axis, n, epsilon, d, _compute, mask, _] = bind_known(
+    let [x, w, axis, n, epsilon, d, computed, mask, _] = bind_known(
         interp,
         args,
         what,
@@ -492,7 +515,7 @@ fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         Some(v) => v.as_float().ok_or_else(|| wrong(what, "a number", &v, span)),
     };
     let (n, epsilon) = (float(n, 1.0)?, float(epsilon, 1e-6)?);
-    let dtype = opt_dtype(d, what, span)?;
+    let dtype = either_dtype(d, computed, what, span)?;
     compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&need(x), &need(w)], |l, o| {
         let (x, w) = (tile_of(&o[0])?, tile_of(&o[1])?);
         let rows = x.view.partitions();

@@ -6,7 +6,7 @@ use nki_isa::{Arg, DType, Imm, Space};
 use super::access::Place;
 use super::affine::{IndexTile, Mask, Relation, clip_of, clips_of};
 use super::clips::{narrowed, restrictions};
-use super::language::{bind_known, compute, lower, need, operand, opt_dtype, tile_of};
+use super::language::{bind_known, compute, lower, need, operand, opt_dtype, promoted, tile_of};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::tensor::Tensor;
@@ -31,7 +31,7 @@ pub(super) fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     }
     compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&condition, &x, &y], |l, o| {
         let condition = tile_of(&o[0])?;
-        l.select(condition, &o[1], &o[2], dtype)
+        l.select(condition, &o[1], &o[2], Some(dtype.unwrap_or_else(|| promoted(&o[1], &o[2]))))
     })
 }
 
@@ -47,8 +47,9 @@ fn select_by_index(
     let clip = clip_of(mask.as_ref(), span)?;
     let selection = |otherwise| Selection { otherwise, dtype, clip: clip.clone(), what, span };
     match (Place::of(x, what, span)?, operand(y, what, span)) {
-        (Some(tile), Ok(Operand::Number(otherwise))) => {
-            selection(otherwise).run(interp, condition, &tile).map(Value::object)
+        (Some(tile), Ok(number @ Operand::Number(otherwise))) => {
+            let dtype = dtype.unwrap_or(promoted(&Operand::Tile(tile.outline(span)?), &number));
+            Selection { dtype: Some(dtype), ..selection(otherwise) }.run(interp, condition, &tile).map(Value::object)
         }
         (tile, _) => {
             // Ones where it holds are the condition of a selection from tiles.
@@ -63,7 +64,7 @@ fn select_by_index(
             let all = Selection { otherwise: Imm::Int(0), dtype: None, clip: None, what, span };
             let chosen = Value::object(all.run(interp, condition, &Place::Tile(ones))?);
             compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&chosen, x, y], |l, o| {
-                l.select(tile_of(&o[0])?, &o[1], &o[2], dtype)
+                l.select(tile_of(&o[0])?, &o[1], &o[2], Some(dtype.unwrap_or_else(|| promoted(&o[1], &o[2]))))
             })
         }
     }

@@ -65,7 +65,9 @@ pub(super) fn binary_arithmetic(name: &'static str, op: AluOp, arch: &Arch) -> R
 impl Instruction for TensorTensorScan {
     const PLACING: Placing = Placing::Fixed;
     fn result(given: &Given<'_>) -> Option<ResultTile> {
-        given.like("data0")
+        let (data0, data1) = (given.view("data0")?, given.view("data1")?);
+        // "the same as the data type of data0 or data1, whichever has the highest precision" (manual of Beta 1).
+        Some(ResultTile { dtype: data0.dtype.promote(data1.dtype), ..ResultTile::like(data0) })
     }
 
     fn engine(&self, _arch: &Arch) -> Engine {
