@@ -121,6 +121,8 @@ fn operands_in_another_form() {
             ("in_psum", &["x=float32[64,64]", "y=float32[64,64]"]),
             ("types", &["x=float32[64,64]", "y=float32[64,1]"]),
             ("on_one_line", &["x=float32[64,64]", "y=float32[64,64]"]),
+            ("named_slices", &["x=float32[64,64]", "w=float32[4,64]"]),
+            ("chosen", &["x=float32[64,64]"]),
         ],
     );
 }

@@ -238,6 +238,29 @@ def kernel(x):
 }
 
 #[test]
+fn a_core_cannot_use_a_tile_of_the_other() {
+    let source = format!(
+        "{HEAD}kept = {{}}
+
+@nki.jit
+def kernel(x):
+    if 'tile' not in kept:
+        kept['tile'] = nl.ndarray(x.shape, x.dtype, nl.sbuf)
+    nisa.dma_copy(dst=kept['tile'], src=x)
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=kept['tile'])
+    return out
+"
+    );
+    let of = |lnc| run_with(&source, &[("x", f32s(&[4, 4]))], &Options { lnc, ..Options::default() });
+    program(of(1));
+    let refused = of(2);
+    assert!(refused.program.is_none());
+    let message = &refused.diagnostics[0].message;
+    assert!(message.contains("in the sbuf of core 0, and core 1 uses it here"), "{message}");
+}
+
+#[test]
 fn attributes_and_constants() {
     for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
         let source = format!(

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 
+import ml_dtypes
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
@@ -293,3 +294,35 @@ def test_host_names():
 def test_the_program_neuron_profile_is_installed():
     found = subprocess.run([sys.executable, "-m", "nki_sim._neuron_profile", "view", "-n", "no.neff", "-s", "no.ntff"], capture_output=True, text=True)
     assert found.returncode == 1 and found.stderr == "neuron-profile: cannot open `no.neff`: No such file or directory\n"
+
+
+@nki.jit
+def types_of_results(x):
+    """What promotes to float32, and what is a truth."""
+    out = nl.ndarray((5, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    low = nl.copy(tile, dtype=nl.bfloat16)
+    made = [
+        nl.where(tile > 0, low, tile),
+        nl.where(tile > 0, low, 0.1),
+        nisa.tensor_tensor_scan(low, tile, initial=0.0, op0=np.multiply, op1=np.add),
+        nl.softmax(low, axis=1, compute_dtype=nl.float32),
+        nl.copy(nl.logical_not(nl.relu(tile)) & (tile < 0), dtype=nl.float32),
+    ]
+    for i, tile in enumerate(made):
+        assert tile.dtype == nl.float32
+        nl.store(out[i], tile)
+    truths = nl.all(nl.relu(made[4] + 1), axis=1)
+    assert truths.dtype == nl.uint8
+    return out
+
+
+def test_results_have_the_types_of_the_old_manual():
+    x = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    low = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+    got = types_of_results(x)
+    np.testing.assert_array_equal(got[0], np.where(x > 0, low, x))
+    np.testing.assert_array_equal(got[1], np.where(x > 0, low, np.float32(0.1)))
+    weights = np.exp(low - low.max(1, keepdims=True))
+    np.testing.assert_allclose(got[3], weights / weights.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_array_equal(got[4], x < 0)

@@ -95,3 +95,33 @@ def on_one_line(x, y):
     for i in nl.static_range(n): a = a + float(n)
     nl.store(out, a)
     return out
+
+
+@nki.jit
+def named_slices(x, w):
+    """Names, elements of lists and variables of loops that hold slices."""
+    rows, columns = w.shape
+    out = nl.ndarray((3 * rows, columns), dtype=nl.float32, buffer=nl.shared_hbm)
+    pieces = [nl.ds(i, 1) for i in range(rows)]
+    for i in nl.affine_range(rows):
+        one = nl.ds(i, 1)
+        nl.store(out[one, :], nl.load(w[one, :]))
+        other = slice(i, i + 1)
+        nl.store(out[nl.ds(rows + i, 1), :], nl.load(w[other, :]))
+    for i, piece in enumerate(pieces):
+        nl.store(out[nl.ds(2 * rows + i, 1), :], nl.load(w[piece, :]))
+    return out
+
+
+@nki.jit
+def chosen(x):
+    """Results whose type the two languages choose differently."""
+    out = nl.ndarray((4, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    low = nl.copy(t, dtype=nl.bfloat16)
+    nl.store(out[0], nl.where(t > 0, low, t))
+    nl.store(out[1], nl.where(t > 0, low, 0.1))
+    nl.store(out[2], nl.softmax(low, axis=1, compute_dtype=nl.float32))
+    scanned = nisa.tensor_tensor_scan(low, t, initial=0.0, op0=np.multiply, op1=np.add)
+    nl.store(out[3], scanned)
+    return out

@@ -273,3 +273,49 @@ def sum_reset_in_each_iteration_fixed(x):
         nisa.tensor_tensor(dst=total, data1=total, data2=tile[:, i * 64:(i + 1) * 64], op=nl.add)
     nisa.dma_copy(dst=out, src=total)
     return out
+
+
+# args: x=float32[8,16] n=int32[1,1]:ones
+# seen-by: run
+@nki.jit
+def result_of_an_iteration_left(x, n):
+    """A loop of as many iterations as the input says computes something besides its sum. There is one here."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    total = nl.zeros(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    last = nl.zeros(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=count, src=n)
+    end = nisa.register_alloc()
+    nisa.register_load(end, count)
+
+    def body(i):
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+        nisa.tensor_copy(dst=last, src=total)  # plant: dead-store
+
+    nl.fori_loop(0, end, body)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def result_of_an_iteration_left_fixed(x, n):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    total = nl.zeros(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    last = nl.zeros(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=count, src=n)
+    end = nisa.register_alloc()
+    nisa.register_load(end, count)
+
+    def body(i):
+        # The next iteration would read what this one leaves.
+        nisa.tensor_tensor(dst=total, data1=last, data2=tile, op=nl.add)
+        nisa.tensor_copy(dst=last, src=total)
+
+    nl.fori_loop(0, end, body)
+    nisa.dma_copy(dst=out, src=total)
+    return out

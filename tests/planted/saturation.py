@@ -251,3 +251,92 @@ def positions_in_bfloat16_fixed(x):
     nisa.tensor_scalar(dst=result, data=positions, op0=nl.add, operand0=shift)
     nisa.dma_copy(dst=out, src=result)
     return out
+
+
+# args: x=uint8[128,64]:ones
+# seen-by: run
+@nki.jit
+def constant_beyond_the_type(x):
+    """A floor of 300 for bytes: every element becomes 255."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=result, data=tile, op0=nl.maximum, operand0=300.0)  # plant: saturated-store
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def constant_beyond_the_type_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=result, data=tile, op0=nl.maximum, operand0=200.0)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=int32[128,64]:ones
+# seen-by: run
+@nki.jit
+def mask_of_integers_with_infinity(x):
+    """Integers masked with minus infinity, which becomes the lowest integer."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=result,
+        pattern=[[-1, 64]],
+        channel_multiplier=1,
+        on_true_tile=tile,
+        on_false_value=float("-inf"),  # plant: saturated-store
+        cmp_op=nl.greater_equal,
+    )
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def mask_of_integers_with_infinity_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=result,
+        pattern=[[-1, 64]],
+        channel_multiplier=1,
+        on_true_tile=tile,
+        on_false_value=-1000000,
+        cmp_op=nl.greater_equal,
+    )
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=uint8[128,64]:ones
+# seen-by: run
+@nki.jit
+def negative_maximum_of_bytes(x):
+    """The negative of a maximum, stored as it came."""
+    out = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=result, op=nl.maximum, data=tile, axis=1, negate=True)  # plant: saturated-store
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def negative_maximum_of_bytes_fixed(x):
+    out = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    result = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=result, op=nl.maximum, data=tile, axis=1, negate=True)
+    nisa.dma_copy(dst=out, src=result)
+    return out

@@ -235,3 +235,48 @@ def accumulators_read_out_too_early_fixed(x):
     nisa.activation(dst=tile, op=nl.exp, data=tile, reduce_res=total)
     nisa.dma_copy(dst=out, src=total)
     return out
+
+
+# args: x=float32[128,64] p=uint8[128,64]:ones
+# seen-by: check run
+@nki.jit
+def accumulators_after_an_idle_instruction(x, p):
+    """`select_reduce` runs idle between two parts of a maximum; the manual says that it may change the accumulators."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    chosen = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    mask = nl.ndarray(p.shape, dtype=p.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=mask, src=p)
+    with nl.no_reorder():
+        nisa.tensor_scalar_reduce(dst=tile, data=tile, op0=nl.add, operand0=1.0, reduce_op=nl.maximum)
+        nisa.select_reduce(dst=tile, predicate=mask, on_true=tile, on_false=0.0)
+        command = nisa.reduce_cmd.reduce
+        nisa.tensor_scalar_reduce(  # plant: uninitialized-read
+            dst=tile, data=tile, op0=nl.multiply, operand0=0.5, reduce_op=nl.maximum, reduce_cmd=command, reduce_res=total
+        )
+    nisa.dma_copy(dst=out, src=total)
+    nisa.dma_copy(dst=chosen, src=tile)
+    return out, chosen
+
+
+@nki.jit
+def accumulators_after_an_idle_instruction_fixed(x, p):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    chosen = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    mask = nl.ndarray(p.shape, dtype=p.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=mask, src=p)
+    with nl.no_reorder():
+        nisa.select_reduce(dst=tile, predicate=mask, on_true=tile, on_false=0.0)
+        nisa.tensor_scalar_reduce(dst=tile, data=tile, op0=nl.add, operand0=1.0, reduce_op=nl.maximum)
+        command = nisa.reduce_cmd.reduce
+        nisa.tensor_scalar_reduce(
+            dst=tile, data=tile, op0=nl.multiply, operand0=0.5, reduce_op=nl.maximum, reduce_cmd=command, reduce_res=total
+        )
+    nisa.dma_copy(dst=out, src=total)
+    nisa.dma_copy(dst=chosen, src=tile)
+    return out, chosen

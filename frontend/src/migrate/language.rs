@@ -363,6 +363,21 @@ impl Pass<'_> {
         }
     }
 
+    /// The type of `nl.where`: the current language takes that of its first tile, the old one what both promote to.
+    fn chosen_type(&mut self, x: &Expr, y: &Expr) -> Option<String> {
+        let (Some(a), Some(b)) = (self.tile(x), self.tile(y)) else { return self.operation_type("where", x, y) };
+        let (a, b) = (a.dtype.as_deref().map(bare), b.dtype.as_deref().map(bare));
+        if a.is_some() && (a == b || a == Some("float32")) {
+            return None;
+        }
+        if b == Some("float32") {
+            return Some(format!("{}.float32", self.nl()));
+        }
+        let instead = "dtype= the wider of the two, if they differ";
+        self.report(by_hand(y.span, "the type of nl.where of two tiles", instead));
+        None
+    }
+
     /// A function of `nl` that the current language has, too.
     pub(super) fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         let (callee, mut parts) = self.arguments(call)?;
@@ -390,6 +405,14 @@ impl Pass<'_> {
         {
             own = self.operation_type(&name, a.value, b.value);
         }
+        let chosen = match (&parts.given[..], has_dtype || parts.given.len() > 3) {
+            ([_, x, y], false) if name == "where" => self.chosen_type(x.value, y.value),
+            // What was of Python's type bool.
+            (_, false) if matches!(&*name, "logical_not" | "all") => Some(format!("{}.uint8", self.nl())),
+            // The type was optional.
+            ([_], false) if name == "rand" => Some(format!("{}.float32", self.nl())),
+            _ => None,
+        };
         let second = match &parts.given[..] {
             [a, b, ..] if binary(&name) && self.both_in_psum(a.value, b.value) => Some(b.value.span),
             _ => None,
@@ -406,10 +429,12 @@ impl Pass<'_> {
             if keyword == Some("dtype") && matches!(given.value.kind, ExprKind::None) {
                 continue;
             }
-            // It had no effect.
-            if keyword == Some("compute_dtype") {
-                continue;
-            }
+            // "currently `dtype` and `compute_dtype` behave the same" (manual of nl.softmax).
+            let keyword = match keyword {
+                Some("compute_dtype") if has_dtype || matches!(given.value.kind, ExprKind::None) => continue,
+                Some("compute_dtype") => Some("dtype"),
+                keyword => keyword,
+            };
             let is_nested = matches!(given.value.kind, ExprKind::Call(..) | ExprKind::Binary(..));
             let text = if self.tile(given.value).is_some() && (!is_nested || !bounds.is_empty()) {
                 self.place(given.value, bounds)?.text
@@ -430,6 +455,8 @@ impl Pass<'_> {
         }
         let is_op = OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name.as_str());
         if let (Some(dtype), true, false) = (dtype.map(ToOwned::to_owned).or(own), is_op, has_dtype) {
+            written.push(Written::new("dtype", &dtype));
+        } else if let Some(dtype) = chosen {
             written.push(Written::new("dtype", &dtype));
         }
         let callee = self.expr(callee)?;

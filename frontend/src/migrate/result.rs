@@ -84,8 +84,8 @@ impl Pass<'_> {
         let (shape, known, own): (String, Option<Vec<Poly>>, String) = if let Some(operand) = like(name) {
             let data = need(operand)?;
             let mut own = dtype_of(data);
-            if name == "tensor_tensor" && dtype.is_none() {
-                let other = need("data2")?;
+            if matches!(name, "tensor_tensor" | "tensor_tensor_scan") && dtype.is_none() {
+                let other = need(if name == "tensor_tensor" { "data2" } else { "data1" })?;
                 own = promoted(data.dtype.as_deref(), other.dtype.as_deref()).ok_or_else(|| {
                     by_hand(
                         call.span,

@@ -31,6 +31,8 @@ pub struct AccumulatorUse {
     pub reads: bool,
     /// It leaves values in them that later instructions may use.
     pub sets: bool,
+    /// It may leave anything in them.
+    pub spoils: bool,
 }
 
 /// The accumulators while an instruction runs. Each partition touches its own only, so that the order of partitions does not matter.
@@ -182,7 +184,8 @@ impl Reduction<'_> {
             ReduceCmd::Idle => self.result.is_some(),
             ReduceCmd::Reset | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce => false,
         };
-        AccumulatorUse { engine, reads, sets: self.cmd != ReduceCmd::Idle }
+        let idle = self.cmd == ReduceCmd::Idle;
+        AccumulatorUse { engine, reads, sets: !idle, spoils: idle && self.idle_clobbers }
     }
 
     fn touches_no_accumulator(&self) -> bool {

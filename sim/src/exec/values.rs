@@ -56,6 +56,16 @@ static OVERFLOW: LazyLock<Vec<u32>> = LazyLock::new(|| {
 });
 
 impl Limit {
+    /// Whether a finite number stays finite, and is not clipped.
+    fn holds(self, x: f32) -> bool {
+        match self {
+            Limit::None => true,
+            Limit::Magnitude(m) => magnitude(x) < m,
+            Limit::Positive(m) => x > 0.0 && magnitude(x) < m,
+            Limit::Between(low, high) => low <= x && x < high,
+        }
+    }
+
     pub(super) fn of(codec: Codec) -> Limit {
         if codec.is_f32() {
             return Limit::Magnitude(INFINITE);
@@ -249,8 +259,13 @@ impl<'p> Watch<'p> {
             (facts.arises, facts.registers) = ([false, false], None);
         }
         let clips = |n: usize| checks.saturated_store && !facts.marks_absence[n.min(1)];
-        // What only moves values can overflow where it rounds to a type of another range.
-        let same = |c: &Codec| !from.is_empty() && from.iter().all(|f| f.dtype == c.dtype);
+        // What only moves values can overflow where it rounds to a type of another range, or where a number of the kernel's enters.
+        let same = |c: &Codec| {
+            let limit = Limit::of(*c);
+            !from.is_empty()
+                && from.iter().all(|f| f.dtype == c.dtype)
+                && facts.immediates.iter().all(|&x| !x.is_finite() || limit.holds(x))
+        };
         let limit = |(n, c): (usize, &Codec)| match Limit::of(*c) {
             Limit::Magnitude(_) | Limit::Positive(_) if !checks.non_finite => Limit::None,
             Limit::Between(..) if !clips(n) || same(c) && !facts.arises[n.min(1)] => Limit::None,

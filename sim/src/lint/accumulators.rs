@@ -5,8 +5,8 @@ use nki_isa::Program;
 use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
 use nki_isa::names::Engine;
-use nki_isa::program::{NodeKind, statements};
-use rustc_hash::FxHashSet;
+use nki_isa::program::{Node, NodeKind, statements};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::walk::{Step, Visitor};
 use super::words;
@@ -16,13 +16,21 @@ pub(super) struct Unset<'p> {
     program: &'p Program,
     /// Those that are set, by core.
     set: FxHashSet<(u32, Engine)>,
+    /// The instruction that may have left anything in them since.
+    spoiled: FxHashMap<(u32, Engine), &'p Node>,
     seen: FxHashSet<Loc>,
     pub(super) list: Vec<Diagnostic>,
 }
 
 impl<'p> Unset<'p> {
     pub(super) fn new(program: &'p Program) -> Self {
-        Unset { program, set: FxHashSet::default(), seen: FxHashSet::default(), list: Vec::new() }
+        Unset {
+            program,
+            set: FxHashSet::default(),
+            spoiled: FxHashMap::default(),
+            seen: FxHashSet::default(),
+            list: Vec::new(),
+        }
     }
 }
 
@@ -32,10 +40,16 @@ impl<'p> Visitor<'p> for Unset<'p> {
         let place = (step.core, use_.engine);
         if use_.reads && !self.set.contains(&place) && self.seen.insert(step.node.loc) {
             let cores = (step.core, self.program.cores.len());
-            self.list.push(words::unset_accumulators(self.program, step.node, step.loops, use_.engine, cores));
+            let by = self.spoiled.get(&place).copied();
+            self.list.push(words::unset_accumulators(self.program, (step.node, by), step.loops, use_.engine, cores));
         }
         if use_.sets {
             self.set.insert(place);
+            self.spoiled.remove(&place);
+        }
+        if use_.spoils {
+            self.set.remove(&place);
+            self.spoiled.insert(place, step.node);
         }
     }
 }
@@ -57,7 +71,7 @@ pub(super) fn never_set(program: &Program) -> Vec<Diagnostic> {
         for (node, use_) in all.iter().filter(|(_, u)| u.reads && !begun.contains(&u.engine)) {
             if seen.insert(node.loc) {
                 let cores = (core as u32, program.cores.len());
-                out.push(words::unset_accumulators(program, node, &[], use_.engine, cores));
+                out.push(words::unset_accumulators(program, (node, None), &[], use_.engine, cores));
             }
         }
     }

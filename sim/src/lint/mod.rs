@@ -13,7 +13,7 @@ use nki_diag::Diagnostic;
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Action, Footprint};
-use nki_isa::program::{Node, NodeKind, Step as TrailStep};
+use nki_isa::program::{Node, NodeKind, Step as TrailStep, statements};
 use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -239,7 +239,11 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
     }
     let elsewhere = read_if_values_say_so(counted());
     let mut out = Vec::new();
+    let mut in_loops = FxHashMap::default();
     for l in all.iter().filter(|l| !elsewhere.contains(&l.tensor)) {
+        if l.over.is_none() && l.loops.first().is_some_and(|of| is_read_in(program, l, of.0, &mut in_loops)) {
+            continue;
+        }
         let loc = l.node.loc;
         let executed = executed.get(&loc).copied().unwrap_or(0);
         let Some(times) = times.remove(&key(l)) else { continue };
@@ -285,6 +289,32 @@ fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
         inst.footprint(&mut footprint);
         footprint.reads.iter().any(|v| v.tensor == l.tensor)
     })
+}
+
+/// Whether the dynamic loop around a result that nothing has read reads its tensor: the next iteration would, if there were one.
+fn is_read_in(
+    program: &Program,
+    l: &Lost<'_>,
+    loop_: Loc,
+    known: &mut FxHashMap<(u32, Loc), FxHashSet<TensorId>>,
+) -> bool {
+    let core = l.place.0;
+    let read = known.entry((core, loop_)).or_insert_with(|| {
+        let stream = program.cores.get(core as usize).map_or_else(Vec::new, |nodes| statements(nodes));
+        let mut read = FxHashSet::default();
+        let mut footprint = Footprint::default();
+        for (at, of) in stream.iter().enumerate().filter(|(_, s)| s.node.loc == loop_) {
+            for statement in &stream[at..of.end as usize] {
+                if let NodeKind::Inst(inst) = &statement.node.kind {
+                    footprint.clear();
+                    inst.footprint(&mut footprint);
+                    read.extend(footprint.reads.iter().map(|view| view.tensor));
+                }
+            }
+        }
+        read
+    });
+    read.contains(&l.tensor)
 }
 
 /// How often each statement of each core was executed.

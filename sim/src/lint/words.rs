@@ -178,17 +178,22 @@ pub(super) fn continued_sum(program: &Program, node: &Node, dst: &View, reader: 
 /// Accumulators of an engine go into a result before anything has set them.
 pub(super) fn unset_accumulators(
     program: &Program,
-    node: &Node,
+    (node, spoiled_by): (&Node, Option<&Node>),
     loops: &[(Loc, u32)],
     engine: Engine,
     (core, cores): (u32, usize),
 ) -> Diagnostic {
     let name = if engine == Engine::Scalar { "scalar engine" } else { "vector engine" };
     let on = if cores > 1 { format!(" of core {core}") } else { String::new() };
-    let message = format!(
-        "`{}` goes on from the accumulators of the {name}{on} before anything has set them; they are 0 here",
-        name_of(node)
-    );
+    let why = match spoiled_by {
+        Some(by) => format!(
+            "after `{}` on line {}, which ran idle and may have changed them; they are NaN here",
+            name_of(by),
+            by.loc.line
+        ),
+        None => "before anything has set them; they are 0 here".to_owned(),
+    };
+    let message = format!("`{}` goes on from the accumulators of the {name}{on} {why}", name_of(node));
     let out = at(Diagnostic::warning("uninitialized-read", message), node.loc, "reads the accumulators")
         .note("the device goes on from whatever was left behind")
         .help("begin with reduce_cmd=nisa.reduce_cmd.reset_reduce");

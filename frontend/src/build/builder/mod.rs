@@ -16,7 +16,7 @@ use nki_isa::inst::{Entry, Footprint};
 use nki_isa::machine::Context;
 use nki_isa::program::{Control, NodeKind, Trail};
 use nki_isa::view::Dims;
-use nki_isa::{Arch, Declaration, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
+use nki_isa::{Arch, Declaration, Inst, Loc, Node, Program, RegId, Target, TensorId, View, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -247,12 +247,15 @@ impl Builder {
     /// Appends an instruction that is valid.
     ///
     /// # Errors
-    /// If it uses a tensor that has ended, or prepares a collective while another waits for its start.
+    /// If it uses a tensor that has ended or an on-chip one of another core, or prepares a collective while another waits for its start.
     pub(crate) fn append(&mut self, inst: Inst, site: Site) -> Result<()> {
-        if !self.ended.is_empty() {
+        if !self.ended.is_empty() || self.core > 0 {
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);
-            footprint.reads.iter().chain(&footprint.writes).try_for_each(|view| self.check_alive(view.tensor))?;
+            for view in footprint.reads.iter().chain(&footprint.writes) {
+                self.check_alive(view.tensor)?;
+                self.check_own(view)?;
+            }
         }
         self.before(&inst)?;
         let prepared = self.prepares(&inst, site)?;
@@ -392,6 +395,22 @@ impl Builder {
         );
         Err(Violation::new("dynamic-loop", "", message)
             .help("the body is a region of its own: make the tensor before the loop, and write it in the body"))
+    }
+
+    /// Refuses an on-chip tensor of another core, which Python may keep from one specialisation of the kernel to the next.
+    fn check_own(&self, view: &View) -> Result<()> {
+        let tensor = self.program.tensor(view.tensor);
+        if !view.space.is_on_chip() || tensor.core == self.core {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` (line {}) is in the {} of core {}, and core {} uses it here",
+            tensor.name, tensor.loc.line, view.space, tensor.core, self.core
+        );
+        Err(Violation::new("operand-memory", "", message).help(
+            "the kernel is specialised once for each core: make the tensor anew in each, and do not keep it in a global or a cache; \
+             nisa.sendrecv moves data between cores",
+        ))
     }
 
     /// Appends a dynamic statement.

@@ -240,9 +240,12 @@ impl Lower<'_> {
             ));
         }
         let s = extents(x);
-        let dst = self.tile(&[s[1], s[0]], dtype.unwrap_or(x.view.dtype), Space::Psum)?;
+        let dst = self.tile(&[s[1], s[0]], x.view.dtype, Space::Psum)?;
         self.emit("nc_transpose", &[("dst", view(&dst)), ("data", view(x)), ("engine", name("tensor"))])?;
-        Ok(dst)
+        match dtype.filter(|d| *d != x.view.dtype) {
+            Some(dtype) => self.copy(&dst, Some(dtype)),
+            None => Ok(dst),
+        }
     }
 
     /// `nl.matmul`: `x @ y`, or `x.T @ y` with `transpose_x`; fp32 in PSUM.

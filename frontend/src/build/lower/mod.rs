@@ -321,9 +321,15 @@ impl Lower<'_> {
             (Operand::Tile(a), Operand::Tile(b)) => {
                 self.on_chip(what, a)?;
                 self.on_chip(what, b)?;
-                if is_column(b, a) {
+                // `tensor_scalar` takes a column of few types; of others, it is repeated.
+                let suits = |column: &Tensor, other: &Tensor| {
+                    let dtype = column.view.dtype;
+                    let exact = matches!(dtype, DType::I32 | DType::U32) && matches!(op, AluOp::Add | AluOp::Multiply);
+                    dtype == DType::F32 || op.is_bitvec() || exact || column.ndim() != other.ndim()
+                };
+                if is_column(b, a) && suits(b, a) {
                     (a, y, false)
-                } else if is_column(a, b) {
+                } else if is_column(a, b) && suits(a, b) {
                     (b, x, true)
                 } else {
                     return self.two_tiles(what, op_arg(), a, b, dtype);

@@ -101,16 +101,18 @@ impl Tensor {
                 ));
             }
         }
+        // A pattern "replaces shape and strides" (manual, `ap`): it would drop the index.
+        if self.view.indirect.is_some() {
+            let message = match dynamic {
+                Some(_) => format!("`{name}` is already indexed at run time; a view can have one dynamic index"),
+                None => format!("`{name}` is indexed at run time, and an access pattern would drop the index"),
+            };
+            let help = "take the pattern of the tensor, with scalar_offset= or vector_offset=";
+            return Err(Violation::new("indirect-view", "", message).help(help));
+        }
         let indirect = match dynamic {
             None => None,
             Some(dynamic) => {
-                if self.view.indirect.is_some() {
-                    return Err(Violation::new(
-                        "indirect-view",
-                        "",
-                        format!("`{name}` is already indexed at run time; a view can have one dynamic index"),
-                    ));
-                }
                 let d = self.dim("ap: indirect_dim", indirect_dim, 0)?;
                 // A vector of them is refused where it is used (`view_bounds`): a pattern by itself does nothing.
                 if on_chip && d == 0 && matches!(dynamic, DynamicOffset::Scalar(_)) {

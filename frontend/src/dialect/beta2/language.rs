@@ -437,7 +437,7 @@ fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.rms_norm";
-    let [x, w, axis, n, epsilon, d, _compute] =
+    let [x, w, axis, n, epsilon, d, computed] =
         args.bind(interp, what, ["x", "w", "axis", "n", "epsilon", "dtype", "compute_dtype"], 4)?;
     let (x, w) = (tile(x, what, span)?, tile(w, what, span)?);
     let axis = ints(&axis.unwrap_or(Value::None), "nl.rms_norm: axis", span)?;
@@ -447,6 +447,11 @@ fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     };
     let (n, epsilon) = (float(n, 1.0)?, float(epsilon, 1e-6)?);
     let dtype = opt_dtype(d, what, span)?;
+    if let Some(computed) = opt_dtype(computed, what, span)?.filter(|d| *d != DType::F32) {
+        let message = format!("{what}: compute_dtype is {computed}, but the simulator computes in float32");
+        let finding = Diagnostic::warning("inert-operand", message).at(span, "has no effect here");
+        interp.report_once(finding.help("leave it out, or expect less precise results of the device"), span);
+    }
     lower(interp, what, span, &[&x.storage, &w.storage], |l| l.rms_norm(&x, &w, &axis, n, epsilon, dtype))
 }
 

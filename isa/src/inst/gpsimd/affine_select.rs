@@ -2,7 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::{Imm, Pattern};
-use crate::inst::gpsimd::{Affine, as_integer};
+use crate::dtype::round_to_int;
+use crate::inst::gpsimd::Affine;
 use crate::inst::math::simd::{Kernel, dispatch};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values};
@@ -80,6 +81,28 @@ impl<T: Copy> Kernel for Select<'_, T> {
     }
 }
 
+impl AffineSelect {
+    /// `on_false_value` in an integer `dst`: "must be float32, regardless of the input/output tile data types" (manual), so it is rounded and clipped
+    /// as all results are. An integer that fits stays exact.
+    fn integer_otherwise(&self) -> i64 {
+        let dtype = self.dst.dtype;
+        match (self.on_false_value, dtype.int_range()) {
+            (Imm::Int(i), Some((low, high))) if (low..=high).contains(&i) => i,
+            (value, _) => round_to_int(dtype, value.as_f32()),
+        }
+    }
+
+    fn note_clipped(&self, machine: &mut dyn Machine, stored: i64) {
+        let value = self.on_false_value.as_f32();
+        if !value.is_finite() || (value.round_ties_even() - stored as f32).abs() > f32::EPSILON * value.abs() {
+            let message =
+                format!("`on_false_value` is {value:?}, and becomes {stored} in `dst`, which is {}", self.dst.dtype);
+            let help = "give a value that the type holds: int32 has no infinity";
+            machine.note_unexpected(Violation::new("saturated-store", "on_false_value", message).help(help));
+        }
+    }
+}
+
 impl Instruction for AffineSelect {
     const PLACING: Placing = Placing::Fixed;
     fn result(given: &Given<'_>) -> Option<ResultTile> {
@@ -115,7 +138,8 @@ impl Instruction for AffineSelect {
         let holds = comparison(self.cmp_op).unwrap_or_default();
         if self.dst.dtype == self.on_true_tile.dtype && self.dst.dtype.is_int() {
             // Equal types are not converted: 32-bit integers stay exact.
-            let otherwise = as_integer(self.on_false_value);
+            let otherwise = self.integer_otherwise();
+            self.note_clipped(machine, otherwise);
             return machine.map_i64(&[&self.dst], &[&self.on_true_tile], &|partition, ins, outs| {
                 let (x, out) = (ins[0], &mut *outs[0]);
                 dispatch(Select { affine: &affine, partition, holds, x, otherwise, out });
@@ -130,7 +154,7 @@ impl Instruction for AffineSelect {
     }
 
     fn values(&self) -> Values<'_> {
-        Values::moved(Feeds::Elements)
+        Values { immediates: [self.on_false_value.as_f32()].into_iter().collect(), ..Values::moved(Feeds::Elements) }
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
@@ -142,7 +166,7 @@ impl Instruction for AffineSelect {
 mod tests {
     use super::*;
     use crate::arch::Target;
-    use crate::dtype::DType;
+    use crate::dtype::{DType, i64_to_bits};
     use crate::names::Space;
     use crate::testing::TestMachine;
 
@@ -176,6 +200,24 @@ mod tests {
         let dst = m.tensor("d", Space::Sbuf, DType::I32, &[1, 2]);
         m.run(AffineSelect { on_false_value: Imm::Int(-7), ..select(&dst, &src, AluOp::Equal) }).unwrap();
         assert_eq!(m.bits(&dst), [16_777_217, -7i32 as u32]);
+    }
+
+    #[test]
+    fn the_other_value_is_rounded_and_clipped() {
+        let mut m = TestMachine::new(Target::Trn2);
+        for (value, dtype, expected) in [
+            (f64::NEG_INFINITY, DType::I32, i64::from(i32::MIN)),
+            (-3e9, DType::I32, i64::from(i32::MIN)),
+            (9.6, DType::I32, 10),
+            (70_000.7, DType::I16, 32_767),
+            (-1.0, DType::U8, 0),
+        ] {
+            let src = m.tensor_bits("s", Space::Sbuf, dtype, &[1, 2], &[1, 2]);
+            let dst = m.tensor("d", Space::Sbuf, dtype, &[1, 2]);
+            m.run(AffineSelect { on_false_value: Imm::Float(value), ..select(&dst, &src, AluOp::Equal) }).unwrap();
+            let bits = i64_to_bits(dtype, expected);
+            assert_eq!(m.bits(&dst), [1, bits], "{value} as {dtype}");
+        }
     }
 
     #[test]

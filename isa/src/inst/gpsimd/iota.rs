@@ -66,18 +66,26 @@ impl Instruction for Iota {
 
     fn doubt(&self) -> Option<Violation> {
         let dtype = self.dst.dtype;
-        if !dtype.is_float() || dtype.is_packed() || dtype.size() >= 4 {
+        if !dtype.is_float() || dtype.is_packed() {
+            return None;
+        }
+        let steps = self.pattern.0.iter().map(|(step, count)| (*step, i64::from(*count)));
+        let all = steps.chain([(self.channel_multiplier, i64::from(self.dst.partitions()))]);
+        let reach = all.fold(self.offset.unsigned_abs(), |reach, (step, count)| {
+            reach.saturating_add(step.unsigned_abs().saturating_mul((count - 1).max(0) as u64))
+        });
+        if dtype.size() >= 4 && reach <= 1 << f32::MANTISSA_DIGITS {
             return None;
         }
         let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
         let stored = |v: i32| bits_to_f32(dtype, f32_to_bits(dtype, v as f32));
         let (partition, value) = (0..self.dst.partitions() as usize)
-            .find_map(|p| Some((p, affine.row(p).find(|v| stored(*v) != *v as f32)?)))?;
+            .find_map(|p| Some((p, affine.row(p).find(|v| f64::from(stored(*v)) != f64::from(*v))?)))?;
         let message = format!(
             "{value} becomes {:?} in `dst`, which is {dtype}: different positions become equal; first in partition {partition}",
             stored(value)
         );
-        let help = "count in int32 or float32, and convert what is computed from the positions";
+        let help = "count in int32, and convert what is computed from the positions";
         Some(Violation::new("inexact-integer", "dst", message).help(help))
     }
 

@@ -142,7 +142,7 @@ impl Instruction for LocalGather {
                         let holder = row.partition + at % core;
                         *start = index[(holder, at / core)];
                         if *start as usize + run > elements {
-                            return Err(out_of_bounds("local_gather", holder, *start, elements));
+                            return Err(out_of_bounds("src_buffer", (holder, *start), run, elements));
                         }
                     }
                 }

@@ -11,7 +11,7 @@ pub mod sequence_bounds;
 pub mod tensor_partition_reduce;
 pub mod topk;
 
-use crate::arg::{Imm, Pattern};
+use crate::arg::Pattern;
 use crate::violation::Violation;
 
 /// The integers that `iota` writes and `affine_select` compares: 32-bit, wrapping.
@@ -77,13 +77,5 @@ impl Affine {
     pub(crate) fn row(&self, partition: usize) -> impl Iterator<Item = i32> {
         let start = self.offset.wrapping_add((partition as i32).wrapping_mul(self.channel_multiplier));
         self.pattern.iter().map(move |v| start.wrapping_add(*v))
-    }
-}
-
-/// An immediate as an integer element: floats are truncated.
-pub(crate) fn as_integer(value: Imm) -> i64 {
-    match value {
-        Imm::Int(i) => i,
-        Imm::Float(x) => x as i64,
     }
 }

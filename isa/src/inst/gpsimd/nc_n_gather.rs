@@ -31,13 +31,15 @@ operands! {
     },
 }
 
-/// An index that points outside of what it indexes. What the hardware does then is undefined.
-pub(super) fn out_of_bounds(instruction: &str, partition: usize, index: u32, elements: usize) -> Fault {
+/// An index that points outside of the `elements` per partition of what it indexes, of which it takes `run` from there. What the hardware does
+/// then is undefined.
+pub(super) fn out_of_bounds(indexed: &str, (partition, index): (usize, u32), run: usize, elements: usize) -> Fault {
+    let takes = if run > 1 { format!(", and each index takes {run}") } else { String::new() };
     Fault::new(
         "index-out-of-bounds",
         format!(
-            "{instruction}: index {index} in partition {partition} is out of bounds: `data` has {elements} elements per partition (0 to {})",
-            elements.saturating_sub(1)
+            "index {index} in partition {partition} is out of bounds: `{indexed}` has {elements} elements per partition{takes} (0 to {})",
+            elements.saturating_sub(run)
         ),
     )
 }
@@ -63,7 +65,7 @@ impl Instruction for NcNGather {
         machine.map_bits(&[&self.dst], &[&self.data, &self.indices], &mut |rows| {
             rows.iter_mut().try_for_each(|row| {
                 moves::gather(row.ins[0], row.ins[1], row.outs[0])
-                    .map_err(|index| out_of_bounds("nc_n_gather", row.partition, index, elements))
+                    .map_err(|index| out_of_bounds("data", (row.partition, index), 1, elements))
             })
         })
     }

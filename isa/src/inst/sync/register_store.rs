@@ -4,6 +4,7 @@ use crate::inst::values::{Feeds, Values};
 use ndarray::arr2;
 
 use crate::arch::Arch;
+use crate::dtype::{bits_to_f32, bits_to_i64};
 use crate::ids::RegId;
 use crate::inst::sync::one_element;
 use crate::inst::{Footprint, Instruction, Operands, Placing};
@@ -29,6 +30,24 @@ operands! {
     },
 }
 
+impl RegisterStore {
+    /// Says that the element is another number than the register.
+    fn note_changed(&self, machine: &mut dyn Machine, value: i64, bits: u32) {
+        let dtype = self.dst.dtype;
+        if dtype.is_packed() || value == 0 {
+            return;
+        }
+        let stored = if dtype.is_int() { bits_to_i64(dtype, bits) as f64 } else { f64::from(bits_to_f32(dtype, bits)) };
+        // The same bits of 32-bit integers are signed or not.
+        if stored == value as f64 || dtype.is_int() && dtype.size() >= 4 {
+            return;
+        }
+        let message = format!("the register holds {value}, and its bits are {stored} in `dst`, which is {dtype}");
+        let help = "store to an int32 element, and convert it with nisa.tensor_copy";
+        machine.note_unexpected(Violation::new("unexpected-values", "dst", message).help(help));
+    }
+}
+
 impl Instruction for RegisterStore {
     const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -44,8 +63,10 @@ impl Instruction for RegisterStore {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let bits = machine.register(self.src) as u32;
+        let value = machine.register(self.src);
+        let bits = value as u32;
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size().clamp(1, 4));
+        self.note_changed(machine, value, bits & mask);
         let bits = machine.held().bits(self.dst.dtype, bits & mask);
         machine.write_bits(&self.dst, arr2(&[[bits]]).view())
     }

@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::dtype::DType;
 use crate::inst::stream::{modes, on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
@@ -82,6 +83,12 @@ impl Instruction for Memset {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let value = self.value.as_f32();
+        if self.dst.dtype == DType::F8E8M0 && value <= 0.0 {
+            let message = format!("`dst` is {}, which has powers of two only: {value:?} becomes NaN", self.dst.dtype);
+            let help = "fill with 1.0, or leave a tile of scales as it is until they are written";
+            machine.note_unexpected(Violation::new("non-finite", "value", message).help(help));
+        }
         machine.fill(&self.dst, self.value)
     }
 

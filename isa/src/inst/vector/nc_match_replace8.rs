@@ -107,7 +107,8 @@ impl Instruction for NcMatchReplace8 {
 
     fn values(&self) -> Values<'_> {
         // Only an index can be absent: `dst` holds data.
-        Values { marks_absence: [false, true], ..Values::moved(Feeds::Elements) }
+        let immediates = [self.imm.as_f32()].into_iter().collect();
+        Values { marks_absence: [false, true], immediates, ..Values::moved(Feeds::Elements) }
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

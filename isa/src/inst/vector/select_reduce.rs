@@ -100,7 +100,7 @@ impl Instruction for SelectReduce {
     }
 
     fn values(&self) -> Values<'_> {
-        Values::moved(Feeds::Elements).reduced(self.reduce_op, self.reduce_cmd)
+        Values::moved(Feeds::Elements).reduced(self.reduce_op, self.reduce_cmd).with_numbers([&self.on_false])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -102,7 +102,7 @@ impl Instruction for TensorCopyPredicated {
     }
 
     fn values(&self) -> Values<'_> {
-        Values::moved(Feeds::Elements)
+        Values::moved(Feeds::Elements).with_numbers([&self.src])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

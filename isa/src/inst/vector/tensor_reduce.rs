@@ -103,6 +103,11 @@ impl Instruction for TensorReduce {
                         .to_owned(),
                 ));
         }
+        if self.axis.0.contains(&0) {
+            let message = "axis 0 is the partitions, which the vector engine does not reduce".to_owned();
+            return Err(Violation::new("reduce-axis", "axis", message)
+                .help("transpose the tile first (nisa.nc_transpose), or multiply by ones on the tensor engine (nisa.nc_matmul)"));
+        }
         check::same_partitions(("data", &self.data), ("dst", &self.dst))?;
         check::bitvec_dtypes(self.op, &[("data", &self.data), ("dst", &self.dst)])?;
         if self.negate && self.op.is_bitvec() {
@@ -179,7 +184,7 @@ impl Instruction for TensorReduce {
     }
 
     fn values(&self) -> Values<'_> {
-        let values = Values::computed(Feeds::Groups).arising(makes(self.op));
+        let values = Values::computed(Feeds::Groups).arising(makes(self.op) || self.negate);
         if self.op == AluOp::Add { values.with_exact(Exact::GroupSum { negate: self.negate }) } else { values }
     }
 

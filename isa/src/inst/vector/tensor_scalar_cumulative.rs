@@ -115,7 +115,12 @@ impl Instruction for TensorScalarCumulative {
     }
 
     fn accumulators(&self) -> Option<AccumulatorUse> {
-        Some(AccumulatorUse { engine: Engine::Vector, reads: self.reduce_cmd == ReduceCmd::Reduce, sets: true })
+        Some(AccumulatorUse {
+            engine: Engine::Vector,
+            reads: self.reduce_cmd == ReduceCmd::Reduce,
+            sets: true,
+            spoils: false,
+        })
     }
 
     /// The manual gives `imm1` a meaning for load_reduce only. Kernels may pass it to all steps of a chain of which some load it.
