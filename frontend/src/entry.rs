@@ -14,6 +14,7 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::kernel::Candidate;
 use crate::eval::value::Value;
 use crate::eval::{Interp, STACK, nearest};
+use crate::syntax::sym;
 use crate::{Arg, Host, Loader, Options};
 
 /// A parameter of a kernel.
@@ -291,7 +292,10 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
         Value::Function(function) => {
             let edges =
                 options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
-            let name = interp.name(function.def.name).to_string();
+            let name = match interp.host_attr(function, sym::name, function.def.name_span)? {
+                Some(Value::Str(ref name)) => name.to_string(),
+                _ => interp.name(function.def.name).to_string(),
+            };
             let config = interp.take_config(&options.config, function.def.name_span)?;
             Ok(Candidate {
                 name,
@@ -331,7 +335,11 @@ fn specialise(
     file: &Path,
 ) -> Compiled {
     let kernel = interp.describe(candidate);
-    let values = kernel.check(&args.names()).and_then(|()| args.values().map_err(Refused::Value));
+    let mut names = args.names();
+    if interp.host.is_some() && candidate.function.def.takes_rest() {
+        names.retain(|name| kernel.params.iter().any(|p| p.name == *name));
+    }
+    let values = kernel.check(&names).and_then(|()| args.values().map_err(Refused::Value));
     match values {
         Ok(values) => {
             let outcome = interp.run_kernel(candidate, &values).map(Some);

@@ -205,19 +205,52 @@ pub enum HostClassKind {
     /// A subclass of the language's base class of records: `__init__` is made from the fields.
     Record,
     /// `@dataclass`
-    Dataclass {
-        /// Assignments after construction are refused.
-        frozen: bool,
-    },
+    Dataclass(HostDataclass),
     /// A subclass of `Enum`.
-    Enum {
-        /// Members count as their integer values.
-        int: bool,
-    },
+    Enum(HostEnum),
     /// A subclass of `NamedTuple`.
     NamedTuple,
     /// A subclass of an exception class.
     Exception,
+}
+
+/// What the members of an Enum are besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostEnum {
+    /// Members are integers or texts, too.
+    pub mixin: Option<HostMixin>,
+    /// They combine with `|`.
+    pub flag: bool,
+    /// Their text is that of their values.
+    pub shows_value: bool,
+}
+
+/// The type whose values the members of an Enum are, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostMixin {
+    /// `int`
+    Int,
+    /// `str`
+    Str,
+    /// `float`
+    Float,
+}
+
+/// What `@dataclass` was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostDataclass {
+    /// The constructor is made from the fields.
+    pub init: bool,
+    /// Objects are shown with their fields.
+    pub repr: bool,
+    /// Objects are compared by their fields.
+    pub eq: bool,
+    /// Objects have an order.
+    pub order: bool,
+    /// Objects are hashed by their fields, frozen or not.
+    pub unsafe_hash: bool,
+    /// Assignments after construction are refused.
+    pub frozen: bool,
 }
 
 /// An attribute of a class.
@@ -229,8 +262,17 @@ pub enum HostAttribute {
     Static(Arg),
     /// `@classmethod`
     Class(Arg),
-    /// `@property`: getter and setter.
-    Property(Arg, Option<Arg>),
+    /// `@property`
+    Property {
+        /// What gives its value.
+        get: Arg,
+        /// What is called to assign it.
+        set: Option<Arg>,
+        /// What is called to delete it.
+        delete: Option<Arg>,
+    },
+    /// `@cached_property`
+    CachedProperty(Arg),
 }
 
 /// What a field is set to when the caller gives nothing.
@@ -255,6 +297,12 @@ pub struct HostField {
     pub init: bool,
     /// Only by keyword.
     pub kw_only: bool,
+    /// Whether it counts when objects are compared.
+    pub compare: bool,
+    /// Whether it is shown.
+    pub repr: bool,
+    /// It is no attribute, but an argument of `__post_init__` (`InitVar`).
+    pub init_only: bool,
 }
 
 /// A class of the host.
@@ -272,6 +320,8 @@ pub struct HostClass {
     pub attributes: Vec<(String, HostAttribute)>,
     /// All fields, inherited ones first.
     pub fields: Vec<HostField>,
+    /// `@total_ordering`: the comparisons that it does not define follow from one that it does.
+    pub total_ordering: bool,
     /// Members of an Enum: name, name of the member it is an alias of (its own if none), value.
     pub members: Vec<(String, String, Arg)>,
 }
@@ -283,6 +333,15 @@ pub enum HostObject {
     Function(HostFunction),
     /// A class.
     Class(HostClass),
+    /// A function that keeps its results: `@cache`, `@lru_cache`.
+    Cached {
+        /// The function.
+        function: Arg,
+        /// Most results that it keeps; None is any number.
+        limit: Option<usize>,
+        /// Equal arguments of other types are others.
+        typed: bool,
+    },
     /// A module.
     Module {
         /// Dotted name.

@@ -24,8 +24,8 @@ pub use dialect::beta2::reference;
 pub use dialect::common::kernel::unknown_option;
 pub use entry::{Arguments, Compiled, KernelInfo, Listing, Param, Refused, Returned, compile, compile_live, kernels};
 pub use host::{
-    Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostDtype, HostField, HostFunction,
-    HostObject, Identity,
+    Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDataclass, HostDefault, HostDtype, HostEnum,
+    HostField, HostFunction, HostMixin, HostObject, Identity,
 };
 pub use migrate::{Change, Migration, migrate};
 

@@ -25,6 +25,7 @@ struct Known {
     enum_type: Py<PyAny>,
     method: Py<PyAny>,
     partial: Py<PyAny>,
+    cached: Py<PyAny>,
     builtin: Py<PyAny>,
     helpers: Py<PyModule>,
     tracer: Py<PyModule>,
@@ -43,6 +44,7 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
             enum_type: get("enum", "EnumMeta")?,
             method: get("types", "MethodType")?,
             partial: get("functools", "partial")?,
+            cached: get("functools", "_lru_cache_wrapper")?,
             builtin: get("types", "BuiltinFunctionType")?,
             helpers: PyModule::import(py, "nki_sim._inspect")?.unbind(),
             tracer: PyModule::import(py, "nki_sim._trace")?.unbind(),
@@ -312,11 +314,8 @@ impl<'a> Conversion<'a> {
                 None => opaque(&object.repr()?.to_string_lossy(), "it is written in C"),
             }));
         }
-        // functools.lru_cache, functools.singledispatch: the function inside.
-        if module_of(object.get_type().as_any()) == "functools"
-            && let Ok(wrapped) = object.getattr("__wrapped__")
-        {
-            return self.value(&wrapped, name).map(Some);
+        if object.is_instance(known.cached.bind(py))? {
+            return Ok(Some(Arg::Object(self.table.id(object))));
         }
         Ok(None)
     }

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nki_frontend::{
-    Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject,
+    Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDataclass, HostDefault, HostEnum, HostField,
+    HostFunction, HostMixin, HostObject,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -260,6 +261,11 @@ fn described(py: Python<'_>, table: &Table, object: &Bound<'_, PyAny>) -> PyResu
         }),
         "module" => HostObject::Module { name: text("name")?, file: text("file")?, scope: table.id(&get("globals")?) },
         "class" => HostObject::Class(class(table, &get, &text)?),
+        "cached" => HostObject::Cached {
+            function: convert(table, &get("function")?, "function"),
+            limit: get("limit")?.extract()?,
+            typed: get("typed")?.extract()?,
+        },
         _ => HostObject::Opaque { path: text("path")?, reason: get("reason")?.extract()? },
     })
 }
@@ -281,10 +287,20 @@ fn class<'py>(
 ) -> PyResult<HostClass> {
     let kind = match &*text("class_kind")? {
         "nki" => HostClassKind::Record,
-        "dataclass" => HostClassKind::Dataclass { frozen: false },
-        "frozen" => HostClassKind::Dataclass { frozen: true },
-        "enum" => HostClassKind::Enum { int: false },
-        "int_enum" => HostClassKind::Enum { int: true },
+        "dataclass" => {
+            let [init, repr, eq, order, unsafe_hash, frozen] = get("dataclass")?.extract()?;
+            HostClassKind::Dataclass(HostDataclass { init, repr, eq, order, unsafe_hash, frozen })
+        }
+        "enum" => {
+            let (mixin, flag, shows_value): (Option<String>, _, _) = get("enum")?.extract()?;
+            let mixin = match mixin.as_deref() {
+                Some("int") => Some(HostMixin::Int),
+                Some("str") => Some(HostMixin::Str),
+                Some("float") => Some(HostMixin::Float),
+                _ => None,
+            };
+            HostClassKind::Enum(HostEnum { mixin, flag, shows_value })
+        }
         "named_tuple" => HostClassKind::NamedTuple,
         "exception" => HostClassKind::Exception,
         _ => HostClassKind::Plain,
@@ -298,21 +314,25 @@ fn class<'py>(
         let attribute = match &*how {
             "static" => HostAttribute::Static(arg),
             "class" => HostAttribute::Class(arg),
-            "property" => HostAttribute::Property(arg, (!second.is_none()).then(|| convert(table, &second, &name))),
+            "property" => {
+                let [set, delete]: [Option<Bound<'py, PyAny>>; 2] = second.extract()?;
+                let [set, delete] = [set, delete].map(|f| f.map(|f| convert(table, &f, &name)));
+                HostAttribute::Property { get: arg, set, delete }
+            }
+            "cached" => HostAttribute::CachedProperty(arg),
             _ => HostAttribute::Plain(arg),
         };
         attributes.push((name, attribute));
     }
     let mut fields = Vec::new();
-    for (name, how, value, init, kw_only) in
-        get("fields")?.extract::<Vec<(String, String, Bound<'py, PyAny>, bool, bool)>>()?
-    {
+    for (name, how, value, told) in get("fields")?.extract::<Vec<(String, String, Bound<'py, PyAny>, [bool; 5])>>()? {
+        let [init, kw_only, compare, repr, init_only] = told;
         let default = match &*how {
             "value" => HostDefault::Value(convert(table, &value, &name)),
             "factory" => HostDefault::Factory(convert(table, &value, &name)),
             _ => HostDefault::Required,
         };
-        fields.push(HostField { name, default, init, kw_only });
+        fields.push(HostField { name, default, init, kw_only, compare, repr, init_only });
     }
     let mut members = Vec::new();
     for (name, canonical, value) in get("members")?.extract::<Vec<(String, String, Bound<'py, PyAny>)>>()? {
@@ -326,6 +346,7 @@ fn class<'py>(
         bases: bases.iter().map(|b| convert(table, b, "base")).collect(),
         attributes,
         fields,
+        total_ordering: get("total_ordering")?.extract()?,
         members,
     })
 }

@@ -417,6 +417,17 @@ impl Interp<'_> {
             ExprKind::Tuple(items) => items.iter().try_for_each(|t| self.delete(frame, t)),
             ExprKind::Attr(base, name) => {
                 let base = self.eval(frame, base)?;
+                if let Value::Instance(instance) = &base
+                    && let Some(Value::Descriptor(descriptor)) = &instance.class.lookup(*name)
+                    && let Descriptor::Property { delete, .. } = &**descriptor
+                {
+                    let Some(delete) = delete else {
+                        let message = format!("the property `{}` has no deleter", self.name(*name));
+                        return Err(Raise::at("no-attribute", message, target.span, "here"));
+                    };
+                    self.call(delete, CallArgs::of([base.clone()], target.span))?;
+                    return Ok(());
+                }
                 let removed = match &base {
                     Value::Instance(instance) => instance.attrs.borrow_mut().remove(*name),
                     _ => None,

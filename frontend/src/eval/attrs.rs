@@ -148,7 +148,14 @@ impl Interp<'_> {
                 sym::class => Value::Class(member.class.clone()),
                 _ if let Some(value) = member.attrs.borrow().get(name) => value.clone(),
                 _ => match member.class.lookup(name) {
-                    Some(value) => self.bind(value, base, &member.class.clone(), span)?,
+                    Some(value) => {
+                        let cached = value.is_cached_property();
+                        let bound = self.bind(value, base, &member.class.clone(), span)?;
+                        if cached {
+                            member.attrs.borrow_mut().set(name, bound.clone());
+                        }
+                        bound
+                    }
                     None => match &*self.name(name) {
                         "_value_" => member.value.clone(),
                         "_name_" => return self.find_attr(base, sym::plain_name, span),
@@ -157,7 +164,10 @@ impl Interp<'_> {
                     },
                 },
             },
-            Value::Function(function) => return Ok(self.attr_of_function(function, name)),
+            Value::Function(function) => match self.host_attr(function, name, span)? {
+                Some(value) => value,
+                None => return Ok(self.attr_of_function(function, name)),
+            },
             Value::Kernel(kernel) => match name {
                 sym::func | sym::wrapped => kernel.function.clone(),
                 _ => self.get_attr(&kernel.function.clone(), name, span)?,
@@ -211,8 +221,8 @@ impl Interp<'_> {
                 None => return Ok(None),
             },
             Value::Descriptor(descriptor) => match (&**descriptor, &*self.name(name)) {
-                (Descriptor::Property { get, .. }, "setter" | "getter" | "deleter") => {
-                    self.property_setter(get.clone())
+                (Descriptor::Property { .. }, part @ ("setter" | "getter" | "deleter")) => {
+                    self.property_with(base, part)
                 }
                 _ => return Ok(None),
             },

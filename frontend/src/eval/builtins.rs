@@ -140,7 +140,9 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
     }),
     ("staticmethod", |interp, args| descriptor(interp, args, "staticmethod", Descriptor::Static)),
     ("classmethod", |interp, args| descriptor(interp, args, "classmethod", Descriptor::Class)),
-    ("property", |interp, args| descriptor(interp, args, "property", |get| Descriptor::Property { get, set: None })),
+    ("property", |interp, args| {
+        descriptor(interp, args, "property", |get| Descriptor::Property { get, set: None, delete: None })
+    }),
 ];
 
 impl Interp<'_> {
@@ -467,6 +469,22 @@ fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usiz
     }
 }
 
+/// An attribute; `None` if there is none, also where the class's own code says so by an `AttributeError`.
+fn found_attr(interp: &mut Interp<'_>, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+    if !matches!(base, Value::Instance(_) | Value::EnumMember(_) | Value::Class(_) | Value::Kernel(_)) {
+        return interp.find_attr(base, name, span);
+    }
+    let (depth, trail) = (interp.stack.len(), interp.steps.len());
+    match interp.handling_errors(|interp| interp.find_attr(base, name, span)) {
+        Err(raise) if !raise.fatal && interp.is_attribute_error(&raise) => {
+            interp.stack.truncate(depth);
+            interp.pop_steps(trail);
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
 fn hasattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let name = attr_name(interp, &args, "hasattr", 2, 2)?;
     let base = &args.positional[0];
@@ -477,7 +495,7 @@ fn hasattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         interp.guess(args.span, "taken as false");
         return Ok(Value::Bool(false));
     }
-    let found = interp.find_attr(base, name, args.span)?;
+    let found = found_attr(interp, base, name, args.span)?;
     if let Some(Value::Host(_)) = &found {
         interp.guess(args.span, "taken as true");
     }
@@ -493,7 +511,7 @@ fn getattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         {
             return Ok(default.clone());
         }
-        return Ok(interp.find_attr(base, name, args.span)?.unwrap_or_else(|| default.clone()));
+        return Ok(found_attr(interp, base, name, args.span)?.unwrap_or_else(|| default.clone()));
     }
     interp.get_attr(base, name, args.span)
 }
@@ -563,7 +581,7 @@ fn descriptor(
     let setter = (args.positional.len() == 2).then(|| args.positional.pop()).flatten();
     let function = args.positional.pop().unwrap_or(Value::None);
     Ok(Value::Descriptor(Rc::new(match (make(function), setter) {
-        (Descriptor::Property { get, .. }, Some(set)) => Descriptor::Property { get, set: Some(set) },
+        (Descriptor::Property { get, .. }, Some(set)) => Descriptor::Property { get, set: Some(set), delete: None },
         (other, _) => other,
     })))
 }

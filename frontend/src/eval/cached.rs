@@ -35,7 +35,7 @@ struct Entry {
 
 impl Cached {
     /// The function that keeps the results of another one.
-    fn of(function: Value, limit: Option<usize>, typed: bool) -> Value {
+    pub(super) fn of(function: Value, limit: Option<usize>, typed: bool) -> Value {
         Value::Cached(Rc::new(Self {
             function,
             limit,

@@ -329,6 +329,7 @@ impl Interp<'_> {
             context: false,
             wrapped: RefCell::new(None),
             attrs: RefCell::default(),
+            live: None,
         })))
     }
 

@@ -240,9 +240,7 @@ impl Interp<'_> {
                 self.call_with(&init, value.clone(), args)?;
                 return Ok(value);
             }
-            let made =
-                matches!(ancestor.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record | ClassKind::NamedTuple);
-            if made {
+            if ancestor.kind.get().makes_init() {
                 let fields = ancestor.fields.borrow().clone();
                 let given = self.fill_fields(&instance, &fields, &mut args)?;
                 if let Some(post) = class.lookup(sym::post_init) {
@@ -338,7 +336,8 @@ impl Interp<'_> {
     pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
         let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
         for class in self.mro_after(sup) {
-            if matches!(class.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record)
+            if class.kind.get() != ClassKind::NamedTuple
+                && class.kind.get().makes_init()
                 && !class.fields.borrow().is_empty()
             {
                 let fields = class.fields.borrow().clone();

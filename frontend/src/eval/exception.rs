@@ -153,14 +153,32 @@ impl Interp<'_> {
         Ok(false)
     }
 
+    /// Whether what was raised is an `AttributeError`.
+    pub(crate) fn is_attribute_error(&self, raise: &Raise) -> bool {
+        let wanted = "AttributeError";
+        let class = match &raise.exception {
+            None => return is_derived(class_of(raise.diagnostic.id), wanted),
+            Some(Value::Exception(exception)) => exception.0,
+            Some(Value::Instance(instance)) => match instance.class.exception_base() {
+                Some(base) => base,
+                None => return false,
+            },
+            Some(_) => return false,
+        };
+        is_derived(&self.name(class), wanted)
+    }
+
     /// Whether exception class `name` is `base` or derives from it.
     pub(crate) fn is_exception(&self, name: Symbol, base: Symbol) -> bool {
-        let (name, base) = (self.name(name), self.name(base));
-        if name == base {
-            return true;
-        }
-        matches!(
-            (&*name, &*base),
+        is_derived(&self.name(name), &self.name(base))
+    }
+}
+
+/// Whether Python's exception class `name` is `base` or derives from it.
+fn is_derived(name: &str, base: &str) -> bool {
+    name == base
+        || matches!(
+            (name, base),
             (_, "BaseException")
                 | ("IndexError" | "KeyError", "LookupError")
                 | ("ZeroDivisionError" | "OverflowError", "ArithmeticError")
@@ -168,8 +186,8 @@ impl Interp<'_> {
                 | ("NotImplementedError" | "RecursionError", "RuntimeError")
                 | ("FileNotFoundError", "OSError")
                 | ("FrozenInstanceError", "AttributeError")
-        ) || (&*base == "Exception" && &*name != "GeneratorExit")
-    }
+        )
+        || (base == "Exception" && name != "GeneratorExit")
 }
 
 /// Gives a new exception the one that was being handled as its context.

@@ -171,7 +171,9 @@ impl Interp<'_> {
                     }
                     return Ok(());
                 }
-                if instance.class.kind.get() == ClassKind::Plain {
+                if let ClassKind::Plain | ClassKind::Dataclass(DataclassKind { repr: false, .. }) =
+                    instance.class.kind.get()
+                {
                     out.push_str(&format!("<{} object>", instance.class.name));
                     return Ok(());
                 }

@@ -128,9 +128,7 @@ impl Interp<'_> {
     pub(crate) fn describe(&self, candidate: &Candidate) -> KernelInfo {
         let def = &candidate.function.def;
         let params = def
-            .params
-            .iter()
-            .filter(|p| !matches!(p.kind, ParamKind::Star | ParamKind::DoubleStar))
+            .named_params()
             .map(|p| crate::Param {
                 name: self.name(p.name).to_string(),
                 default: p.default.as_ref().map(|d| self.source_text(d.span)),
@@ -199,6 +197,9 @@ impl Interp<'_> {
         for (at, param) in def.params.iter().enumerate() {
             let name = self.name(param.name);
             let by_position = param.kind == ParamKind::PositionalOnly;
+            if param.kind.takes_rest() {
+                continue;
+            }
             if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
                 self.check_argument(arg, param.span);
                 let value = match self.enum_argument(&candidate.function, param, arg) {
@@ -216,6 +217,18 @@ impl Interp<'_> {
                 && !matches!(default, Value::Unset)
             {
                 call.positional.push(default.clone());
+            }
+        }
+        // A wrapper of the host, which shows the parameters of the function that it wraps.
+        let by_name = def.params.iter().any(|p| p.kind == ParamKind::DoubleStar);
+        let is_rest = |name: &str| !def.named_params().any(|p| *name == **self.names.name(p.name));
+        let rest: Vec<&(String, Arg)> = args.iter().filter(|(name, _)| is_rest(name)).collect();
+        for (name, arg) in rest {
+            self.check_argument(arg, def.name_span);
+            let value = self.take_over(arg, Some(name), def.name_span)?;
+            match by_name {
+                true => call.keyword.push((self.sym(name), value)),
+                false => call.positional.push(value),
             }
         }
         self.returned.clear();

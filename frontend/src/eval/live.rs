@@ -1,6 +1,8 @@
 //! Values of a live host: see [`crate::host`].
 
-use std::cell::{Cell, OnceCell, RefCell};
+mod class;
+
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -8,6 +10,7 @@ use nki_diag::{Diagnostic, Span};
 use rustc_hash::FxHashMap;
 
 use super::Interp;
+use super::cached::Cached;
 use super::error::{EvalResult, Raise};
 use super::language::Dialect;
 use super::native::CallArgs;
@@ -305,6 +308,12 @@ impl Interp<'_> {
         match host.describe(id) {
             HostObject::Function(function) => self.host_function(id, &function, span),
             HostObject::Class(class) => self.host_class(id, &class, span),
+            HostObject::Cached { function, limit, typed } => {
+                let function = self.take_over(&function, None, span)?;
+                // A function that captures itself with its results has been met again.
+                let made = || Cached::of(function, limit, typed);
+                Ok(self.live.objects.entry(id).or_insert_with(made).clone())
+            }
             HostObject::Module { name, file, scope } => {
                 let module = Value::Module(self.host_module(scope, Path::new(&file), &name));
                 self.live.objects.insert(id, module.clone());
@@ -459,6 +468,7 @@ impl Interp<'_> {
             context: false,
             wrapped: RefCell::new(None),
             attrs: RefCell::default(),
+            live: Some(id),
         }));
         let made = match &function.kernel {
             Some(config) => {
@@ -499,88 +509,6 @@ impl Interp<'_> {
         def.params.iter().map(default).collect()
     }
 
-    fn host_class(&mut self, id: u64, class: &HostClass, span: Span) -> EvalResult<Value> {
-        let made = Rc::new(Class {
-            name: class.name.as_str().into(),
-            kind: Cell::new(match class.kind {
-                HostClassKind::Plain => ClassKind::Plain,
-                HostClassKind::Record => ClassKind::Record,
-                HostClassKind::Dataclass { frozen } => {
-                    ClassKind::Dataclass(DataclassKind { frozen, eq: true, order: false, unsafe_hash: false })
-                }
-                HostClassKind::Enum { int } => {
-                    let mixin = int.then_some(BuiltinType::Int);
-                    ClassKind::Enum(EnumKind { mixin, flag: false, shows_value: int })
-                }
-                HostClassKind::NamedTuple => ClassKind::NamedTuple,
-                HostClassKind::Exception => ClassKind::Exception(self.sym("Exception")),
-            }),
-            mro: OnceCell::new(),
-            attrs: RefCell::new(AttrMap::default()),
-            fields: RefCell::new(Vec::new()),
-            members: RefCell::new(Vec::new()),
-            combinations: RefCell::new(Vec::new()),
-            lenient: class.record,
-            def: None,
-            span: Span::default(),
-        });
-        self.live.objects.insert(id, Value::Class(made.clone()));
-        let mut mro = vec![made.clone()];
-        for base in &class.bases {
-            if let Value::Class(base) = &self.take_over(base, None, span)? {
-                mro.push(base.clone());
-            }
-        }
-        let _ = made.mro.set(mro);
-        for (name, canonical, value) in &class.members {
-            let name = self.sym(name);
-            let member = if canonical == &*self.name(name) {
-                let value = self.take_over(value, None, span)?;
-                let member = Rc::new(EnumMember { class: made.clone(), name, value, attrs: RefCell::default() });
-                made.members.borrow_mut().push(member.clone());
-                Some(Value::EnumMember(member))
-            } else {
-                let canonical = self.sym(canonical);
-                made.attrs.borrow().get(canonical).cloned()
-            };
-            if let Some(member) = member {
-                made.attrs.borrow_mut().set(name, member);
-            }
-        }
-        for (name, attribute) in &class.attributes {
-            let mut method = |arg: &Arg| -> EvalResult<Value> {
-                let value = self.take_over(arg, None, span)?;
-                if let Value::Function(function) = &value {
-                    function.class.borrow_mut().get_or_insert(Rc::downgrade(&made));
-                }
-                Ok(value)
-            };
-            let value = match attribute {
-                HostAttribute::Plain(arg) => method(arg)?,
-                HostAttribute::Static(arg) => Value::Descriptor(Rc::new(Descriptor::Static(method(arg)?))),
-                HostAttribute::Class(arg) => Value::Descriptor(Rc::new(Descriptor::Class(method(arg)?))),
-                HostAttribute::Property(get, set) => {
-                    let (get, set) = (method(get)?, set.as_ref().map(&mut method).transpose()?);
-                    Value::Descriptor(Rc::new(Descriptor::Property { get, set }))
-                }
-            };
-            let name = self.sym(name);
-            made.attrs.borrow_mut().set(name, value);
-        }
-        self.note_class(&made);
-        for field in &class.fields {
-            let default = match &field.default {
-                HostDefault::Required => FieldDefault::Required,
-                HostDefault::Value(arg) => FieldDefault::Value(self.take_over(arg, None, span)?),
-                HostDefault::Factory(arg) => FieldDefault::Factory(self.take_over(arg, None, span)?),
-            };
-            let name = self.sym(&field.name);
-            let field = Field { init: field.init, kw_only: field.kw_only, ..Field::new(name, default) };
-            made.fields.borrow_mut().push(field);
-        }
-        Ok(Value::Class(made))
-    }
-
     /// A global of a module of the host; `None` if it is not a module of the host or has no such name.
     pub(crate) fn host_global(&mut self, module: &Module, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         let (Some(scope), Some(host)) = (module.live, self.host) else { return Ok(None) };
@@ -596,6 +524,17 @@ impl Interp<'_> {
             }
         }
         Ok(value)
+    }
+
+    /// An attribute that a function has in the host: what a decorator has set, or the name that it has given it.
+    pub(crate) fn host_attr(&mut self, function: &Function, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+        let (Some(id), Some(host)) = (function.live, self.host) else { return Ok(None) };
+        let text = self.name(name);
+        let special = matches!(name, sym::name | sym::qualname | sym::doc | sym::module | sym::wrapped);
+        if text.starts_with("__") && !special || function.attrs.borrow().get(name).is_some() {
+            return Ok(None);
+        }
+        host.global(id, &text).map(|arg| self.take_over(&arg, None, span)).transpose()
     }
 
     /// `import path` in code of the host.

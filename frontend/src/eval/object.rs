@@ -25,6 +25,17 @@ pub(crate) enum ClassKind {
     Exception(Symbol),
 }
 
+impl ClassKind {
+    /// Whether a class of this kind has a constructor that is made from its fields.
+    pub(crate) fn makes_init(self) -> bool {
+        match self {
+            ClassKind::Dataclass(told) => told.init,
+            ClassKind::Record | ClassKind::NamedTuple => true,
+            ClassKind::Plain | ClassKind::Enum(_) | ClassKind::Exception(_) => false,
+        }
+    }
+}
+
 /// What `@dataclass` was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DataclassKind {
@@ -36,6 +47,10 @@ pub(crate) struct DataclassKind {
     pub(crate) order: bool,
     /// Objects are hashed by their fields, frozen or not.
     pub(crate) unsafe_hash: bool,
+    /// The constructor is made from the fields.
+    pub(crate) init: bool,
+    /// Objects are shown with their fields.
+    pub(crate) repr: bool,
 }
 
 /// What the members of an Enum are besides.
@@ -192,6 +207,7 @@ pub(crate) enum Descriptor {
     Property {
         get: Value,
         set: Option<Value>,
+        delete: Option<Value>,
     },
     /// A function in Rust that takes the receiver first.
     Method(Value),

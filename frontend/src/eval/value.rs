@@ -382,6 +382,8 @@ pub(crate) struct Function {
     pub(crate) wrapped: RefCell<Option<Wrapped>>,
     /// Attributes that were assigned to it.
     pub(crate) attrs: RefCell<AttrMap>,
+    /// Its number, if it is of a live host, which has its other attributes.
+    pub(crate) live: Option<u64>,
 }
 
 /// The function that another one wraps, and what that one takes from it.

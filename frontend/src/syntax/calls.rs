@@ -5,7 +5,24 @@ use rustc_hash::FxHashSet;
 use super::hoist::each_operand;
 use crate::syntax::*;
 
+impl ParamKind {
+    /// Whether it takes what no other parameter takes.
+    pub(crate) fn takes_rest(self) -> bool {
+        matches!(self, ParamKind::Star | ParamKind::DoubleStar)
+    }
+}
+
 impl FuncDef {
+    /// The parameters that take one value each.
+    pub(crate) fn named_params(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|p| !p.kind.takes_rest())
+    }
+
+    /// Whether it takes arguments that no parameter is named after: `*args`, `**kwargs`.
+    pub(crate) fn takes_rest(&self) -> bool {
+        self.params.iter().any(|p| p.kind.takes_rest())
+    }
+
     /// The names that the function calls, and the functions, lambdas and classes in it.
     pub(crate) fn calls(&self) -> FxHashSet<Symbol> {
         let mut out = FxHashSet::default();

@@ -6,7 +6,7 @@ mod library;
 mod math;
 mod numpy;
 mod objects;
-mod ordering;
+pub(crate) mod ordering;
 mod tools;
 
 use std::rc::Rc;

@@ -24,6 +24,8 @@ pub(super) fn dataclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
         eq: flag(interp, "eq", true)?,
         order: flag(interp, "order", false)?,
         unsafe_hash: flag(interp, "unsafe_hash", false)?,
+        init: flag(interp, "init", true)?,
+        repr: flag(interp, "repr", true)?,
     };
     let kw_only = flag(interp, "kw_only", false)?;
     if kind.order && !kind.eq {
@@ -247,10 +249,11 @@ impl Copies {
 }
 
 impl Interp<'_> {
-    /// `property.setter`: a decorator that adds the setter.
-    pub(crate) fn property_setter(&self, get: Value) -> Value {
-        let function = Value::native("property.setter", set_property, 0);
-        Value::Partial(Rc::new(Partial { function, positional: vec![get], keyword: Vec::new() }))
+    /// `p.setter`, `p.getter` and `p.deleter` of a property, which make another one.
+    pub(crate) fn property_with(&self, property: &Value, part: &str) -> Value {
+        let function = Value::native(format!("property.{part}"), property_with, 0);
+        let positional = vec![property.clone(), Value::str(part)];
+        Value::Partial(Rc::new(Partial { function, positional, keyword: Vec::new() }))
     }
 
     /// An attribute of a built-in type.
@@ -264,10 +267,19 @@ impl Interp<'_> {
     }
 }
 
-pub(super) fn set_property(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let mut parts = args.positional.into_iter();
-    let get = parts.next().unwrap_or(Value::None);
-    Ok(Value::Descriptor(Rc::new(Descriptor::Property { get, set: parts.next() })))
+/// The property, the part that is another one, and its function.
+fn property_with(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let [Value::Descriptor(property), Value::Str(part), function] = args.positional.as_slice() else {
+        return Err(Raise::at("arguments", "a part of a property is one function", args.span, "in this call"));
+    };
+    let Descriptor::Property { get, set, delete } = &**property else { return Ok(Value::None) };
+    let (mut get, mut set, mut delete) = (get.clone(), set.clone(), delete.clone());
+    match &**part {
+        "getter" => get = function.clone(),
+        "setter" => set = Some(function.clone()),
+        _ => delete = Some(function.clone()),
+    }
+    Ok(Value::Descriptor(Rc::new(Descriptor::Property { get, set, delete })))
 }
 
 pub(crate) fn object_init_subclass(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

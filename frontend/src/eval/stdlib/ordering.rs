@@ -41,7 +41,7 @@ const DERIVED: &[Derived] = &[
 ];
 
 /// `@total_ordering`
-pub(super) fn total_ordering(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+pub(crate) fn total_ordering(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "total_ordering", 1, 1)?;
     let Value::Class(class) = &args.positional[0] else {
         let message = format!("total_ordering needs a class, not {}", args.positional[0].a_type());

@@ -263,6 +263,44 @@ fn a_cached_property_is_computed_once() {
 }
 
 #[test]
+fn a_cached_property_of_a_member_is_computed_once() {
+    let class = "import enum, functools\nclass E(enum.Enum):\n    A = 1\n    @functools.cached_property\n    def acc(self):\n        print('made')\n        return [self.value]\n";
+    check(&format!("{class}print(E.A.acc, E.A.acc is E.A.acc)"), "made\n[1] True");
+}
+
+#[test]
+fn a_dataclass_without_a_constructor_or_a_text_of_its_own() {
+    let head = "from dataclasses import dataclass\n";
+    check(
+        &format!(
+            "{head}class B:\n    def __init__(self, n):\n        self.n = n\n@dataclass(init=False)\nclass C(B):\n    a: int = 3\nc = C(4)\nprint(c.n, c.a)"
+        ),
+        "4 3",
+    );
+    check(&format!("{head}@dataclass(repr=False)\nclass R:\n    a: int\nprint('a=' in repr(R(1)))"), "False");
+}
+
+#[test]
+fn a_property_has_a_deleter() {
+    let class = "class C:\n    def __init__(self):\n        self.v = 1\n    @property\n    def p(self):\n        return self.v\n    @p.setter\n    def p(self, v):\n        self.v = v\n    @p.deleter\n    def p(self):\n        del self.v\n        print('gone')\nc = C()\n";
+    check(&format!("{class}c.p = 4\nprint(c.p)\ndel c.p\nprint(hasattr(c, 'v'))"), "4\ngone\nFalse");
+    let class = "class C:\n    @property\n    def p(self):\n        return 1\n";
+    check(&format!("{class}del C().p"), "no-attribute: the property `p` has no deleter");
+}
+
+#[test]
+fn an_attribute_error_of_a_class_says_that_there_is_no_attribute() {
+    let class = "class O:\n    def __getattr__(self, name):\n        if name == 'scale':\n            return 2\n        if name == 'odd':\n            raise ValueError(name)\n        raise AttributeError(name)\n    @property\n    def part(self):\n        return self.missing\no = O()\n";
+    check(&format!("{class}print(hasattr(o, 'scale'), hasattr(o, 'bias'), hasattr(o, 'part'))"), "True False False");
+    check(&format!("{class}print(getattr(o, 'scale', 3), getattr(o, 'bias', 3), getattr(o, 'part', 4))"), "2 3 4");
+    check(
+        &format!("{class}try:\n    hasattr(o, 'odd')\nexcept ValueError as e:\n    print('raised', e)"),
+        "raised odd",
+    );
+    check(&format!("{class}getattr(o, 'bias')"), "raised-exception: AttributeError: bias");
+}
+
+#[test]
 fn cached_functions_keep_their_results() {
     let head = "import functools\nn = 0\n";
     for (body, expected) in [
