@@ -140,6 +140,16 @@ class Mode(enum.Enum):
         return [x]
 
 
+class Name(str, enum.Enum):
+    A = "a"
+
+
+class Option(enum.Flag):
+    A = 1
+    B = 2
+    BOTH = 3
+
+
 @functools.lru_cache(maxsize=1)
 def small(n):
     calls.append(n)
@@ -218,6 +228,7 @@ CASES = {
     "cached static method": lambda: Helper.static(7) is Helper().static(7),
     "cached class method": lambda: (Helper.of_class(7), Helper.of_class(7) is Helper.of_class(7)),
     "members": lambda: (Mode.A.once is Mode.A.once, Mode.A.method(1) is Mode.A.method(1)),
+    "mixed members": lambda: (Name.A == "a", Name.A.upper(), (Option.A | Option.B) is Option.BOTH, Option.A in Option.BOTH, list(Option) == [Option.A, Option.B]),
     "cache of one": lambda: new_calls(lambda: (small(1), small(1), small(2), small(1), small.cache_info().maxsize)),
     "recursion": lambda: fibonacci(40),
     "context": noted,
