@@ -117,7 +117,7 @@ def named_slices(x, w):
 def chosen(x):
     """Results whose type the two languages choose differently."""
     out = nl.ndarray((4, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
-    t = nl.load(x)
+    t = nl.load(x, dtype=nl.float32)
     low = nl.copy(t, dtype=nl.bfloat16)
     nl.store(out[0], nl.where(t > 0, low, t))
     nl.store(out[1], nl.where(t > 0, low, 0.1))

@@ -35,7 +35,7 @@ def shapes(x, y):
     i_f = nl.arange(64)[None, :]
     t = nisa.affine_select(pred=(i_p >= i_f), on_true_tile=t[i_p, i_f], on_false_value=nl.fp32.min)
     t = nisa.activation(np.exp, t)
-    t = nisa.tensor_tensor_scan(t, u, initial=0.0, op0=np.multiply, op1=np.add)
+    t = nisa.tensor_tensor_scan(t, u, initial=0.0, op0=np.multiply, op1=np.add, dtype=nl.float32)
     t = nisa.nc_matmul(nisa.tensor_copy(t), u)
     t = nl.copy(t)
     t = nl.matmul(t, u, transpose_x=True)

@@ -287,12 +287,12 @@ def mask_of_integers_with_infinity(x):
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
     result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.affine_select(
+    nisa.affine_select(  # plant: saturated-store
         dst=result,
         pattern=[[-1, 64]],
         channel_multiplier=1,
         on_true_tile=tile,
-        on_false_value=float("-inf"),  # plant: saturated-store
+        on_false_value=float("-inf"),
         cmp_op=nl.greater_equal,
     )
     nisa.dma_copy(dst=out, src=result)
