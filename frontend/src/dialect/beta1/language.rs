@@ -328,10 +328,7 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
             let made = compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x), &need(y)], |l, o| {
                 binary(l, op.name, alu, &o[0], &o[1], dtype, true)
             })?;
-            if comparison(alu) && dtype.is_none_or(|d| d == DType::U8) {
-                note_truth(interp, &made);
-            }
-            Ok(made)
+            Ok(if comparison(alu) { truth(interp, made, dtype) } else { made })
         }
         OpKind::Unary if op.name == "copy" => {
             let [x, mask, d, _] = bind_known(interp, args, &what, ["src", "mask", "dtype", "name"], 1)?;
@@ -353,10 +350,7 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
                     l.unary(op.name, x, dtype)
                 }
             })?;
-            if of_truth && dtype == Some(DType::U8) {
-                note_truth(interp, &made);
-            }
-            Ok(made)
+            Ok(if of_truth { truth(interp, made, dtype) } else { made })
         }
         OpKind::Name => Err(Raise::at(
             "unsupported-api",
@@ -406,6 +400,14 @@ pub(super) fn unary(interp: &mut Interp<'_>, name: &'static str, value: &Value, 
 fn is_truth(interp: &mut Interp<'_>, value: &Value) -> bool {
     let tile = value.downcast::<Tensor>().map(|t| t.storage.id);
     tile.is_some_and(|id| state(interp).truths.contains(&id))
+}
+
+/// The result of a comparison, which is of Python's type bool unless the call names another type.
+fn truth(interp: &mut Interp<'_>, made: Value, dtype: Option<DType>) -> Value {
+    if dtype.is_none_or(|d| d == DType::U8) {
+        note_truth(interp, &made);
+    }
+    made
 }
 
 fn note_truth(interp: &mut Interp<'_>, made: &Value) {
@@ -476,10 +478,7 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
         let own = (name == "mean" && x.view.dtype.is_int()).then_some(DType::F32);
         l.reduce_any(name, x, &axis, dtype.or(own), keepdims)
     })?;
-    if of_truth && dtype == Some(DType::U8) {
-        note_truth(interp, &made);
-    }
-    Ok(made)
+    Ok(if of_truth { truth(interp, made, dtype) } else { made })
 }
 
 fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

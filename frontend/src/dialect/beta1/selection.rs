@@ -31,8 +31,14 @@ pub(super) fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     }
     compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&condition, &x, &y], |l, o| {
         let condition = tile_of(&o[0])?;
-        l.select(condition, &o[1], &o[2], Some(dtype.unwrap_or_else(|| promoted(&o[1], &o[2]))))
+        l.select(condition, &o[1], &o[2], Some(chosen_type(dtype, &o[1], &o[2])))
     })
+}
+
+/// "if not specified, it will default to be the same as the data type of the input tiles, or whichever input type has the highest precision"
+/// (manual of `nl.where`).
+fn chosen_type(given: Option<DType>, x: &Operand, y: &Operand) -> DType {
+    given.unwrap_or_else(|| promoted(x, y))
 }
 
 /// `nl.where` of a comparison of index tiles.
@@ -48,7 +54,7 @@ fn select_by_index(
     let selection = |otherwise| Selection { otherwise, dtype, clip: clip.clone(), what, span };
     match (Place::of(x, what, span)?, operand(y, what, span)) {
         (Some(tile), Ok(number @ Operand::Number(otherwise))) => {
-            let dtype = dtype.unwrap_or(promoted(&Operand::Tile(tile.outline(span)?), &number));
+            let dtype = chosen_type(dtype, &Operand::Tile(tile.outline(span)?), &number);
             Selection { dtype: Some(dtype), ..selection(otherwise) }.run(interp, condition, &tile).map(Value::object)
         }
         (tile, _) => {
@@ -64,7 +70,7 @@ fn select_by_index(
             let all = Selection { otherwise: Imm::Int(0), dtype: None, clip: None, what, span };
             let chosen = Value::object(all.run(interp, condition, &Place::Tile(ones))?);
             compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&chosen, x, y], |l, o| {
-                l.select(tile_of(&o[0])?, &o[1], &o[2], Some(dtype.unwrap_or_else(|| promoted(&o[1], &o[2]))))
+                l.select(tile_of(&o[0])?, &o[1], &o[2], Some(chosen_type(dtype, &o[1], &o[2])))
             })
         }
     }
