@@ -88,6 +88,7 @@ fn statements_of_a_match() {
         ("matched", &[x, "mode='sum'"]),
         ("matched", &[x, "mode=2"]),
         ("matched", &[x, "mode='none'"]),
+        ("helped", &[x, "y=float32[64,32]"]),
     ];
     same("migrate/flow.py", 0, kernels);
 }

@@ -292,6 +292,12 @@ impl AluOp {
         )
     }
 
+    /// Whether the result is 1 or 0 by an order or equality of the operands.
+    pub fn is_comparison(self) -> bool {
+        use AluOp::*;
+        matches!(self, Equal | NotEqual | Greater | GreaterEqual | Less | LessEqual)
+    }
+
     /// Whether the second operand is not looked at.
     pub fn is_unary(self) -> bool {
         use AluOp::*;

@@ -9,7 +9,7 @@ use super::result::{Made, bare};
 use super::{Outcome, Pass, by_hand, operation};
 use crate::build::ops::OPS;
 use crate::dialect::beta1::instruction::WITH_DST;
-use crate::syntax::{BinOp, Expr, ExprKind, Stmt, Symbol};
+use crate::syntax::{Argument, BinOp, Expr, ExprKind, Stmt, Symbol};
 
 /// Stands for the name of a new tile in statements until it is known whether they read another tile of its name.
 pub(super) const UNNAMED: &str = "\u{e000}";
@@ -177,12 +177,31 @@ impl Pass<'_> {
     }
 
     /// What the value of an expression is.
-    fn value_kind(&self, value: &Expr) -> Kind {
+    pub(super) fn value_kind(&self, value: &Expr) -> Kind {
         let kind = match self.kinds.kind(value) {
             Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
             kind => kind,
         };
+        let tiles = |all: &mut dyn Iterator<Item = Kind>| {
+            let mut all = all.peekable();
+            let some = all.peek().is_some();
+            if some && all.all(|k| matches!(k, Kind::Tile(_))) { Kind::Tiles } else { Kind::Other }
+        };
         match (&value.kind, kind) {
+            (ExprKind::List(items) | ExprKind::Tuple(items), Kind::Other) => {
+                tiles(&mut items.iter().map(|e| self.value_kind(e)))
+            }
+            (ExprKind::Dict(pairs), Kind::Other) => tiles(&mut pairs.iter().map(|(_, e)| self.value_kind(e))),
+            (ExprKind::Comp(comp), Kind::Other) => tiles(&mut [self.value_kind(&comp.element)].into_iter()),
+            // Part of a list.
+            (ExprKind::Subscript(base, key), Kind::Other) if matches!(key.kind, ExprKind::Slice(..)) => {
+                if self.value_kind(base) == Kind::Tiles { Kind::Tiles } else { Kind::Other }
+            }
+            (ExprKind::Call(callee, _), Kind::Other) => match self.returned_by(callee) {
+                Some(kinds) if kinds.len() == 1 => kinds[0].clone(),
+                Some(kinds) => tiles(&mut kinds.into_iter()),
+                None => Kind::Other,
+            },
             (ExprKind::IfElse(_, then, other), Kind::Other) => match (self.value_kind(then), self.value_kind(other)) {
                 (Kind::Tile(_), Kind::Tile(_)) => Kind::Tile(Tile::default()),
                 (Kind::Tile(_) | Kind::Unclear, _) | (_, Kind::Tile(_) | Kind::Unclear) => Kind::Unclear,
@@ -200,7 +219,7 @@ impl Pass<'_> {
                 match self.value_kind(value) {
                     // What its extents depend on may be assigned here, too.
                     Kind::Tile(tile) => Kind::Tile(Tile { shape: None, rows: self.rows(value), ..tile }),
-                    kind @ (Kind::Int | Kind::Float | Kind::Unclear) => kind,
+                    kind @ (Kind::Int | Kind::Float | Kind::Tiles | Kind::Unclear) => kind,
                     _ => Kind::Other,
                 },
             )),
@@ -208,6 +227,15 @@ impl Pass<'_> {
                 if to.len() == from.len() =>
             {
                 to.iter().zip(from).for_each(|(to, from)| self.paired(to, from, bound));
+            }
+            (ExprKind::Tuple(to) | ExprKind::List(to), ExprKind::Call(callee, _))
+                if let Some(kinds) = self.returned_by(callee).filter(|kinds| kinds.len() == to.len()) =>
+            {
+                to.iter().zip(kinds).for_each(|(to, kind)| bound.extend(name_of(to).map(|name| (name, kind))));
+            }
+            (ExprKind::Tuple(_) | ExprKind::List(_), _) if self.value_kind(value) == Kind::Tiles => {
+                let tile = || Kind::Tile(Tile::default());
+                bound.extend(super::parts(target).into_iter().filter_map(name_of).map(|name| (name, tile())));
             }
             (ExprKind::Tuple(_) | ExprKind::List(_), _) => {
                 let mut has_tile = false;
@@ -300,7 +328,7 @@ impl Pass<'_> {
         let ExprKind::Call(callee, args) = &value.kind else { return None };
         self.kinds.language(callee)?;
         args.iter().find_map(|a| match a {
-            crate::syntax::Argument::Keyword(name, e)
+            Argument::Keyword(name, e)
                 if &**self.kinds.names.name(*name) == "mask" && !matches!(e.kind, ExprKind::None) =>
             {
                 Some(e)
@@ -432,6 +460,21 @@ impl Pass<'_> {
         Ok(vec![format!("{to} = {nl}.{name}({}, {}, dtype={dtype})", place.text, other.text)])
     }
 
+    /// `tiles.append(tile)`: from then on the list is one of tiles, until something else is appended.
+    fn appended(&mut self, value: &Expr) {
+        if let ExprKind::Call(callee, args) = &value.kind
+            && let (ExprKind::Attr(base, method), [Argument::Positional(item)]) = (&callee.kind, &args[..])
+            && &**self.kinds.names.name(*method) == "append"
+            && let Some(list) = name_of(base)
+        {
+            match (self.kinds.name(list), self.value_kind(item)) {
+                (Kind::Other, Kind::Tile(_)) => self.kinds.bind(list, Kind::Tiles, &[]),
+                (Kind::Tiles, kind) if !matches!(kind, Kind::Tile(_)) => self.kinds.forget(list),
+                _ => {}
+            }
+        }
+    }
+
     /// A statement that is an expression.
     pub(super) fn statement(&mut self, value: &Expr) -> Outcome<Vec<String>> {
         let path = self.callee(value).unwrap_or_default();
@@ -442,6 +485,7 @@ impl Pass<'_> {
             let name = name.to_owned();
             return self.with_dst(value, &name).map(|t| vec![t]);
         }
+        self.appended(value);
         self.expr(value).map(|t| vec![t])
     }
 }

@@ -86,6 +86,7 @@ impl Pass<'_> {
         // Index tiles of this function only.
         let outer = (std::mem::take(&mut self.definitions), std::mem::take(&mut self.used));
         let in_class = std::mem::take(&mut self.in_class);
+        let function = self.function.replace(def.name);
         self.parameters(def, name);
         let is_kernel = self.is_kernel(def, name);
         let in_kernel = std::mem::replace(&mut self.in_kernel, is_kernel);
@@ -97,6 +98,7 @@ impl Pass<'_> {
         self.definitions_gone();
         (self.definitions, self.used) = outer;
         self.in_class = in_class;
+        self.function = function;
         self.in_kernel = in_kernel;
         self.kinds.clear();
     }
@@ -194,7 +196,7 @@ impl Pass<'_> {
         found
     }
 
-    /// Parameters that are used as tensors: those of kernels are in HBM.
+    /// Parameters that are used as tensors, those of kernels are in HBM, and those to which calls pass tiles.
     pub(super) fn parameters(&mut self, def: &FuncDef, name: &Expr) {
         if !self.on_device.contains(&def.name) {
             return;
@@ -238,6 +240,8 @@ impl Pass<'_> {
                 let dtype = Some(format!("{}.dtype", names.name(param.name)));
                 let memory = is_kernel.then_some(Memory::Hbm);
                 self.kinds.bind(param.name, Kind::Tile(Tile { memory, dtype, ..Tile::default() }), &[]);
+            } else if !is_kernel && let Some(kind) = self.passed(def.name, param.name) {
+                self.kinds.bind(param.name, kind, &[]);
             }
         }
     }

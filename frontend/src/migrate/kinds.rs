@@ -50,6 +50,8 @@ pub(super) enum Kind {
     Tile(Tile),
     Int,
     Float,
+    /// A list, tuple, or dict of tiles.
+    Tiles,
     /// A tile or something else.
     Unclear,
     Other,

@@ -476,7 +476,10 @@ impl Pass<'_> {
             let method = self.kinds.names.name(*method).to_string();
             return self.method(call, base, &method);
         }
-        let Some(path) = self.kinds.path(callee) else { return self.spliced(call.span, &super::children(call)) };
+        let Some(path) = self.kinds.path(callee) else {
+            self.passes(callee, args);
+            return self.spliced(call.span, &super::children(call));
+        };
         if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
             let name = name.to_owned();
             return self.hoisted(&name, |pass, tile| pass.instruction(call, &name, Target::New(tile)));

@@ -8,6 +8,7 @@ mod access;
 mod annotations;
 mod assign;
 mod call;
+mod flow;
 mod function;
 mod harness;
 mod imports;
@@ -26,6 +27,7 @@ use std::ops::Range;
 use nki_diag::{Diagnostic, FileId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::flow::Flow;
 use self::kinds::{Kind, Kinds, Tile, children, walk};
 use crate::syntax::resolve::pattern_targets;
 use crate::syntax::{self, BinOp, CmpOp, Expr, ExprKind, For, Interner, Stmt, StmtKind, Symbol, UnaryOp};
@@ -103,6 +105,14 @@ struct Pass<'a> {
     overwritten: FxHashSet<Symbol>,
     /// Tiles of PSUM that are filled with zeros, to which matmuls add.
     zeroed: FxHashSet<Symbol>,
+    /// The parameters of the functions of the file.
+    functions: FxHashMap<Symbol, Vec<Symbol>>,
+    /// The function whose statements are at hand.
+    function: Option<Symbol>,
+    /// What functions pass and return, from the last reading of the file.
+    flow: Flow,
+    /// The same, from this one.
+    learned: Flow,
     /// Functions of the file that the host calls.
     kernels: FxHashSet<Symbol>,
     /// The tile that the last new statements make.
@@ -129,42 +139,62 @@ pub fn migrate(file: FileId, text: &str) -> Migration {
         return Migration { text: text.to_owned(), changes: Vec::new(), errors };
     }
     syntax::resolve::resolve(&mut module);
-    let imported = imports::names(&module.body, &names);
-    let mut pass = Pass {
-        text,
-        kinds: Kinds::new(text, &names, imported),
-        edits: Vec::new(),
-        changes: Vec::new(),
-        before: Vec::new(),
-        definitions: Vec::new(),
-        line: None,
-        used: FxHashSet::default(),
-        returned: FxHashSet::default(),
-        accumulated: FxHashSet::default(),
-        overwritten: FxHashSet::default(),
-        zeroed: FxHashSet::default(),
-        kernels: FxHashSet::default(),
-        last_made: None,
-        called: FxHashSet::default(),
-        on_device: FxHashSet::default(),
-        in_kernel: false,
-        in_class: false,
-        made: 0,
-        needs: FxHashMap::default(),
-    };
-    pass.called = pass.called_by_kernels(&module.body);
-    pass.on_device = pass.on_device(&module.body);
-    statements(&module.body, &mut |stmt| {
-        if let StmtKind::Def(def, name) = &stmt.kind
-            && pass.is_kernel(def, name)
-        {
-            pass.kernels.insert(def.name);
+    let mut flow = Flow::default();
+    for _ in 1..flow::ROUNDS {
+        let learned = Pass::over(text, &module.body, &names, flow.clone()).learned;
+        if learned == flow {
+            break;
         }
-    });
-    pass.block(&module.body);
-    pass.definitions_gone();
+        flow = learned;
+    }
+    let mut pass = Pass::over(text, &module.body, &names, flow);
     pass.imports(&module.body);
     pass.finish(file)
+}
+
+impl<'a> Pass<'a> {
+    /// Reads all statements of a file.
+    fn over(text: &'a str, body: &[Stmt], names: &'a Interner, flow: Flow) -> Self {
+        let imported = imports::names(body, names);
+        let mut pass = Self {
+            text,
+            kinds: Kinds::new(text, names, imported),
+            edits: Vec::new(),
+            changes: Vec::new(),
+            before: Vec::new(),
+            definitions: Vec::new(),
+            line: None,
+            used: FxHashSet::default(),
+            returned: FxHashSet::default(),
+            accumulated: FxHashSet::default(),
+            overwritten: FxHashSet::default(),
+            zeroed: FxHashSet::default(),
+            functions: flow::parameters(body),
+            function: None,
+            flow,
+            learned: Flow::default(),
+            kernels: FxHashSet::default(),
+            last_made: None,
+            called: FxHashSet::default(),
+            on_device: FxHashSet::default(),
+            in_kernel: false,
+            in_class: false,
+            made: 0,
+            needs: FxHashMap::default(),
+        };
+        pass.called = pass.called_by_kernels(body);
+        pass.on_device = pass.on_device(body);
+        statements(body, &mut |stmt| {
+            if let StmtKind::Def(def, name) = &stmt.kind
+                && pass.is_kernel(def, name)
+            {
+                pass.kernels.insert(def.name);
+            }
+        });
+        pass.block(body);
+        pass.definitions_gone();
+        pass
+    }
 }
 
 impl Pass<'_> {
@@ -312,27 +342,6 @@ impl Pass<'_> {
             StmtKind::Import(_) | StmtKind::ImportFrom(_) => {}
             _ => self.simple(stmt),
         }
-    }
-
-    /// The names that a loop gives each element of what it runs over.
-    fn loop_targets(&mut self, target: &Expr, iter: &Expr) {
-        let numbered = match &iter.kind {
-            ExprKind::Call(callee, _) if let ExprKind::Name(name, _) = &callee.kind => {
-                &**self.kinds.names.name(*name) == "enumerate"
-            }
-            _ => false,
-        };
-        let kind = self.kinds.elements(iter);
-        let first = match &target.kind {
-            ExprKind::Tuple(items) if numbered => items.first().map(|e| e.span),
-            _ => None,
-        };
-        walk(target, &mut |e| {
-            if let ExprKind::Name(name, _) = &e.kind {
-                let kind = if first == Some(e.span) { Kind::Int } else { kind.clone() };
-                self.kinds.bind(*name, kind, &[]);
-            }
-        });
     }
 
     /// Forgets what a loop binds: an earlier line of it may see the value of a later one. A tile that is updated in place
@@ -492,8 +501,11 @@ impl Pass<'_> {
             }
             StmtKind::AugAssign(target, op, value) => self.update(stmt, target, *op, value).map(Some),
             StmtKind::Expr(value) => self.statement(value).map(Some),
-            StmtKind::Return(Some(value)) if self.in_kernel => {
-                self.check_outputs(value)?;
+            StmtKind::Return(Some(value)) => {
+                self.returns(value);
+                if self.in_kernel {
+                    self.check_outputs(value)?;
+                }
                 self.spliced(stmt.span, &[value]).map(|t| Some(vec![t]))
             }
             _ => {

@@ -142,6 +142,9 @@ impl Pass<'_> {
         let sbuf = |dtype| Some(Tile { memory: Some(Memory::Sbuf), dtype, ..Tile::default() });
         match &expr.kind {
             ExprKind::Subscript(base, key) => {
+                if self.value_kind(base) == Kind::Tiles && !matches!(key.kind, ExprKind::Slice(..)) {
+                    return Some(Tile::default());
+                }
                 let mut tile = self.tile(base)?;
                 let keys = super::kinds::entries(key).len();
                 if keys > tile.blocks.len() || tile.blocks.is_empty() {
@@ -217,6 +220,9 @@ impl Pass<'_> {
                 _ => return None,
             };
             return Some(Tile { shape, rows: None, ..tile });
+        }
+        if let Some([Kind::Tile(tile)]) = self.returned_by(callee).as_deref() {
+            return Some(tile.clone());
         }
         let path = self.kinds.path(callee)?;
         if let Some(name) = path.strip_prefix("nki.isa.") {

@@ -346,7 +346,8 @@ impl Lower<'_> {
         };
         let result = match scalar {
             Operand::Tile(t) => tile.view.dtype.promote(t.view.dtype),
-            Operand::Number(Imm::Float(_)) if tile.view.dtype.is_int() => DType::F32,
+            // A comparison "defaults to the input tile dtype" (docstrings), which holds 0 and 1.
+            Operand::Number(Imm::Float(_)) if tile.view.dtype.is_int() && !op.is_comparison() => DType::F32,
             Operand::Number(_) => tile.view.dtype,
         };
         let dst = self.like(tile, dtype.unwrap_or(result))?;
@@ -414,7 +415,8 @@ impl Lower<'_> {
             // "Implemented as XOR with all-ones" and "with 1" (docstrings of nl.invert and nl.logical_not).
             "invert" => self.scalar_op(what, x, AluOp::BitwiseXor, Arg::Int(-1), dtype),
             "logical_not" => self.scalar_op(what, x, AluOp::LogicalXor, Arg::Int(1), dtype),
-            "square" => {
+            // No instruction of two tensors reads PSUM twice: the scalar engine squares tiles there.
+            "square" if x.view.space != Space::Psum => {
                 let dst = self.like(x, out)?;
                 self.emit(
                     "tensor_tensor",

@@ -15,20 +15,16 @@ use crate::build::tensor::Tensor;
 /// `2 pi` as a number of 8 bits, whose products with up to 16 bits are exact in fp32, and the rest.
 const TAU_PARTS: [f64; 2] = [6.28125, TAU - 6.28125];
 
-/// A little beyond pi: the number of turns of a large argument may be rounded to the neighbour of the nearest, and just beyond pi
-/// the engine's extrapolation still is a sine.
-const BOUND: f64 = 3.2;
-
 impl Lower<'_> {
     /// `nl.sin`, `nl.cos` or `nl.tan` of a tile on chip.
     pub(super) fn trigonometric(&mut self, what: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         let out = dtype.unwrap_or(x.view.dtype);
         let rest = self.reduced(x)?;
         match what {
-            "sin" => self.sine(&rest, out),
+            "sin" => self.engine_sine(&rest, out),
             "cos" => self.cosine(&rest, out),
             _ => {
-                let sine = self.sine(&rest, DType::F32)?;
+                let sine = self.engine_sine(&rest, DType::F32)?;
                 let cosine = self.cosine(&rest, DType::F32)?;
                 self.two_tiles(what, name("divide"), &sine, &cosine, Some(out))
             }
@@ -62,19 +58,6 @@ impl Lower<'_> {
         Ok(rest)
     }
 
-    fn sine(&mut self, rest: &Tensor, out: DType) -> Result<Tensor> {
-        let bounded = self.scaled(
-            rest,
-            &[
-                ("op0", name("minimum")),
-                ("operand0", Arg::Float(BOUND)),
-                ("op1", name("maximum")),
-                ("operand1", Arg::Float(-BOUND)),
-            ],
-        )?;
-        self.engine_sine(&bounded, out)
-    }
-
     fn cosine(&mut self, rest: &Tensor, out: DType) -> Result<Tensor> {
         // Near a zero of the cosine the first difference is exact; what the fp32 number lacks of pi / 2 comes after.
         let high = f64::from(FRAC_PI_2 as f32);
@@ -88,16 +71,8 @@ impl Lower<'_> {
                 ("reverse1", Arg::Bool(true)),
             ],
         )?;
-        let bounded = self.scaled(
-            &shifted,
-            &[
-                ("op0", name("add")),
-                ("operand0", Arg::Float(FRAC_PI_2 - high)),
-                ("op1", name("maximum")),
-                ("operand1", Arg::Float(-BOUND)),
-            ],
-        )?;
-        self.engine_sine(&bounded, out)
+        let low = self.scaled(&shifted, &[("op0", name("add")), ("operand0", Arg::Float(FRAC_PI_2 - high))])?;
+        self.engine_sine(&low, out)
     }
 
     fn engine_sine(&mut self, x: &Tensor, out: DType) -> Result<Tensor> {

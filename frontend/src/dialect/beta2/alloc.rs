@@ -213,24 +213,20 @@ pub(super) fn rand(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     allocate(interp, &wanted, Fill::Random, span)
 }
 
-fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Fill) -> EvalResult<Value> {
-    let span = args.span;
+/// `nl.zeros_like(x, dtype=None, buffer=None, name='')`. The memory "defaults to sbuf" (docstring), not to that of `x`.
+pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (span, what) = (args.span, "nl.zeros_like");
     let [x, d, buffer, name] = args.bind(interp, what, ["x", "dtype", "buffer", "name"], 1)?;
     let x = x.unwrap_or(Value::None);
     let x = values::tensor(&x, what, span)?;
     let wanted = Wanted {
         shape: extents(x),
         dtype: given(d).map_or(Ok(x.view.dtype), |v| to_dtype(&v, format_args!("{what}: dtype"), span))?,
-        space: space_of(interp, buffer, what, x.view.space, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
         name: named(name, what, span)?,
         address: None,
     };
-    allocate(interp, &wanted, fill, span)
-}
-
-/// `nl.zeros_like(x, dtype=None, buffer=None, name='')`
-pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    like(interp, args, "nl.zeros_like", Fill::Number(Imm::Int(0)))
+    allocate(interp, &wanted, Fill::Number(Imm::Int(0)), span)
 }
 
 /// `nl.empty_like(x, dtype=None, buffer=None, name='', *, transpose_axes=None, address=None)`: of a tensor or a grid. With
