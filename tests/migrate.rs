@@ -326,3 +326,25 @@ fn hosts_call_the_kernel() {
     }
     assert!(!ran.stdout.contains("import neuronxcc") && !ran.stdout.contains("from neuronxcc"), "{}", ran.stdout);
 }
+
+#[test]
+fn accumulators_need_no_zeros() {
+    let s = Session::new();
+    for target in ["acc", "acc[...]", "acc[:, :]", "acc[i_p, i_f]", "acc[0:64, 0:32]"] {
+        let old = format!(
+            "from neuronxcc import nki\nimport neuronxcc.nki.language as nl\n@nki.jit\ndef product(a, b):\n    \
+             out = nl.ndarray((64, 32), dtype=nl.float32, buffer=nl.shared_hbm)\n    \
+             i_p, i_f = nl.arange(64)[:, None], nl.arange(32)[None, :]\n    \
+             acc = nl.zeros((64, 32), dtype=nl.float32, buffer=nl.psum)\n    \
+             for k in nl.affine_range(2):\n        \
+             {target} += nl.matmul(nl.load(a[k]), nl.load(b[k]), transpose_x=True)\n    \
+             nl.store(out[i_p, i_f], acc[i_p, i_f])\n    return out\n"
+        );
+        s.write("old.py", &old);
+        s.run(&["migrate", "old.py", "--output", "new.py"]).exits(0);
+        let (a, b) = ("a=float32[2,128,64]", "b=float32[2,128,32]");
+        let ran = s.run(&["run", "new.py", "--kernel", "product", "--arg", a, "--arg", b]).exits(0);
+        assert!(!ran.stderr.contains("foreign-accumulation"), "{target}: {}", ran.stderr);
+        assert_eq!(outputs(&s, "old.py", "product", &[a, b]), outputs(&s, "new.py", "product", &[a, b]));
+    }
+}

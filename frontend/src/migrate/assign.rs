@@ -425,6 +425,7 @@ impl Pass<'_> {
         };
         let path = self.callee(value).unwrap_or_default();
         if op == BinOp::Add && tile.memory != Some(Memory::Sbuf) {
+            self.notes_whole(target);
             if path == "nki.isa.nc_matmul" {
                 return self.instruction(value, "nc_matmul", Target::Onto(target));
             }
@@ -486,7 +487,10 @@ impl Pass<'_> {
             return self.with_dst(value, &name).map(|t| vec![t]);
         }
         self.appended(value);
-        self.expr(value).map(|t| vec![t])
+        let text = self.expr(value)?;
+        // The result of an instruction that nothing uses needs no line of its own.
+        let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
+        Ok(if is_name && !self.before.is_empty() { Vec::new() } else { vec![text] })
     }
 }
 

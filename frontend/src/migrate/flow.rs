@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::imports::all;
-use super::kinds::{Kind, Memory, Tile, walk};
+use super::kinds::{Kind, Memory, Tile, entries, walk};
 use super::{Pass, parts};
 use crate::syntax::{Argument, Expr, ExprKind, Stmt, StmtKind, Symbol};
 
@@ -53,6 +53,8 @@ pub(super) struct Flow {
     passed: FxHashMap<(Symbol, Symbol), Seen>,
     /// One for each element of a tuple.
     returned: FxHashMap<Symbol, Vec<Seen>>,
+    /// Where subscripts begin that are whole tiles, although the source does not show it at once.
+    whole: FxHashSet<u32>,
 }
 
 impl Flow {
@@ -87,6 +89,22 @@ pub(super) fn parameters(body: &[Stmt]) -> FxHashMap<Symbol, Vec<Symbol>> {
 }
 
 impl Pass<'_> {
+    /// Notes whether the target of an update is the whole tile: `t[i_p, i_f]`.
+    pub(super) fn notes_whole(&mut self, target: &Expr) {
+        let ExprKind::Subscript(base, _) = &target.kind else { return };
+        let shape = self.tile(base).filter(|tile| tile.blocks.is_empty()).and_then(|tile| tile.shape);
+        if shape.is_some() && self.place(target, &[]).ok().and_then(|place| place.shape) == shape {
+            self.learned.whole.insert(target.span.start);
+        }
+    }
+
+    /// Whether a target is the whole of a tile: `t[...]`, `t[:, :]`, or one of which the last reading has found it.
+    pub(super) fn is_whole(&self, target: &Expr) -> bool {
+        let ExprKind::Subscript(_, key) = &target.kind else { return false };
+        let all = |k: &&Expr| matches!(k.kind, ExprKind::Ellipsis | ExprKind::Slice(None, None, None));
+        entries(key).iter().all(all) || self.flow.whole.contains(&target.span.start)
+    }
+
     /// Notes what a call passes to a function of the file.
     pub(super) fn passes(&mut self, callee: &Expr, args: &[Argument]) {
         let ExprKind::Name(function, _) = callee.kind else { return };

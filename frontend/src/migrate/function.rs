@@ -120,7 +120,7 @@ impl Pass<'_> {
         wrapped && !matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n))
     }
 
-    /// Finds the tiles that are only updated by `name += matmul`, and those that other instructions write.
+    /// Finds the tiles that are only updated as a whole by `name += matmul`, and those that other instructions write.
     pub(super) fn accumulators(&mut self, body: &[Stmt]) {
         let (mut whole, mut others) = (FxHashSet::default(), FxHashSet::default());
         let mut overwritten = FxHashSet::default();
@@ -140,7 +140,9 @@ impl Pass<'_> {
             };
             let is_matmul = self.is_matmul(value);
             match base(target) {
-                Some((name, true)) if adds && is_matmul => drop(whole.insert(name)),
+                Some((name, is_name)) if adds && is_matmul && (is_name || self.is_whole(target)) => {
+                    whole.insert(name);
+                }
                 // A name that is bound.
                 Some((_, true)) if !matches!(stmt.kind, StmtKind::AugAssign(..)) => {}
                 Some((name, _)) => {

@@ -5,7 +5,7 @@ use nki_isa::schema::{Kind as OperandKind, Schema};
 
 use super::access::{Bounds, Place};
 use super::call::{Given, Parts, Written};
-use super::kinds::{Kind, Memory};
+use super::kinds::{Kind, Memory, walk};
 use super::poly::Poly;
 use super::result::{Made, bare, promoted};
 use super::{Outcome, Pass, by_hand};
@@ -38,7 +38,15 @@ impl Pass<'_> {
     /// What a mask leaves of each axis.
     pub(super) fn bounds(&self, mask: &Expr) -> Outcome<Vec<(usize, Poly)>> {
         let refuse = |instead: &str| by_hand(mask.span, "mask=", instead);
-        let frames = self.kinds.mask(mask).ok_or_else(|| refuse("bound the slices: t[start:min(end, size)]"))?;
+        let frames = self.kinds.mask(mask).ok_or_else(|| {
+            let mut is_compared = false;
+            walk(mask, &mut |e| is_compared |= matches!(e.kind, ExprKind::Compare(..)));
+            refuse(if is_compared && self.kinds.is_plain(mask) {
+                "an `if` of this condition around the instruction: it has no index tiles"
+            } else {
+                "bound the slices: t[start:min(end, size)]"
+            })
+        })?;
         let mut out: Vec<(usize, Poly)> = Vec::new();
         for frame in frames {
             let [axis] = frame.axes()[..] else {

@@ -229,8 +229,8 @@ impl<'a> Kinds<'a> {
         Some(self.path(expr)?.strip_prefix("nki.language.")?.to_owned())
     }
 
-    /// Whether an index tile, a mask or a tile is in an expression.
-    fn is_plain(&self, expr: &Expr) -> bool {
+    /// Whether an expression has no index tile and no mask in it.
+    pub(super) fn is_plain(&self, expr: &Expr) -> bool {
         let mut plain = true;
         names_of(expr, &mut |n| {
             // One that is not known any more is no int either.
