@@ -36,6 +36,8 @@ pub struct Declaration {
     pub core: u32,
     /// Initial contents, little-endian, row-major; `None` is uninitialised (or an input).
     pub data: Option<Arc<[u8]>>,
+    /// How many dynamic loops are around the place where it was made: on chip it is made anew in each iteration of the innermost one.
+    pub loops: u32,
     /// Where it was made.
     pub loc: Loc,
 }

@@ -74,6 +74,7 @@ impl TestMachine {
             address: None,
             core: 0,
             data: None,
+            loops: 0,
             loc: Loc::default(),
         };
         let tensor = Tensor::new(declaration, TrailId::ROOT);

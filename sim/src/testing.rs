@@ -50,6 +50,7 @@ impl Builder {
             address: None,
             core: 0,
             data: None,
+            loops: 0,
             loc,
         };
         self.program.tensors.push(Tensor::new(declaration, TrailId::ROOT));

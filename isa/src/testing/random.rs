@@ -194,6 +194,7 @@ impl Generator {
             address,
             core: u32::from(r.one_in(4)),
             data: None,
+            loops: r.below(3) as u32,
             loc: self.loc(),
         };
         let mut tensor = Tensor::new(declaration, self.trail());

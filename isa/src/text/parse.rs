@@ -360,6 +360,7 @@ impl Parser {
             None
         };
         let core = if c.keyword("core") { c.int("the number of a core")? } else { 0 };
+        let loops = if c.keyword("loops") { c.int("the number of dynamic loops")? } else { 0 };
         let data = if c.take("=") {
             let (at, text) = c.raw_string()?;
             let data = match base64::decode(text) {
@@ -374,7 +375,7 @@ impl Parser {
             None
         };
         let (loc, trail) = self.place(c)?;
-        let declaration = Declaration { name: name.into(), space, shape, dtype, address, core, data, loc };
+        let declaration = Declaration { name: name.into(), space, shape, dtype, address, core, data, loops, loc };
         self.program.tensors.push(Tensor::new(declaration, trail));
         end(c)
     }

@@ -78,6 +78,9 @@ impl Printer<'_> {
             if t.core != 0 {
                 write!(self.out, " core {}", t.core)?;
             }
+            if t.loops != 0 {
+                write!(self.out, " loops {}", t.loops)?;
+            }
             if let Some(data) = &t.data {
                 self.out.push_str(" = \"");
                 base64::encode(data, self.out);

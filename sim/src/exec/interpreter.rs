@@ -1,15 +1,13 @@
 //! Walks the structured stream: instructions, dynamic loops and branches.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use ndarray::Array2;
 use nki_diag::Diagnostic;
 use nki_isa::ids::{Address, Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, around, statements};
-use nki_isa::{Contribution, Fault, Inst, Participants, Program, Space, TensorId, View};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, statements};
+use nki_isa::{Contribution, Fault, Inst, Participants, Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
@@ -20,6 +18,7 @@ use super::observe::{Observer, Reached};
 use super::overwrites::Outputs;
 use super::races::Races;
 use super::rendezvous::Stop;
+use super::renewed::Renewed;
 use super::taint::Taint;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
@@ -76,8 +75,8 @@ pub(super) struct CoreState<'p> {
     /// On-chip tensors of the core by last use, and how many of them end before `position`: those are released.
     dying: Vec<(u32, TensorId)>,
     dead: usize,
-    /// PSUM tensors that are made anew in each iteration, by position of the loop.
-    renewed: FxHashMap<u32, Vec<TensorId>>,
+    /// Tensors that are made anew in each iteration.
+    renewed: Renewed,
     /// The instruction that waits for others.
     pub(super) waiting: Option<Waiting<'p>>,
     /// Exchanges that the core has left behind: it has sent, and goes on until it needs what it is to receive.
@@ -193,7 +192,7 @@ impl<'p> Interpreter<'p> {
     fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
         let dying = by_last_use(self.program, self.deferred.placement(), core);
         let statements = statements(stream);
-        let renewed = renewed(&statements);
+        let renewed = Renewed::new(self.program, &statements);
         CoreState {
             number: core,
             registers: vec![None; self.program.registers as usize],
@@ -470,11 +469,7 @@ impl<'p> Interpreter<'p> {
                 ),
             ));
         }
-        if let Some(tensors) = self.core.renewed.get(&at.0) {
-            for &t in tensors {
-                self.deferred.account().renew(t);
-            }
-        }
+        self.core.renewed.begin(at.0, &mut self.deferred.account());
         // What ends inside the body ends in this iteration again.
         let first = self.core.dying.partition_point(|(last, _)| *last <= at.0);
         self.core.dead = self.core.dead.min(first);
@@ -570,42 +565,5 @@ pub(super) fn by_last_use(program: &Program, placement: &Placement, core: u32) -
         .filter_map(|(i, (_, life))| life.map(|l| (l.last, TensorId(i as u32))))
         .collect();
     out.sort_unstable();
-    out
-}
-
-/// The PSUM tensors that only one dynamic loop uses, by the position of the innermost such loop: such a tensor is made in the
-/// body, anew in each iteration, and so the first matmul of an iteration overwrites it.
-pub(super) fn renewed(statements: &[Statement<'_>]) -> FxHashMap<u32, Vec<TensorId>> {
-    let mut out: FxHashMap<u32, Vec<TensorId>> = FxHashMap::default();
-    if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
-        return out;
-    }
-    // The loops around the uses of a tensor, outermost first, as far as all uses share them.
-    let mut common: BTreeMap<TensorId, Vec<u32>> = BTreeMap::new();
-    let mut footprint = Footprint::default();
-    for (at, statement) in statements.iter().enumerate() {
-        let NodeKind::Inst(inst) = &statement.node.kind else { continue };
-        footprint.clear();
-        inst.footprint(&mut footprint);
-        for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space == Space::Psum) {
-            let is_loop = |at: &u32| !matches!(statements[*at as usize].node.kind.control(), Some(Control::If { .. }));
-            let mut path: Vec<u32> = around(statements, at as u32).filter(is_loop).collect();
-            path.reverse();
-            match common.entry(view.tensor) {
-                Entry::Vacant(entry) => {
-                    entry.insert(path);
-                }
-                Entry::Occupied(mut entry) => {
-                    let n = entry.get().iter().zip(&path).take_while(|(a, b)| a == b).count();
-                    entry.get_mut().truncate(n);
-                }
-            }
-        }
-    }
-    for (tensor, path) in common {
-        if let Some(&innermost) = path.last() {
-            out.entry(innermost).or_default().push(tensor);
-        }
-    }
     out
 }

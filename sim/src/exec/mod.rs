@@ -17,6 +17,7 @@ mod overwrites;
 mod pool;
 mod races;
 mod rendezvous;
+mod renewed;
 mod rows;
 mod taint;
 mod trace_only;

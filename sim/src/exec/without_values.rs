@@ -9,11 +9,11 @@ use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Node, NodeKind, statements};
 use nki_isa::{Program, TensorId, View};
-use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Place};
-use super::interpreter::{by_last_use, renewed};
+use super::interpreter::by_last_use;
 use super::races::Races;
+use super::renewed::Renewed;
 use crate::deps::Hazard;
 use crate::lint::walk::{Step, Visitor, walk};
 use crate::memory::Memory;
@@ -34,7 +34,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
             .enumerate()
             .map(|(core, stream)| {
                 let dying = by_last_use(program, placement, core as u32);
-                Core { dying, dead: 0, renewed: renewed_of(stream) }
+                Core { dying, dead: 0, renewed: renewed_of(program, stream) }
             })
             .collect(),
     };
@@ -69,19 +69,19 @@ struct Account<'p> {
     cores: Vec<Core>,
 }
 
-/// See [`renewed`]; a stream without loops needs no index.
-fn renewed_of(stream: &[Node]) -> FxHashMap<u32, Vec<TensorId>> {
+/// A stream without loops needs no index.
+fn renewed_of(program: &Program, stream: &[Node]) -> Renewed {
     if stream.iter().all(|n| matches!(n.kind, NodeKind::Inst(_))) {
-        return FxHashMap::default();
+        return Renewed::default();
     }
-    renewed(&statements(stream))
+    Renewed::new(program, &statements(stream))
 }
 
 /// See [`super::interpreter::CoreState`].
 struct Core {
     dying: Vec<(u32, TensorId)>,
     dead: usize,
-    renewed: FxHashMap<u32, Vec<TensorId>>,
+    renewed: Renewed,
 }
 
 impl<'p> Account<'p> {
@@ -155,11 +155,7 @@ impl<'p> Visitor<'p> for Account<'p> {
     }
 
     fn iteration(&mut self, core: u32, at: NodeIndex) {
-        if let Some(tensors) = self.cores[core as usize].renewed.get(&at.0) {
-            for &t in tensors {
-                self.memory.renew(t);
-            }
-        }
+        self.cores[core as usize].renewed.begin(at.0, &mut self.memory.account());
     }
 
     fn met(&mut self) {

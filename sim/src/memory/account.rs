@@ -53,6 +53,11 @@ impl<'p> Account<'_, 'p> {
         self.0.renew(tensor);
     }
 
+    /// See [`Memory::begin_sums`].
+    pub(crate) fn begin_sums(&mut self, tensor: TensorId) {
+        self.0.begin_sums(tensor);
+    }
+
     /// Bytes from one row of a storage to the next, all its bytes, and bytes in memory for each byte of the program.
     pub(crate) fn extent(&self, storage: usize) -> (usize, usize, usize) {
         let s = &self.0.storages[storage];

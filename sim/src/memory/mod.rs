@@ -366,8 +366,16 @@ impl<'p> Memory<'p> {
             .or_insert_with(|| ByteSet::empty(t.shape.first().map_or(1, |&n| n as usize), t.bytes()))
     }
 
-    /// Forgets that matmuls have written to the tensor: it is made anew.
+    /// The tensor is made anew in an iteration of a dynamic loop: nothing has written it, and no matmul has begun a sum in it.
     pub(crate) fn renew(&mut self, tensor: TensorId) {
+        self.begin_sums(tensor);
+        if let Some(storage) = self.own_storage(tensor) {
+            self.storages[storage].init.clear();
+        }
+    }
+
+    /// Forgets that matmuls have written to the tensor.
+    pub(crate) fn begin_sums(&mut self, tensor: TensorId) {
         if let Some(set) = self.accumulated.get_mut(&tensor) {
             set.clear();
         }

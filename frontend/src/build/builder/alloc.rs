@@ -155,6 +155,7 @@ impl Builder {
             address,
             core,
             data: request.data.clone(),
+            loops: self.loops(),
             loc: site.loc,
         };
         let made = self.add(declaration, site.trail);
@@ -195,6 +196,7 @@ impl Builder {
         declaration.address.is_none()
             && declaration.data.is_none()
             && declaration.core == self.core
+            && declaration.loops == self.loops()
             && declaration.bytes() <= limit as usize
     }
 
@@ -242,6 +244,7 @@ impl Builder {
             address: None,
             core: 0,
             data: request.data.clone(),
+            loops: 0,
             loc: site.loc,
         };
         let made = self.add(declaration, site.trail);
@@ -380,6 +383,7 @@ impl Builder {
             address: None,
             core: 0,
             data: None,
+            loops: 0,
             loc,
         };
         let made = self.add(declaration, TrailId::ROOT);

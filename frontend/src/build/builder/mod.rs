@@ -49,6 +49,8 @@ struct Body {
     nodes: Vec<Node>,
     /// Tensors of the program when it began.
     tensors: usize,
+    /// It is the body of a loop.
+    repeats: bool,
 }
 
 /// The body of a loop function that has been evaluated: what it made ends with it.
@@ -351,10 +353,15 @@ impl Builder {
         NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len().saturating_sub(1) as u32) }
     }
 
-    /// Starts the body of a dynamic statement.
-    pub(crate) fn open(&mut self) {
-        self.bodies.push(Body { id: self.begun, nodes: Vec::new(), tensors: self.program.tensors.len() });
+    /// Starts the body of a dynamic statement, which a loop `repeats`.
+    pub(crate) fn open(&mut self, repeats: bool) {
+        self.bodies.push(Body { id: self.begun, nodes: Vec::new(), tensors: self.program.tensors.len(), repeats });
         self.begun += 1;
+    }
+
+    /// Dynamic loops whose bodies are open.
+    pub(super) fn loops(&self) -> u32 {
+        self.bodies.iter().filter(|body| body.repeats).count() as u32
     }
 
     /// Ends the body started last.
@@ -449,7 +456,7 @@ impl Builder {
         self.program.cores.push(body.nodes);
         self.moved.clear();
         self.written.clear();
-        self.open();
+        self.open(false);
         self.ended.clear();
         self.core += 1;
         self.before_core = self.emitted;

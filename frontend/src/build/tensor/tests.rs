@@ -73,6 +73,7 @@ fn tensor(space: Space, shape: &[u32], dtype: DType) -> Tensor {
             address: None,
             core: 0,
             data: None,
+            loops: 0,
             loc: Loc::default(),
         }),
     }))

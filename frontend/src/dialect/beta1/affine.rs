@@ -347,8 +347,13 @@ impl Object for Mask {
         span: Span,
     ) -> EvalResult<Option<Value>> {
         if op != BinOp::BitAnd {
-            return Err(Raise::at("bad-mask", format!("`{}` of masks", op.text()), span, "here")
-                .help("masks are joined by `&`: mask=(i < n) & (j < m)"));
+            let help = match op {
+                BinOp::BitOr => {
+                    "masks are joined by `&` only: nl.where(a, x, nl.where(b, x, y)) selects where a or b holds"
+                }
+                _ => "masks are joined by `&`: mask=(i < n) & (j < m)",
+            };
+            return Err(Raise::at("bad-mask", format!("`{}` of masks", op.text()), span, "here").help(help));
         }
         let mut all = Vec::new();
         for side in [left, right] {

@@ -68,7 +68,7 @@ fn body(
         begin(interp)?;
         all_turns(interp, run)
     } else {
-        state(interp).builder.open();
+        state(interp).builder.open(false);
         run(interp)
     };
     state(interp).turns.truncate(depth);
@@ -104,14 +104,14 @@ fn all_turns(interp: &mut Interp<'_>, run: Block<'_>) -> EvalResult<()> {
 /// Opens the body of a dynamic loop.
 fn begin(interp: &mut Interp<'_>) -> EvalResult<()> {
     let Some(follower) = interp.follower.clone() else {
-        state(interp).builder.open();
+        state(interp).builder.open(true);
         return Ok(());
     };
     let header = state(interp).builder.position();
     follower.begin_loop(interp, header)?;
     let trails = interp.trails();
     let state = state(interp);
-    state.builder.open();
+    state.builder.open(true);
     state.turns.push(Turns { header, body: state.builder.mark(), trails, found: None });
     Ok(())
 }

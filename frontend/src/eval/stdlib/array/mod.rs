@@ -93,7 +93,7 @@ impl Object for Array {
         span: Span,
     ) -> EvalResult<()> {
         Err(Raise::at("unsupported-operator", "assignment to an element of an array", span, "here")
-            .help("arrays in a kernel are constants: make it in one piece, np.where or a list"))
+            .help("the built-in frontend takes arrays for constants: make it in one piece, with np.where or from a list, or run the kernel with --frontend python"))
     }
 
     fn binary(

@@ -1,0 +1,74 @@
+//! Tensors that a dynamic loop makes anew in each iteration.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Control, NodeKind, Statement, around};
+use nki_isa::{Program, Space, TensorId};
+use rustc_hash::FxHashMap;
+
+use crate::memory::account::Account;
+
+/// The tensors of a core that begin anew, by the position of the loop.
+#[derive(Debug, Default)]
+pub(super) struct Renewed {
+    /// Tensors on chip that the body makes: what an earlier iteration has written to their bytes is no value of theirs.
+    made: FxHashMap<u32, Vec<TensorId>>,
+    /// Tensors in PSUM that only this loop uses: the first matmul of an iteration overwrites them.
+    sums: FxHashMap<u32, Vec<TensorId>>,
+}
+
+impl Renewed {
+    /// Those of the statements of a core.
+    pub(super) fn new(program: &Program, statements: &[Statement<'_>]) -> Self {
+        let mut out = Self::default();
+        if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
+            return out;
+        }
+        for (id, path) in common_loops(statements) {
+            let tensor = program.tensor(id);
+            // A tensor with an address keeps what is there.
+            let own = tensor.address.is_none() && tensor.data.is_none();
+            if let Some(&at) = (tensor.loops as usize).checked_sub(1).and_then(|n| path.get(n)).filter(|_| own) {
+                out.made.entry(at).or_default().push(id);
+            }
+            if let Some(&at) = path.last().filter(|_| tensor.space == Space::Psum) {
+                out.sums.entry(at).or_default().push(id);
+            }
+        }
+        out
+    }
+
+    /// An iteration of the loop at a position begins.
+    pub(super) fn begin(&self, at: u32, account: &mut Account<'_, '_>) {
+        self.made.get(&at).into_iter().flatten().for_each(|&tensor| account.renew(tensor));
+        self.sums.get(&at).into_iter().flatten().for_each(|&tensor| account.begin_sums(tensor));
+    }
+}
+
+/// The loops around the uses of each tensor on chip, outermost first, as far as all uses share them.
+fn common_loops(statements: &[Statement<'_>]) -> BTreeMap<TensorId, Vec<u32>> {
+    let mut common: BTreeMap<TensorId, Vec<u32>> = BTreeMap::new();
+    let mut footprint = Footprint::default();
+    for (at, statement) in statements.iter().enumerate() {
+        let NodeKind::Inst(inst) = &statement.node.kind else { continue };
+        footprint.clear();
+        inst.footprint(&mut footprint);
+        for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space.is_on_chip()) {
+            let is_loop = |at: &u32| !matches!(statements[*at as usize].node.kind.control(), Some(Control::If { .. }));
+            let mut path: Vec<u32> = around(statements, at as u32).filter(is_loop).collect();
+            path.reverse();
+            match common.entry(view.tensor) {
+                Entry::Vacant(entry) => {
+                    entry.insert(path);
+                }
+                Entry::Occupied(mut entry) => {
+                    let n = entry.get().iter().zip(&path).take_while(|(a, b)| a == b).count();
+                    entry.get_mut().truncate(n);
+                }
+            }
+        }
+    }
+    common
+}
