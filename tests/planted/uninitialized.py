@@ -280,3 +280,62 @@ def accumulators_after_an_idle_instruction_fixed(x, p):
     nisa.dma_copy(dst=out, src=total)
     nisa.dma_copy(dst=chosen, src=tile)
     return out, chosen
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def accumulators_of_half_the_partitions(x):
+    """The first part resets and adds 64 partitions, the second one goes on in 128."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    command = nisa.reduce_cmd
+    nisa.activation(dst=tile[0:64, :], op=nl.exp, data=tile[0:64, :], reduce_op=nl.add, reduce_cmd=command.reset_reduce)
+    nisa.activation(  # plant: uninitialized-read
+        dst=tile, op=nl.exp, data=tile, reduce_op=nl.add, reduce_cmd=command.reduce, reduce_res=total
+    )
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def accumulators_of_half_the_partitions_fixed(x):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    command = nisa.reduce_cmd
+    for half in (slice(0, 64), slice(64, 128)):
+        nisa.activation(dst=tile[half, :], op=nl.exp, data=tile[half, :], reduce_op=nl.add, reduce_cmd=command.reset_reduce)
+    nisa.activation(dst=tile, op=nl.exp, data=tile, reduce_op=nl.add, reduce_cmd=command.reduce, reduce_res=total)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+# args: x=float32[4,64,32]
+# seen-by: check run
+@nki.jit
+def tile_of_an_earlier_iteration(x):
+    """The tile is made in the body of a loop on the device, and its second half is written behind the read."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.dynamic_range(4):
+        tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile[:, 0:16], src=x.ap(pattern=[[32, 64], [1, 16]], offset=0, scalar_offset=i, indirect_dim=0))
+        there = out.ap(pattern=[[32, 64], [1, 32]], offset=0, scalar_offset=i, indirect_dim=0)
+        nisa.dma_copy(dst=there, src=tile)  # plant: uninitialized-read uninitialized-output
+        nisa.memset(dst=tile[:, 16:32], value=0.0)
+    return out
+
+
+@nki.jit
+def tile_of_an_earlier_iteration_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.dynamic_range(4):
+        tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile[:, 0:16], src=x.ap(pattern=[[32, 64], [1, 16]], offset=0, scalar_offset=i, indirect_dim=0))
+        nisa.memset(dst=tile[:, 16:32], value=0.0)
+        there = out.ap(pattern=[[32, 64], [1, 32]], offset=0, scalar_offset=i, indirect_dim=0)
+        nisa.dma_copy(dst=there, src=tile)
+    return out

@@ -155,11 +155,13 @@ impl Reduction<'_> {
             return machine.map_f32(&[dst], &sources, Box::new(row), None);
         }
         let (step, lanes) = self.prepare(machine, &mut sources);
+        // Each partition has an accumulator.
+        let first = dst.partition as usize;
         let lanes = Arc::new(lanes);
         let update = Arc::clone(&lanes).into_update();
         let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             f(p, ins, outs[0]);
-            step.apply(&lanes, p, ins, outs);
+            step.apply(&lanes, first + p, ins, outs);
         };
         match self.result {
             Some(result) => machine.map_f32(&[dst, result], &sources, Box::new(row), Some(update)),

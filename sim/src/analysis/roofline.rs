@@ -61,7 +61,9 @@ pub fn roofline(
     let (rows, columns) = (f64::from(arch.partitions), f64::from(arch.stationary_free_max));
     let peak_flops = 2.0 * rows * columns * params.tensor.clock_ghz.value * cores;
     let hbm = f64::from(arch.hbm_stack_bytes_per_ns);
-    let carried = params.dma.engines.value * params.dma.bytes_per_ns.value * cores;
+    // A copy from HBM to HBM reads and writes what the engines carry once.
+    let sides = ratio(total.hbm() as f64, timeline.dma.bytes as f64).clamp(1.0, 2.0);
+    let carried = params.dma.engines.value * params.dma.bytes_per_ns.value * cores * sides;
     let peak_bytes = carried.min(params.cores.hbm_bytes_per_ns.value);
     let (flops, bytes) = (total.useful_flops(), total.hbm());
     let intensity = ratio(flops as f64, bytes as f64);

@@ -1,11 +1,11 @@
 //! Accumulators of an engine that go into a result before anything has set them.
 
 use nki_diag::Diagnostic;
-use nki_isa::Program;
 use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::walk::{Step, Visitor};
@@ -14,8 +14,8 @@ use super::words;
 /// Watches the accumulators of all cores.
 pub(super) struct Unset<'p> {
     program: &'p Program,
-    /// Those that are set, by core.
-    set: FxHashSet<(u32, Engine)>,
+    /// The partitions whose accumulators are set, by core, one bit each.
+    set: FxHashMap<(u32, Engine), u128>,
     /// The instruction that may have left anything in them since.
     spoiled: FxHashMap<(u32, Engine), &'p Node>,
     seen: FxHashSet<Loc>,
@@ -26,7 +26,7 @@ impl<'p> Unset<'p> {
     pub(super) fn new(program: &'p Program) -> Self {
         Unset {
             program,
-            set: FxHashSet::default(),
+            set: FxHashMap::default(),
             spoiled: FxHashMap::default(),
             seen: FxHashSet::default(),
             list: Vec::new(),
@@ -34,17 +34,30 @@ impl<'p> Unset<'p> {
     }
 }
 
+/// The partitions of a tile, one bit each.
+fn partitions(view: &View) -> u128 {
+    let count = view.partitions();
+    let bits = if count >= u128::BITS { u128::MAX } else { (1 << count) - 1 };
+    bits.checked_shl(view.partition).unwrap_or_default()
+}
+
 impl<'p> Visitor<'p> for Unset<'p> {
-    fn instruction(&mut self, step: &Step<'p, '_>, _footprint: &Footprint<'p>) {
+    fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
         let Some(use_) = step.inst.accumulators() else { return };
         let place = (step.core, use_.engine);
-        if use_.reads && !self.set.contains(&place) && self.seen.insert(step.node.loc) {
+        let own = footprint.writes.first().map_or(u128::MAX, |dst| partitions(dst));
+        let set = self.set.get(&place).copied().unwrap_or_default();
+        let unset = own & !set;
+        if use_.reads && unset != 0 && self.seen.insert(step.node.loc) {
             let cores = (step.core, self.program.cores.len());
             let by = self.spoiled.get(&place).copied();
-            self.list.push(words::unset_accumulators(self.program, (step.node, by), step.loops, use_.engine, cores));
+            let part = (unset != own).then(|| (unset.count_ones(), unset.trailing_zeros()));
+            let found =
+                words::unset_accumulators(self.program, (step.node, by), step.loops, (use_.engine, part), cores);
+            self.list.push(found);
         }
         if use_.sets {
-            self.set.insert(place);
+            self.set.insert(place, set | own);
             self.spoiled.remove(&place);
         }
         if use_.spoils {
@@ -71,7 +84,7 @@ pub(super) fn never_set(program: &Program) -> Vec<Diagnostic> {
         for (node, use_) in all.iter().filter(|(_, u)| u.reads && !begun.contains(&u.engine)) {
             if seen.insert(node.loc) {
                 let cores = (core as u32, program.cores.len());
-                out.push(words::unset_accumulators(program, (node, None), &[], use_.engine, cores));
+                out.push(words::unset_accumulators(program, (node, None), &[], (use_.engine, None), cores));
             }
         }
     }

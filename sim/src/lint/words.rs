@@ -180,7 +180,7 @@ pub(super) fn unset_accumulators(
     program: &Program,
     (node, spoiled_by): (&Node, Option<&Node>),
     loops: &[(Loc, u32)],
-    engine: Engine,
+    (engine, part): (Engine, Option<(u32, u32)>),
     (core, cores): (u32, usize),
 ) -> Diagnostic {
     let name = if engine == Engine::Scalar { "scalar engine" } else { "vector engine" };
@@ -193,7 +193,11 @@ pub(super) fn unset_accumulators(
         ),
         None => "before anything has set them; they are 0 here".to_owned(),
     };
-    let message = format!("`{}` goes on from the accumulators of the {name}{on} {why}", name_of(node));
+    let of = match part {
+        Some((count, first)) => format!(" in {count} of its partitions, the first is {first},"),
+        None => String::new(),
+    };
+    let message = format!("`{}` goes on from the accumulators of the {name}{on}{of} {why}", name_of(node));
     let out = at(Diagnostic::warning("uninitialized-read", message), node.loc, "reads the accumulators")
         .note("the device goes on from whatever was left behind")
         .help("begin with reduce_cmd=nisa.reduce_cmd.reset_reduce");

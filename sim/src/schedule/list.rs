@@ -1,7 +1,7 @@
 //! The list scheduler: on a clock of its own, the queue that can start something first takes it.
 //!
 //! The clock has the machine's costs, except that the trigger of a transfer is dearer and its latency longer, that a matmul in fp32 takes a single
-//! pass, that all DMA engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
+//! pass, that function tables are there at once, that all DMA engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
 //! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is, within a window, in the order
 //! in which a queue could start it if its own results had no latency; while that latency lasts, one of the next few goes first. Of what can start at
 //! the same time a queue takes loads first, then stores; but computation that the program has before a transfer goes before it.
@@ -9,6 +9,8 @@
 //! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation
 //! waits for comes before it in one order of all operations (the place of a load, the position of everything else), so that every operation is
 //! scheduled.*
+
+mod functions;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -84,6 +86,8 @@ struct Queue {
     next: Option<Ps>,
     /// The next computation.
     candidate: Option<u32>,
+    /// The function table that it has.
+    table: Option<u32>,
 }
 
 impl Queue {
@@ -173,6 +177,7 @@ impl<'a> Scheduler<'a> {
                 free: self.queues[q].free,
                 next: None,
                 candidate: None,
+                table: self.queues[q].table,
             };
         }
         for q in 0..ENGINES {
@@ -270,7 +275,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Which computation of queue `q` is next: the one that comes first without the latency of the queue's own results, or, while that lasts, one
-    /// that hides it.
+    /// that hides it. None overtakes others at the cost of a function table ([`functions`]).
     fn candidate(&mut self, q: usize) -> Option<u32> {
         let Queue { computation, free, .. } = &mut self.queues[q];
         let (free, taken) = (*free, &self.taken);
@@ -285,13 +290,15 @@ impl<'a> Scheduler<'a> {
         }
         let flowing = computation.flowing.peek().map(|Reverse(op)| *op);
         let next = flowing.or_else(|| computation.future.peek().map(|Reverse((_, op))| *op))?;
+        let next = if self.costs_a_table(q, next) { self.without_table(q)? } else { next };
+        let (computation, taken) = (&self.queues[q].computation, &self.taken);
         if self.ready[next as usize].at <= free {
             return Some(next);
         }
         let end = self.position[next as usize].saturating_add(self.compiler.latency_window);
         let from = computation.ops.partition_point(|op| *op < next);
         let near = computation.ops[from..].iter().copied().take_while(|op| self.position[*op as usize] < end);
-        near.filter(|op| self.admitted[*op as usize] && !taken[*op as usize])
+        near.filter(|op| self.admitted[*op as usize] && !taken[*op as usize] && !self.costs_a_table(q, *op))
             .min_by_key(|op| (self.ready[*op as usize].at.max(free), *op))
     }
 
@@ -317,7 +324,10 @@ impl<'a> Scheduler<'a> {
             }
         }
         let (free, complete) = match self.low.planned(op).map(|c| &c.kind) {
-            Some(CostKind::Compute { occupancy, complete, .. }) => (now + occupancy, now + complete),
+            Some(CostKind::Compute { occupancy, complete, table, .. }) => {
+                self.queues[q].table = table.or(self.queues[q].table);
+                (now + occupancy, now + complete)
+            }
             Some(CostKind::Matmul { weights, moving, least, drain, fp32, .. }) => {
                 let time = (*weights).max(*moving).max(*least);
                 let end = now + if *fp32 { time * self.compiler.fp32_estimate / 1000 } else { time };

@@ -2,11 +2,14 @@
 
 use std::cell::Cell;
 
+use nki_isa::arg::{Imm, ScalarOperand};
 use nki_isa::inst::Footprint;
+use nki_isa::inst::math::activation::ActFn;
+use nki_isa::inst::scalar::activation::Activation;
 use nki_isa::inst::vector::tensor_tensor::TensorTensor;
-use nki_isa::names::{AluOp, Engine};
+use nki_isa::names::{AluOp, Engine, Named, ReduceCmd};
 use nki_isa::program::NodeKind;
-use nki_isa::{DType, Program, Space, Target, TensorId, View};
+use nki_isa::{DType, Inst, Program, Space, Target, TensorId, View};
 use proptest::prelude::*;
 
 use super::{Clock, Policy, Schedule, on_clock, schedules};
@@ -338,4 +341,40 @@ proptest! {
             }
         });
     }
+}
+
+/// The scalar engine takes a pass of exponentials and one of sigmoids one after the other, although each sigmoid can start before the data of the
+/// last exponentials arrives.
+#[test]
+fn functions_that_the_program_keeps_apart_are_not_interleaved() {
+    let mut b = Builder::new();
+    let shape = [128, 512];
+    let (x, out) = (b.input("x", &shape, DType::F32), b.output("out", &shape, DType::F32));
+    let tiles: Vec<TensorId> = (0..8).map(|_| b.tensor("t", Space::Sbuf, &shape, DType::F32)).collect();
+    for &t in &tiles {
+        b.push(dma(b.whole(t), b.whole(x)));
+        b.push(activation(b.whole(t), "exp"));
+    }
+    for &t in &tiles {
+        b.push(activation(b.whole(t), "sigmoid"));
+        b.push(dma(b.whole(out), b.whole(t)));
+    }
+    order_of(&b.program, &Params::of(Target::Trn2), |low, order| {
+        let of = |op: &u32| match &low.nodes[low.ops[*op as usize].node.0 as usize].kind {
+            NodeKind::Inst(Inst::Activation(inst)) => Some(inst.op),
+            _ => None,
+        };
+        let functions: Vec<_> = order.queues[SCALAR].iter().filter_map(of).collect();
+        assert_eq!(functions.len(), 16);
+        assert_eq!(functions.windows(2).filter(|pair| pair[0] != pair[1]).count(), 1, "{functions:?}");
+    });
+}
+
+const SCALAR: usize = 2;
+
+fn activation(tile: View, op: &str) -> Inst {
+    let op = ActFn::from_name(op).expect("a function");
+    let scale = ScalarOperand::Imm(Imm::Float(1.0));
+    let (dst, data, engine, reduce_cmd) = (tile.clone(), tile, Engine::Scalar, ReduceCmd::Idle);
+    Activation { dst, op, data, bias: None, scale, reduce_op: None, reduce_res: None, reduce_cmd, engine }.into()
 }

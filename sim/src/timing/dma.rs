@@ -156,7 +156,7 @@ impl Engines {
         total
     }
 
-    /// From now on everything moves at `scale` of its rate.
+    /// From now on transfers from and to HBM move at `scale` of their rates.
     pub(crate) fn rescale(&mut self, scale: Millionths, now: Ps, tick: &mut impl FnMut(Ps, u32, u32)) {
         let before = std::mem::replace(&mut self.scale, scale);
         if before != scale {
@@ -169,15 +169,16 @@ impl Engines {
 }
 
 impl Class {
-    /// Calls `f(job, rate)` for the jobs that make progress: the first of each queue.
+    /// Calls `f(job, rate)` for the jobs that make progress: the first of each queue. `scale` is that of transfers from or to HBM.
     fn running(queues: &mut [VecDeque<Job>], scale: Millionths, mut f: impl FnMut(&mut Job, u64)) {
         let active = queues.iter().filter(|q| !q.is_empty()).count() as u64;
         if active == 0 {
             return;
         }
         let share = (WHOLE / active).max(1);
-        let rate = if scale == Millionths::FULL { share } else { scale.done_in(share).max(1) };
+        let scaled = if scale == Millionths::FULL { share } else { scale.done_in(share).max(1) };
         for job in queues.iter_mut().filter_map(VecDeque::front_mut) {
+            let rate = if job.hbm > 0 { scaled } else { share };
             f(job, rate);
         }
     }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use nki_isa::names::Engine;
 
-use super::Core;
 use super::core::{Moment, Progress};
+use super::{Core, Held};
 use crate::timeline::{Cause, EventId, PhaseKind, Ps, Release};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::record::{Observer, Started};
@@ -126,17 +126,18 @@ impl<O: Observer> Core<'_, O> {
     /// Whether the other engine holds the port that `op` needs: then it starts when that one is done.
     fn waits_for_port(&mut self, q: usize, op: u32, now: Ps, occupancy: Ps) -> bool {
         let Some(side) = port_side(q) else { return false };
-        let (until, holder) = self.port[1 - side];
-        if until <= now {
-            self.port[side] = (now + occupancy, op);
+        let Held { from, until, by } = self.port[1 - side];
+        if now < from || until <= now {
+            self.port[side] = Held { from: now, until: now + occupancy, by: op };
             return false;
         }
-        // Everything else is there; only the port is not.
+        // Everything else is there; only the port is not. It is this side's next, so that neither engine starves.
+        self.port[side] = Held { from: until, until: until + occupancy, by: op };
         self.wait(q, op, now);
-        self.observer.stall(q, until, Cause::Port(EventId(holder)));
+        self.observer.stall(q, until, Cause::Port(EventId(by)));
         let queue = &mut self.queues[q];
         queue.free = until;
-        queue.release = Release::Port(EventId(holder));
+        queue.release = Release::Port(EventId(by));
         self.choose(q, op, until);
         true
     }

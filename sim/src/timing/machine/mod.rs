@@ -15,6 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use nki_diag::progress;
+use smallvec::SmallVec;
 
 use self::core::{Moment, Progress, Queue, Segment};
 use self::rendezvous::Standing;
@@ -45,8 +46,8 @@ pub(super) struct Core<'a, O> {
     array: Array,
     limiter: limiter::State,
     table: Option<u32>,
-    /// Vector, GpSimd: until when they hold the shared port, and with which operation.
-    port: [(Ps, u32); 2],
+    /// Vector, GpSimd: how they hold the shared port, or are the next to hold it.
+    port: [Held; 2],
     heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
     sequence: u64,
     standing: Standing,
@@ -54,6 +55,14 @@ pub(super) struct Core<'a, O> {
     now: Ps,
     end: Ps,
     observer: O,
+}
+
+/// How an engine holds the port that the vector engine and GpSimd share.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    from: Ps,
+    until: Ps,
+    by: u32,
 }
 
 /// What is left of a core that has run.
@@ -142,17 +151,15 @@ fn hold<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], here: &[(usize, 
     }
 }
 
-/// The cores of a logical core use one stack of HBM: together they get no more than it gives, each in proportion to what it asks for.
+/// The cores of a logical core use one stack of HBM: together they get no more than it gives, each in proportion to what it asks for. One core alone
+/// reaches that with copies from HBM to HBM, whose bytes count twice.
 fn share_hbm<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], stepped: usize) {
     if !std::mem::take(&mut cores[stepped].engines.touched) {
         return;
     }
     let rank = ids[stepped].rank;
     let now = cores[stepped].now;
-    let of_rank: Vec<usize> = (0..cores.len()).filter(|&i| ids[i].rank == rank).collect();
-    if of_rank.len() < 2 {
-        return;
-    }
+    let of_rank: SmallVec<[usize; 2]> = (0..cores.len()).filter(|&i| ids[i].rank == rank).collect();
     let limit = cores[stepped].machine.hbm;
     let wanted: u128 = of_rank.iter().map(|&i| cores[i].engines.demand()).sum();
     let scale = if wanted > u128::from(limit) && wanted > 0 {
