@@ -247,6 +247,9 @@ an output, the finding is `uninitialized-output`, which is certainly a bug; it n
 An instruction with `reduce_cmd.reduce` goes on from the accumulators of its engine. Before anything has set
 them they are 0 here, and on the device what an earlier kernel left. A run with numerics reports it.
 
+A tile that the body of a dynamic loop makes is another one in each iteration, even if its bytes are the same on the
+device. Make it before the loop if an iteration needs what an earlier one has written.
+
 Wrong:
 
     acc = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)

@@ -5,7 +5,7 @@ use nki_isa::{DType, Program, Space, Target, TensorId};
 
 use super::matmul::nc_matmul;
 use super::{check, time, time_with};
-use crate::testing::{Builder, add, dma, pattern};
+use crate::testing::{Builder, add, copy, dma, pattern};
 use crate::timeline::{Event, Timeline};
 use crate::timing::Params;
 
@@ -246,4 +246,41 @@ fn both_cores_of_a_logical_core_start_later_than_one() {
         close(ns(two.head - one.head), 2600.0);
         close(ns(two.elapsed - one.elapsed), 2600.0);
     }
+}
+
+/// Copies on GpSimd and one on the vector engine, which share a port: neither waits for all of the other's.
+#[test]
+fn the_port_is_taken_in_turns() {
+    let mut b = Builder::new();
+    let shape = [128, 512];
+    let tile = b.tensor("tile", Space::Sbuf, &shape, DType::F32);
+    let outs: Vec<TensorId> = (0..21).map(|i| b.tensor(&format!("o{i}"), Space::Sbuf, &shape, DType::F32)).collect();
+    for (i, &out) in outs.iter().enumerate() {
+        let engine = if i < 20 { Engine::GpSimd } else { Engine::Vector };
+        let mut inst = copy(b.whole(out), b.whole(tile));
+        if let nki_isa::Inst::TensorCopy(copy) = &mut inst {
+            copy.engine = engine;
+        }
+        b.push(inst);
+    }
+    let t = time(&b.program);
+    let vector = t.events.iter().find(|e| t.rows[e.origin.row.0 as usize].kind.name() == "vector").expect("a copy");
+    let gpsimd: Vec<&Event> = t.events.iter().filter(|e| !std::ptr::eq(*e, vector)).collect();
+    assert!(vector.start <= gpsimd[2].start, "{} {}", vector.start, gpsimd[2].start);
+    // The port is the reason: the first of the others comes before it.
+    assert!(vector.start >= gpsimd[0].end, "{} {}", vector.start, gpsimd[0].end);
+}
+
+/// A copy from HBM to HBM reads and writes: one core moves no more bytes than the stack gives.
+#[test]
+fn copies_between_places_in_hbm_are_bounded_by_the_stack() {
+    let mut b = Builder::new();
+    let shape = [512, 8192];
+    let (x, out) = (b.input("x", &shape, DType::F32), b.output("out", &shape, DType::F32));
+    b.push(dma(b.whole(out), b.whole(x)));
+    let t = time(&b.program);
+    let bytes = 2.0 * 512.0 * 8192.0 * 4.0;
+    let rate = bytes / ns(t.dma.active);
+    let stack = Params::of(Target::Trn2).cores.hbm_bytes_per_ns.value;
+    assert!(rate <= stack && rate > 0.9 * stack, "{rate}");
 }
