@@ -96,7 +96,7 @@ impl Server {
             "run" => jobs::read::<Job>(&json).and_then(|mut job| {
                 let limits = limits.for_job(job.limits())?;
                 job.max_memory = Some(limits.memory.to_string());
-                Ok((Task::Run(Box::new(job)), limits))
+                Ok((Task::Run(Box::new(job), Vec::new()), limits))
             }),
             "sweep" => jobs::read::<SweepJob>(&json).and_then(|mut job| {
                 let limits = limits.for_job(job.limits())?;
