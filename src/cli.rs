@@ -502,6 +502,9 @@ pub(crate) struct BatchArgs {
     /// Write the results to a file, when all jobs are finished, instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json_lines: Option<PathBuf>,
+    /// End with the process of this number, which started this one
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) parent: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 }

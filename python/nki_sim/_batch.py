@@ -148,7 +148,7 @@ def spec(value):
 
 def _start(words, stderr=subprocess.DEVNULL):
     return subprocess.Popen(
-        [sys.executable, "-m", "nki_sim", "batch", "-", *words],
+        [sys.executable, "-m", "nki_sim", "batch", "-", "--parent", str(os.getpid()), *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

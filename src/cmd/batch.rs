@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::Failure;
 use crate::cli::BatchArgs;
-use crate::jobs::pool::{Launcher, Limits, Seat, cores};
+use crate::jobs::pool::{INTERVAL, Launcher, Limits, Seat, cores};
 use crate::jobs::work::{Kept, Reply, Status, Task};
 use crate::jobs::{self, Job};
 use crate::output::{NewFile, print};
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     if !stream {
         inputs.add("the file of jobs", &args.jobs_file);
     }
+    args.parent.map(end_with);
     check_places(&[("--json-lines", args.json_lines.as_deref())], &inputs)?;
     let cores = cores();
     let workers = args.limits.jobs.map_or(cores, |n| n as usize);
@@ -81,6 +82,19 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
         return Err(Failure::Call(why));
     }
     if all_passed { Ok(()) } else { Err(Failure::Kernel) }
+}
+
+/// Ends this process soon after its parent has ended, which alone wants the results. Its workers end with it.
+fn end_with(parent: u32) {
+    #[cfg(unix)]
+    std::thread::spawn(move || {
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(INTERVAL);
+        }
+        std::process::exit(0);
+    });
+    #[cfg(not(unix))]
+    let _ = parent;
 }
 
 /// A line of the output.
