@@ -115,6 +115,8 @@ def _read_baseline(config):
             raise pytest.UsageError(f"nki_tolerance = {config.getini('nki_tolerance')!r} is not a percentage") from None
     if not (tolerance >= 0 and math.isfinite(tolerance)):
         raise pytest.UsageError(f"--nki-tolerance {tolerance}: the percentage must be at least 0, and finite")
+    if file.exists() and not file.is_file():
+        raise pytest.UsageError(f"--nki-baseline {file}: it is not a regular file")
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,6 +1,7 @@
 """`--nki-baseline`: tests fail if their kernels become slower than in a file of the repository."""
 
 import json
+import os
 
 import pytest
 
@@ -121,6 +122,7 @@ def test_usage(run):
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "-1"], "at least 0"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "inf"], "and finite"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "nan"], "and finite"),
+        (["--nki-baseline", os.devnull], "it is not a regular file"),
     ]:
         result = run(*options)
         assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::SweepArgs;
 use crate::row::Row;
 use crate::session::Session;
-use crate::sources::{hash, hash_of};
+use crate::sources::hash_of;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -50,7 +50,7 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
     let stamp = |(name, file): &(String, String)| (name.clone(), file.clone(), hash_of(file.as_ref()));
     let expected: Vec<_> = args.expect.iter().map(stamp).collect();
     let expected = (!expected.is_empty()).then_some((expected, args.rtol, args.atol));
-    let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
+    let params = args.timing.params.as_ref().and_then(|path| hash_of(path));
     Ok(format!(
         "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {:?} {point:?} {:?} {:?} {expected:?}",
         env!("CARGO_PKG_VERSION"),
@@ -76,6 +76,9 @@ impl State {
         let fail = |e: std::io::Error| format!("--state `{}`: {e}", path.display());
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(format!("--state `{}`: it is not a regular file", path.display()));
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
