@@ -175,6 +175,22 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let latency = |n: u32| f64::from(n).sqrt() * 1e3 / 7.0;
+        let s = State::open(&path).unwrap();
+        for n in 1..1000 {
+            s.add(&n.to_string(), &[], &row(latency(n))).unwrap();
+        }
+        drop(s);
+        let s = State::open(&path).unwrap();
+        for n in 1..1000 {
+            assert_eq!(s.finished(&n.to_string()), Some(row(latency(n))));
+        }
+    }
+
+    #[test]
     fn a_state_is_of_one_sweep() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
