@@ -382,3 +382,14 @@ fn busy(process: &str) -> bool {
     let ticks = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(11)?.parse::<u64>().ok());
     ticks.is_some_and(|ticks| ticks > 10)
 }
+
+#[test]
+fn a_value_has_one_place_and_a_mark_is_skipped() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let mut both = add_one(4);
+    both["point"] = json!({"x": "float32[128,8]"});
+    let all = batch(&s, &format!("\u{feff}{}{both}\n", lines(&[add_one(4)])), &[], 1);
+    assert_eq!((&all[0]["status"], &all[1]["status"]), (&json!("passed"), &json!("refused")));
+    assert_eq!(all[1]["error"], "`x` is in `args` and in `point`; give it in one of them");
+}

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     if !stream {
         inputs.add("the file of jobs", &args.jobs_file);
     }
-    args.parent.map(end_with);
+    args.parent.into_iter().for_each(end_with);
     check_places(&[("--json-lines", args.json_lines.as_deref())], &inputs)?;
     let cores = cores();
     let workers = args.limits.jobs.map_or(cores, |n| n as usize);
@@ -201,6 +201,7 @@ impl Desk {
             drop(state);
             let Some(line) = line(from).map_err(|e| format!("cannot read the jobs: {e}"))? else { return Ok(()) };
             number += 1;
+            let line = line.map(|text| without_mark(number, text));
             let text = match &line {
                 Ok(text) if text.trim().is_empty() => continue,
                 Ok(text) => Ok(text.as_str()),
@@ -350,6 +351,14 @@ impl Desk {
         state.followers.clear();
         drop(state);
         self.changed.notify_all();
+    }
+}
+
+/// A line without the byte order mark that some editors put in front of the first one.
+fn without_mark(number: u64, text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) if number == 1 => rest.to_owned(),
+        _ => text,
     }
 }
 

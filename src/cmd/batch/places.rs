@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use super::line;
+use super::{line, without_mark};
 use crate::cli::BatchArgs;
 use crate::jobs::work::Kept;
 use crate::jobs::{self, Job};
@@ -41,7 +41,7 @@ impl Places {
             let (mut reader, mut number) = (BufReader::new(file), 0);
             while let Ok(Some(text)) = line(&mut reader) {
                 number += 1;
-                if let Some(job) = text.ok().and_then(|text| jobs::read::<Job>(&text).ok()) {
+                if let Some(job) = text.ok().and_then(|text| jobs::read::<Job>(&without_mark(number, text)).ok()) {
                     out.add(number, &job);
                 }
             }
