@@ -104,6 +104,14 @@ fn from_tables(path: &Path) -> Result<Profile, String> {
     if found {
         return Ok(out);
     }
+    let rank = path.join("rank0");
+    if rank.is_dir() {
+        return Err(format!(
+            "`{}` has the tables of several ranks; give the directory of one, such as `{}`",
+            path.display(),
+            rank.display()
+        ));
+    }
     Err(format!(
         "`{}` has neither Instruction.parquet nor Summary.parquet, or both are empty; expected the directory of `nki-sim run --parquet` or of a profile that Neuron Explorer has processed",
         path.display()

@@ -128,6 +128,13 @@ fn the_forms_are_escaped() {
 }
 
 #[test]
+fn the_tables_of_ranks_are_in_directories_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("rank0")).unwrap();
+    assert!(Profile::read(folder.path()).unwrap_err().contains("give the directory of one, such as `"));
+}
+
+#[test]
 fn tables_of_a_hardware_profile_are_read() {
     let text = "start_ts,end_ts,engine,opcode,nki_source_location,evt_wait_time_ns\n0,100,Vector,COPY,\"['/x/k.py:7']\",50\n50,150,Vector,COPY,k.py:8,\n";
     let folder = tempfile::tempdir().unwrap();
