@@ -444,7 +444,7 @@ pub(crate) struct SweepArgs {
     pub(crate) sampler: String,
     /// Seed of the sampler
     #[arg(long, value_name = "N", requires = "search", default_value_t = 0)]
-    pub(crate) seed: u64,
+    pub(crate) seed: u32,
     /// With --expect, compute the values of every point, even if a correct one is already as good in latency and SBUF
     #[arg(long, requires = "search")]
     pub(crate) no_prune: bool,
@@ -452,7 +452,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "URL", requires = "search")]
     pub(crate) storage: Option<String>,
     /// Name of the study in the storage [default: the file's]
-    #[arg(long, value_name = "NAME", requires = "search")]
+    #[arg(long, value_name = "NAME", requires_all = ["search", "storage"])]
     pub(crate) study: Option<String>,
     /// Write an SVG plot of latency against SBUF that marks the Pareto front
     #[arg(long, value_name = "FILE.svg")]
@@ -502,6 +502,9 @@ pub(crate) struct BatchArgs {
     /// Write the results to a file, when all jobs are finished, instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json_lines: Option<PathBuf>,
+    /// End with the process of this number, which started this one
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) parent: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 }

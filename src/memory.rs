@@ -92,9 +92,17 @@ pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(LONGEST_SOURCE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_SOURCE {
-        return Err(io::Error::other(format!("a source file has at most {}", size(LONGEST_SOURCE))));
+        return Err(io::Error::other(format!("it has more than {}", size(LONGEST_SOURCE))));
     }
     Ok(bytes)
+}
+
+/// The text of a source file, or of a pipe.
+///
+/// # Errors
+/// If it cannot be read, does not seem to end, or is not UTF-8 (`InvalidData`).
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_source(path)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
 /// Bytes of a size: `8GiB`, `500MB`, `2e9`, `50%` of the machine's memory.

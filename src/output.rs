@@ -237,7 +237,7 @@ impl Drop for Waiting {
 }
 
 /// Whether a path of the command line is standard output.
-fn is_stdout(path: &Path) -> bool {
+pub(crate) fn is_stdout(path: &Path) -> bool {
     [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
 }
 

@@ -1,7 +1,8 @@
 //! Where a command writes: each report to a place of its own, none over a file that the command reads.
 
+use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nki_diag::{FileId, SourceMap};
 
@@ -10,7 +11,7 @@ use crate::output;
 use crate::value::{self, TensorSpec, Value};
 
 /// A file as the system knows it, whatever path, symbolic or hard link leads to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Identity {
     /// Device and number.
     #[cfg(unix)]
@@ -39,16 +40,32 @@ fn place(path: &Path) -> Option<Identity> {
     if fs::metadata(path).is_ok() {
         return identity(path);
     }
-    let path = &output::link_target(path).unwrap_or_else(|_| path.to_path_buf());
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
-    Some(Identity::Path(folder.join(path.file_name().unwrap_or_default())))
+    Some(Identity::Path(resolved(path)))
+}
+
+/// The absolute path of a folder or a file that may not be there yet, without links: that of the nearest ancestor that is there, and the rest.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    if let Ok(known) = fs::canonicalize(path) {
+        return known;
+    }
+    let path = output::link_target(path).unwrap_or_else(|_| path.to_path_buf());
+    let parent = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
+    match (path.components().next_back(), parent) {
+        (Some(Component::Normal(name)), Some(parent)) => resolved(parent).join(name),
+        (Some(Component::ParentDir), Some(parent)) => {
+            let mut parent = resolved(parent);
+            parent.pop();
+            parent
+        }
+        _ => path,
+    }
 }
 
 /// The files that a command reads, which no output may replace.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Inputs {
-    files: Vec<(String, Identity)>,
+    /// What each of them is, in words.
+    files: HashMap<Identity, String>,
 }
 
 impl Inputs {
@@ -67,12 +84,16 @@ impl Inputs {
 
     /// The files that a kernel was compiled from, imported ones too.
     pub(crate) fn of_sources(sources: &SourceMap) -> Self {
-        let mut inputs = Inputs::default();
+        Inputs::default().and_sources(sources)
+    }
+
+    /// With the files that a kernel was compiled from.
+    pub(crate) fn and_sources(mut self, sources: &SourceMap) -> Self {
         for file in 0..sources.len() as u32 {
             let path = sources.path(FileId(file));
-            inputs.add(&format!("`{path}`, which the kernel is compiled from"), path.as_ref());
+            self.add(&format!("`{path}`, which the kernel is compiled from"), path.as_ref());
         }
-        inputs
+        self
     }
 
     /// With the file of `--params`.
@@ -95,11 +116,23 @@ impl Inputs {
     pub(crate) fn add(&mut self, what: &str, path: &Path) {
         if let Ok(entries) = fs::read_dir(path) {
             for identity in entries.flatten().filter_map(|entry| identity(&entry.path())) {
-                self.files.push((what.to_owned(), identity));
+                self.files.entry(identity).or_insert_with(|| what.to_owned());
             }
         } else if let Some(identity) = identity(path) {
-            self.files.push((what.to_owned(), identity));
+            self.files.entry(identity).or_insert_with(|| what.to_owned());
         }
+    }
+
+    /// Adds a file that may not be there yet.
+    pub(crate) fn add_place(&mut self, what: &str, path: &Path) {
+        if let Some(place) = place(path) {
+            self.files.entry(place).or_insert_with(|| what.to_owned());
+        }
+    }
+
+    /// What a path leads to, if that is one of them.
+    pub(crate) fn find(&self, path: &Path) -> Option<&str> {
+        self.files.get(&place(path)?).map(String::as_str)
     }
 
     /// With the arrays among the values of a parameter.
@@ -125,9 +158,8 @@ impl Inputs {
     /// # Errors
     /// If it would, with the option and what it would replace.
     pub(crate) fn check(&self, option: &str, path: &Path) -> Result<(), String> {
-        let Some(target) = identity(path) else { return Ok(()) };
-        match self.files.iter().find(|(_, file)| *file == target) {
-            Some((what, _)) => Err(format!("{option} {} would overwrite {what}; give another file", path.display())),
+        match self.find(path) {
+            Some(what) => Err(format!("{option} {} would overwrite {what}; give another file", path.display())),
             None => Ok(()),
         }
     }
@@ -184,6 +216,27 @@ mod tests {
             assert!(inputs.check("--json", &path("hard")).is_err());
             inputs.check("--json", Path::new("/dev/null")).unwrap();
         }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_has_one_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| resolved(&folder.path().join(name));
+        fs::create_dir(folder.path().join("d")).unwrap();
+        for same in ["a/b/", "./a/b", "a/./b", "d/../a/b", "a/c/../b"] {
+            assert_eq!(path(same), path("a/b"), "{same}");
+        }
+        assert_ne!(path("d/b"), path("a/b"));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("d", folder.path().join("to-d")).unwrap();
+            std::os::unix::fs::symlink("a/b", folder.path().join("to-b")).unwrap();
+            assert_eq!(path("to-d/b"), path("d/b"));
+            assert_eq!(path("to-b"), path("a/b"));
+        }
+        let mut inputs = Inputs::default();
+        inputs.add_place("--json-lines", &folder.path().join("d/new"));
+        assert!(inputs.check("--out", &folder.path().join("d/./new")).is_err());
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn find(file: &Path) -> Result<Option<(PathBuf, Table)>, String> {
 }
 
 fn read(path: &Path) -> Result<Option<String>, String> {
-    match std::fs::read_to_string(path) {
+    match crate::memory::read_text(path) {
         Ok(text) => Ok(Some(text)),
         // A directory of that name is no project file; nor is a path below a file.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {

@@ -159,10 +159,26 @@ pub(crate) fn hand_over(words: &[OsString], command: &Subcommand) -> Result<Opti
             installation(&python)
         )));
     }
-    let status = Command::new(&python)
-        .args(["-m", "nki_sim"])
-        .args(words.iter().skip(1))
-        .status()
-        .map_err(|e| Failure::Call(format!("cannot run `{python}`: {e}")))?;
-    Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
+    continue_as(Command::new(&python).args(["-m", "nki_sim"]).args(words.iter().skip(1))).map(Some)
+}
+
+/// Continues as another command. On Unix it replaces this process, so that signals reach it; elsewhere it is a child, whose exit code is returned.
+///
+/// # Errors
+/// The command cannot be run.
+pub(crate) fn continue_as(command: &mut Command) -> Result<u8, Failure> {
+    let failure = |command: &Command, e: std::io::Error| {
+        Failure::Call(format!("cannot run `{}`: {e}", command.get_program().display()))
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        let error = command.exec();
+        Err(failure(command, error))
+    }
+    #[cfg(not(unix))]
+    {
+        let status = command.status().map_err(|e| failure(command, e))?;
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+    }
 }

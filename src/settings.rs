@@ -123,7 +123,7 @@ impl ParamChanges {
     pub fn params(&self, target: Target) -> Result<Params, String> {
         let mut params = Params::of(target);
         if let Some(path) = &self.file {
-            let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            let text = crate::memory::read_text(path).map_err(|e| match e.kind() {
                 ErrorKind::InvalidData => format!("--params `{}`: the file is not UTF-8 text", path.display()),
                 _ => format!("--params `{}`: {e}", path.display()),
             })?;

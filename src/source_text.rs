@@ -52,8 +52,21 @@ fn decode(bytes: Vec<u8>) -> Result<String, String> {
 
 /// The encoding that one of the first two lines declares (PEP 263), as Python normalises it.
 fn declared(bytes: &[u8]) -> Option<String> {
-    for line in bytes.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.is_empty()).take(2) {
-        let line = String::from_utf8_lossy(line);
+    declaration(&String::from_utf8_lossy(bytes)).map(|name| name.to_ascii_lowercase().replace('_', "-"))
+}
+
+/// A text whose declared encoding, if it has one, is UTF-8.
+pub(crate) fn as_utf8(text: &str) -> String {
+    let Some(name) = declaration(text).filter(|name| !name.to_ascii_lowercase().starts_with("utf")) else {
+        return text.to_owned();
+    };
+    let at = name.as_ptr() as usize - text.as_ptr() as usize;
+    [&text[..at], "utf-8", &text[at + name.len()..]].concat()
+}
+
+/// The name of an encoding in one of the first two lines (PEP 263), as it is written.
+fn declaration(text: &str) -> Option<&str> {
+    for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()).take(2) {
         let line = line.trim_start_matches('\u{feff}').trim_start_matches([' ', '\t', '\u{c}']);
         // A line of code ends the search.
         let comment = line.strip_prefix('#')?;
@@ -64,7 +77,7 @@ fn declared(bytes: &[u8]) -> Option<String> {
             let name = name.trim_start_matches([' ', '\t']);
             let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(name.len());
             if end > 0 {
-                return Some(name[..end].to_ascii_lowercase().replace('_', "-"));
+                return Some(&name[..end]);
             }
         }
     }
@@ -117,6 +130,14 @@ mod tests {
         );
         // Words that only look like a declaration.
         assert!(text(b"# the coding is plain\n").is_ok());
+    }
+
+    #[test]
+    fn a_declaration_becomes_utf8() {
+        assert_eq!(as_utf8("#!x\r\n# coding=latin_1 \u{e9}\r\n"), "#!x\r\n# coding=utf-8 \u{e9}\r\n");
+        for same in ["# coding: utf8\n", "x = 'coding: latin-1'\n", ""] {
+            assert_eq!(as_utf8(same), same);
+        }
     }
 
     #[test]

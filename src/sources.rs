@@ -71,8 +71,9 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A hash of a file's contents, if it can be read.
+/// A hash of a regular file's contents, if it can be read. A pipe can be read once, and a device may have no end.
 pub(crate) fn hash_of(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     std::fs::read(path).ok().map(|bytes| hash(&bytes))
 }
 

@@ -292,12 +292,47 @@ fn equal_jobs_are_performed_once_while_their_files_are_the_same() {
 fn two_jobs_cannot_write_to_one_folder() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);
-    let mut job = add_one(4);
-    job["out"] = json!("o");
-    let all = batch(&s, &lines(&[job.clone(), job]), &[], 1);
-    assert_eq!((all[0]["status"].as_str(), all[1]["status"].as_str()), (Some("passed"), Some("refused")));
-    assert!(all[1]["error"].as_str().unwrap().contains("the job of line 1 writes to `o`, too"));
-    assert!(s.path("o/out.npy").is_file());
+    let job = |out: &str| {
+        let mut job = add_one(4);
+        job["out"] = json!(out);
+        job
+    };
+    let all = batch(&s, &lines(&["d/o", "./d/o", "d/o/", "d/./o", "p"].map(job)), &[], 1);
+    let status: Vec<&str> = all.iter().map(|r| r["status"].as_str().unwrap()).collect();
+    assert_eq!(status, ["passed", "refused", "refused", "refused", "passed"]);
+    assert!(all[1]["error"].as_str().unwrap().contains("the job of line 1 writes to `./d/o`, too"));
+    assert!(s.path("d/o/out.npy").is_file());
+}
+
+#[test]
+fn outputs_replace_no_file_of_the_call_or_of_another_job() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    for folder in ["source", "array", "jobs", "results"] {
+        std::fs::create_dir(s.path(folder)).unwrap();
+    }
+    s.write("source/out.npy", ADD_ONE);
+    let array = json!({"file": "k.py", "args": {"x": "float32[128,4]"}, "out": "array"});
+    batch(&s, &lines(&[array]), &[], 0);
+    let written = std::fs::read(s.path("array/out.npy")).unwrap();
+    let mut jobs: Vec<Value> = ["source", "array", "jobs", "results", "fine"]
+        .map(|out| json!({"file": "k.py", "args": {"x": "float32[128,4]:ones"}, "out": out}))
+        .into();
+    jobs.push(json!({"file": "source/out.npy", "kernel": "add_one", "args": {"x": "float32[128,4]"}}));
+    jobs.push(json!({"file": "k.py", "args": {"x": "array/out.npy"}}));
+    s.write("jobs/out.npy", lines(&jobs));
+    s.run(&["batch", "jobs/out.npy", "--json-lines", "results/out.npy"]).exits(1);
+    let all = results(&std::fs::read_to_string(s.path("results/out.npy")).unwrap());
+    for (result, what) in all.iter().zip(["the job of line 6", "the job of line 7", "the file of jobs", "--json-lines"])
+    {
+        assert_eq!(result["status"], "refused", "{result}");
+        let error = result["error"].as_str().unwrap();
+        assert!(error.contains("would overwrite") && error.contains(what), "{error}");
+    }
+    assert_eq!(all[4]["status"], "passed");
+    assert_eq!(std::fs::read_to_string(s.path("source/out.npy")).unwrap(), ADD_ONE);
+    assert_eq!(std::fs::read(s.path("array/out.npy")).unwrap(), written);
+    assert_eq!(std::fs::read_to_string(s.path("jobs/out.npy")).unwrap(), lines(&jobs));
 }
 
 #[cfg(target_os = "linux")]
@@ -346,4 +381,15 @@ fn busy(process: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let ticks = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(11)?.parse::<u64>().ok());
     ticks.is_some_and(|ticks| ticks > 10)
+}
+
+#[test]
+fn a_value_has_one_place_and_a_mark_is_skipped() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let mut both = add_one(4);
+    both["point"] = json!({"x": "float32[128,8]"});
+    let all = batch(&s, &format!("\u{feff}{}{both}\n", lines(&[add_one(4)])), &[], 1);
+    assert_eq!((&all[0]["status"], &all[1]["status"]), (&json!("passed"), &json!("refused")));
+    assert_eq!(all[1]["error"], "`x` is in `args` and in `point`; give it in one of them");
 }

@@ -107,3 +107,16 @@ fn a_malformed_run_line_overwrites_no_input() {
     s.run(&["check", "k.py", "--json", "k.py"]).exits(2).says("would overwrite the kernel's file");
     assert_eq!(std::fs::read_to_string(s.path("k.py")).expect("there"), kernel);
 }
+
+#[test]
+fn standard_output_has_one_document() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let check = |more: &[&str]| s.run(&[&["check", "k.py", "--arg", "x=float32[128,4]"], more].concat());
+    for format in ["json", "sarif", "github", "junit"] {
+        let ran = check(&["--format", format, "--json", "-"]).exits(2).says("both write to standard output");
+        assert_eq!(ran.stdout, "");
+    }
+    let ran = check(&["--json", "-"]).exits(0);
+    serde_json::from_str::<serde_json::Value>(&ran.stdout).expect("one document");
+}

@@ -162,7 +162,7 @@ fn files_are_measured_before_they_are_read() {
         (["run", "k.py", "--arg", "x=x.npy"], "the limit of memory is"),
         (["run", "k.py", "--arg", "x=zero.npy"], "the limit of memory is"),
         (["run", "k.py", "--expect", "x=x.npy"], "the limit of memory is"),
-        (["run", "/dev/zero", "--arg", "x=float32[8,8]"], "a source file has at most"),
+        (["run", "/dev/zero", "--arg", "x=float32[8,8]"], "it has more than 256.0 MiB"),
     ] {
         let out = command(folder.path(), &args).env("NKI_SIM_MAX_MEMORY", "64MB").output().expect("runs");
         assert!(out.status.code() == Some(2) && text(&out).contains(said), "{args:?}: {}", text(&out));
@@ -390,4 +390,28 @@ fn sweeps_put_points_that_do_not_fit_after_those_that_do() {
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].contains("latency_us,latency_valid"));
     assert!(lines[1].starts_with("1,") && lines[1].contains(",true,") && lines[2].contains(",false,"), "{csv}");
+}
+
+#[cfg(unix)]
+#[test]
+fn files_without_an_end_are_refused() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    std::fs::write(folder.path().join("k.py"), format!("{}    return x\n", HEAD.replace("(x)", "(x, n=1)")))
+        .expect("writable");
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.json")).expect("writable");
+    let x = ["--arg", "x=float32[4,4]"];
+    let with_x = |words: &[&'static str]| [words, &x].concat();
+    for (words, what) in [
+        (vec!["compare", "zero.json", "zero.json"], "`zero.json` is a device, not a file"),
+        (vec!["replay", "/dev/zero"], "`/dev/zero` is a device, not a file"),
+        (with_x(&["run", "k.py", "--params", "zero.json"]), "--params `zero.json`: it has more than 256.0 MiB"),
+        (
+            with_x(&["sweep", "k.py", "--grid", "n=1", "--state", "/dev/full"]),
+            "--state `/dev/full`: it is not a regular",
+        ),
+    ] {
+        let out = command(folder.path(), &words).output().expect("runs");
+        assert_eq!(out.status.code(), Some(2), "{words:?}: {}", text(&out));
+        assert!(text(&out).contains(what), "{words:?}: {}", text(&out));
+    }
 }

@@ -117,3 +117,16 @@ fn a_cancelled_request_gives_its_worker_back() {
     drop(talk.to);
     assert!(talk.child.wait().expect("ends").success());
 }
+
+#[test]
+fn a_session_begins_with_initialize() {
+    let s = Session::new();
+    let message = s.write("message", "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n");
+    let stdin = std::fs::File::open(message).expect("written");
+    let out = s.command(&["mcp"]).stdin(stdin).output().expect("runs");
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        out.status.code() == Some(2) && text.trim_end().ends_with("its first message is not `initialize`"),
+        "{text}"
+    );
+}

@@ -348,3 +348,20 @@ fn accumulators_need_no_zeros() {
         assert_eq!(outputs(&s, "old.py", "product", &[a, b]), outputs(&s, "new.py", "product", &[a, b]));
     }
 }
+
+#[test]
+fn a_new_file_is_utf8_and_keeps_the_line_ends() {
+    let s = Session::new();
+    let old = "# -*- coding: latin-1 -*-\r\n# caf\u{e9}\r\nfrom neuronxcc import nki\r\nimport neuronxcc.nki.language as nl\r\n\
+               @nki.jit\r\ndef copy(a):\r\n    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)\r\n    \
+               nl.store(out, nl.load(a))\r\n    return out\r\n";
+    s.write("old.py", old.chars().map(|c| c as u8).collect::<Vec<u8>>());
+    s.run(&["migrate", "old.py", "--output", "new.py"]).exits(0);
+    let new = std::fs::read_to_string(s.path("new.py")).expect("UTF-8");
+    assert!(new.starts_with("# -*- coding: utf-8 -*-\r\n# caf\u{e9}\r\n"), "{new}");
+    assert!(new.contains("import nki.isa") && new.matches('\n').count() == new.matches("\r\n").count(), "{new:?}");
+    assert_eq!(
+        outputs(&s, "old.py", "copy", &["a=float32[128,4]"]),
+        outputs(&s, "new.py", "copy", &["a=float32[128,4]"])
+    );
+}

@@ -363,3 +363,13 @@ fn the_built_in_evaluator_says_where_a_debugger_is() {
     s.write("k.py", ADD_ONE.replace("    return", "    breakpoint()\n    return"));
     s.run(&["run", "k.py", "--arg", "x=float32[4,4]"]).exits(1).says("choose Python as the frontend");
 }
+
+#[test]
+fn a_search_refuses_what_it_cannot_use() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let search =
+        |more: &[&str]| s.run(&[&["sweep", "k.py", "--grid", "amount=1.0", "--search"], more].concat()).exits(2);
+    search(&["--study", "mine"]).says("--storage <URL>");
+    search(&["--seed", "99999999999"]).says("'--seed <N>'");
+}

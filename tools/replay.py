@@ -24,7 +24,10 @@ HEAD = ["profile", "parameters", "recorded", "replayed", "error", "starts: media
 
 def run(words: list[str]) -> str:
     """Standard output of the command; exits with its message if it fails."""
-    done = subprocess.run(words, capture_output=True, text=True)
+    try:
+        done = subprocess.run(words, capture_output=True, text=True)
+    except OSError as error:
+        sys.exit(f"error: cannot run {words[0]} ({error.strerror}); set NKI_SIM to the path of nki-sim")
     if done.returncode:
         sys.exit(done.stderr.strip() or f"{words[0]} exits with {done.returncode}")
     return done.stdout
@@ -49,6 +52,11 @@ def limiter(figures: dict) -> str:
     return f"{hits} of {total}"
 
 
+def percent(value: float | None, digits: str) -> str:
+    """A share in percent; none of a total of 0."""
+    return "-" if value is None else f"{value:{digits}}%"
+
+
 def row(name: str, parameters: str, figures: dict) -> list[str]:
     """A row of the table."""
     total, drift, covered = figures["total_us"], figures["drift"], figures["coverage"]
@@ -57,9 +65,9 @@ def row(name: str, parameters: str, figures: dict) -> list[str]:
         parameters,
         f"{total['recorded']:.2f} us",
         f"{total['replayed']:.2f} us",
-        f"{total['error_percent']:+.1f}%",
-        f"{drift['median_percent']:.2f}%",
-        f"{drift['worst_percent']:.1f}%",
+        percent(total["error_percent"], "+.1f"),
+        percent(drift["median_percent"], ".2f"),
+        percent(drift["worst_percent"], ".1f"),
         f"{covered['by_law'] / max(covered['instructions'], 1):.1%}",
         limiter(figures),
     ]
@@ -71,8 +79,8 @@ def main() -> None:
     parser.add_argument("--params", type=pathlib.Path, metavar="FILE.toml", help="timing parameters")
     parser.add_argument("--leave-out", action="store_true", help="also fit to all profiles but the one replayed")
     args = parser.parse_args()
-    if args.leave_out and len(args.profiles) < 2:
-        sys.exit("--leave-out needs two profiles or more")
+    if args.leave_out and len({profile.resolve() for profile in args.profiles}) < 2:
+        sys.exit("--leave-out needs two different profiles or more")
     binary = simulator.command()
     rows = []
     with tempfile.TemporaryDirectory() as text:
@@ -81,7 +89,7 @@ def main() -> None:
             rows.append(row(profile.stem, "given" if args.params else "default", replay(binary, profile, args.params, folder)))
             if args.leave_out:
                 fitted = folder / "fitted.toml"
-                others = [str(p) for p in args.profiles if p != profile]
+                others = [str(p) for p in args.profiles if p.resolve() != profile.resolve()]
                 start = ["--params", str(args.params)] if args.params else []
                 run([binary, "calibrate", *others, "-o", str(fitted), *start])
                 rows.append(row(profile.stem, "fitted to the others", replay(binary, profile, fitted, folder)))

@@ -49,13 +49,19 @@ def _results(jobs, words):
     """The results of jobs, from a process with these words."""
     with tempfile.TemporaryDirectory() as folder:
         process = _start(words, stderr=subprocess.PIPE)
-        failed = []
+        failed, unsendable = [], {}
 
         def send():
             try:
                 with process.stdin:
-                    for job in jobs:
-                        process.stdin.write(json.dumps(written(job, folder)) + "\n")
+                    for number, job in enumerate(jobs, 1):
+                        try:
+                            line = json.dumps(written(job, folder))
+                        except (TypeError, ValueError, OverflowError) as error:
+                            # The command refuses a job without a kernel; the reason is this one.
+                            unsendable[number] = str(error)
+                            line = json.dumps({"id": job["id"]} if isinstance(job.get("id"), (str, int, float)) else {})
+                        process.stdin.write(line + "\n")
                         process.stdin.flush()
             except BrokenPipeError:
                 pass
@@ -67,6 +73,7 @@ def _results(jobs, words):
         try:
             for line in process.stdout:
                 row = json.loads(line)
+                row["error"] = unsendable.get(row["line"], row.get("error"))
                 if row.get("error"):
                     row["error"] = _without_files(row["error"], folder)
                 yield row
@@ -148,7 +155,7 @@ def spec(value):
 
 def _start(words, stderr=subprocess.DEVNULL):
     return subprocess.Popen(
-        [sys.executable, "-m", "nki_sim", "batch", "-", *words],
+        [sys.executable, "-m", "nki_sim", "batch", "-", "--parent", str(os.getpid()), *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import math
+import numbers
 import sys
 import types
 import warnings
@@ -111,7 +112,7 @@ class Kernel(Generic[P, R]):
         """The kernel on this number of physical cores: `kernel[2]` or `kernel[(2,)]`."""
         if isinstance(grid, tuple) and len(grid) == 1:
             (grid,) = grid
-        if grid not in (1, 2) or isinstance(grid, bool):
+        if not isinstance(grid, numbers.Integral) or isinstance(grid, bool) or grid not in (1, 2):
             raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]")
         return self._with(_lnc=int(grid))
 
@@ -457,6 +458,8 @@ def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allo
         values: `repr(tensor)`, `tensor.value`. By default if a debugger is attached or the kernel calls
         `breakpoint()`. The result is the same.
     """
+    if eager is not None and not isinstance(eager, bool):
+        raise ArgumentTypeError(f"eager={eager!r} is neither True nor False")
     kernel = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
     given = _levels.lists("{}= of nki.simulate", deny, warn, allow)
     changes = {name: value for name, value in (("capacity", capacity), ("_given", given), ("_eager", eager)) if value is not None}

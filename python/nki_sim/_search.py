@@ -39,6 +39,8 @@ class Search:
             raise ValueError(f"trials={trials!r} is not a budget of a search: give an integer, 1 or more")
         if seconds is not None and (not isinstance(seconds, numbers.Real) or isinstance(seconds, bool) or not seconds > 0):
             raise ValueError(f"seconds={seconds!r} is not a budget of a search: give a number above 0")
+        if study is not None and storage is None:
+            raise ValueError(f"study={study!r} is the name of a study in a storage, and storage= is missing")
         self.trials, self.seconds, self.sampler, self.seed = trials, seconds, sampler, seed
         self.prune, self.storage, self.study = prune, storage, study
 

@@ -68,8 +68,7 @@ class _Collection:
     def __init__(self, config):
         self._config = config
         self._tests = set()
-        #: With pytest-xdist, the workers collect.
-        self._chosen = any(config.getoption(name, None) for name in self._CHOICES) or config.pluginmanager.hasplugin("dsession")
+        self._chosen = any(config.getoption(name, None) for name in self._CHOICES)
         #: Files and folders whose tests are not known.
         self._unknown = []
 
@@ -84,8 +83,11 @@ class _Collection:
         self._tests = {item.nodeid for item in session.items}
 
     def missing(self, tests):
-        """Those of the tests that do not exist any more; none if the run chose among tests."""
-        return [] if self._chosen else [test for test in tests if test not in self._tests and self._covers(test)]
+        """Those of the tests that do not exist any more; none if the run chose among tests, or cannot know them."""
+        # With pytest-xdist, the workers collect. Its plugin is registered only after this one is configured.
+        if self._chosen or self._config.pluginmanager.hasplugin("dsession"):
+            return []
+        return [test for test in tests if test not in self._tests and self._covers(test)]
 
     def _covers(self, test):
         """Whether the run would have collected a test: its file is in what pytest was called for, and could be read."""
@@ -113,6 +115,8 @@ def _read_baseline(config):
             raise pytest.UsageError(f"nki_tolerance = {config.getini('nki_tolerance')!r} is not a percentage") from None
     if not (tolerance >= 0 and math.isfinite(tolerance)):
         raise pytest.UsageError(f"--nki-tolerance {tolerance}: the percentage must be at least 0, and finite")
+    if file.exists() and not file.is_file():
+        raise pytest.UsageError(f"--nki-baseline {file}: it is not a regular file")
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

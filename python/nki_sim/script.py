@@ -33,6 +33,13 @@ def main():
         # The diagnostic names the line; Python's traceback has the calls that led to the kernel.
         print(error, file=sys.stderr)
         sys.exit(1)
+    except SystemExit as ended:
+        if ended.code in (None, 0):
+            return
+        if not isinstance(ended.code, int):
+            print(ended.code, file=sys.stderr)
+        # The command has one exit code for a script that fails.
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`--nki-baseline`: tests fail if their kernels become slower than in a file of the repository."""
 
 import json
+import os
 
 import pytest
 
@@ -121,6 +122,7 @@ def test_usage(run):
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "-1"], "at least 0"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "inf"], "and finite"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "nan"], "and finite"),
+        (["--nki-baseline", os.devnull], "it is not a regular file"),
     ]:
         result = run(*options)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -167,6 +169,17 @@ def test_entries_of_tests_that_do_not_exist(run, pytester):
     run(*here, "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])
     assert sorted(held(pytester)["tests"]) == ["elsewhere/test_other.py::test", "test_kernels.py::test_time[128]", "test_kernels.py::test_time[64]"]
     run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])
+
+
+def test_xdist_neither_lists_nor_removes_entries(run, pytester):
+    run("--nki-baseline", "base.json", "--nki-update")
+    text = (pytester.path / "base.json").read_text().replace("test_time[64]", "test_old[64]")
+    (pytester.path / "base.json").write_text(text)
+    parallel = ("--nki-baseline", "base.json", "-n", "2")
+    run(*parallel).stdout.no_fnmatch_line("*no such test*")
+    run(*parallel, "--nki-update").stdout.fnmatch_lines(["*2 tests written, 1 of them new"])
+    names = ["test_old[64]", "test_time[128]", "test_time[64]"]
+    assert sorted(held(pytester)["tests"]) == [f"test_kernels.py::{name}" for name in names]
 
 
 def test_a_failure_is_one_line(run):

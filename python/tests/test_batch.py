@@ -68,8 +68,7 @@ def test_jobs_may_be_endless_and_wrong():
     results = list(nki_sim.batch([job(64), 5, "k.py", None, [job(64)], {"source": SOURCE, "args": [1]}, job(64)]))
     assert [r["status"] for r in results] == ["passed"] + ["refused"] * 5 + ["passed"]
     assert "unknown field `fiel`" in next(nki_sim.batch([{"fiel": "k.py"}]))["error"]
-    with pytest.raises(ValueError, match="`x`: a object is neither"):
-        list(nki_sim.batch([{"source": SOURCE, "args": {"x": object()}}]))
+    assert "`x`: a object is neither" in next(nki_sim.batch([{"source": SOURCE, "args": {"x": object()}}]))["error"]
 
 
 def test_what_is_no_list_of_jobs():
@@ -83,3 +82,10 @@ def test_an_error_names_no_temporary_file():
     assert result["status"] == "refused" and result["error"].startswith("argument `x`: float64 is not a device type")
     (result,) = nki_sim.batch([{"source": SOURCE, "args": {"x": np.ones((128, 64), np.float32)}}])
     assert result["status"] == "refused" and result["error"] == "kernel `scaled` needs argument `width`; its signature is scaled(x, width)"
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), [object()], {"a": {1}}])
+def test_a_job_that_cannot_be_sent_is_refused(value):
+    results = list(nki_sim.batch([job(64, no_numerics=True), {**job(value), "id": "x"}, job(64, no_numerics=True)]))
+    assert [r["status"] for r in results] == ["passed", "refused", "passed"]
+    assert results[1]["id"] == "x" and ("`width`" in results[1]["error"] or "JSON" in results[1]["error"])

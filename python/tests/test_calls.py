@@ -815,3 +815,14 @@ def test_unknown_options_of_decorators():
 def test_a_shape_is_a_tuple_of_numbers(shape):
     with pytest.raises(nki_sim.ArgumentTypeError, match="a shape is a tuple of numbers"):
         nki_sim.TensorSpec(shape, "float32")
+
+
+def test_cores_are_whole_and_eager_is_a_bool():
+    @nki.jit
+    def kernel(x):
+        return x
+
+    with pytest.raises(ValueError, match="1 or 2 physical cores"):
+        kernel[2.0]
+    with pytest.raises(nki_sim.ArgumentTypeError, match="eager='x' is neither True nor False"):
+        nki.simulate(kernel, eager="x")

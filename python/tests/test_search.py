@@ -172,3 +172,8 @@ def test_the_command(kernel_file, tmp_path):
     assert "needs a budget" in command(*words, "--search").stderr
     assert "is not a sampler" in command(*words, "--search", "--trials", "1", "--sampler", "best").stderr
     assert command(*words, "--trials", "3").returncode == 2
+
+
+def test_a_study_is_in_a_storage():
+    with pytest.raises(ValueError, match="storage= is missing"):
+        Search(2, study="other")

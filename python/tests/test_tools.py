@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -261,3 +262,14 @@ def test_a_script_without_the_package(tmp_path):
     other = {**__import__("os").environ, "NKI_SIM_PYTHON": "no-such-python"}
     done = subprocess.run([sys.executable, "-m", "nki_sim", "run", str(script)], capture_output=True, text=True, env=other)
     assert done.returncode == 2 and "no-such-python -m pip install DIRECTORY" in done.stderr
+
+
+REPLAY = pathlib.Path(__file__).resolve().parents[2] / "tools" / "replay.py"
+
+
+@pytest.mark.skipif(not REPLAY.exists(), reason="needs the repository")
+@pytest.mark.parametrize("options, words", [(["p.json"], "cannot run no-such-command"), (["--leave-out", "p.json", "./p.json"], "two different profiles")])
+def test_replays_that_cannot_be_made(options, words, tmp_path):
+    other = {**os.environ, "NKI_SIM": "no-such-command"}
+    done = subprocess.run([sys.executable, REPLAY, *options], capture_output=True, text=True, env=other, cwd=tmp_path)
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr

@@ -1,5 +1,7 @@
 //! `nki-sim batch JOBS.jsonl`: a result for each job, in the order of the jobs.
 
+mod places;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,11 +12,12 @@ use serde_json::Value;
 
 use crate::Failure;
 use crate::cli::BatchArgs;
-use crate::jobs::pool::{Launcher, Limits, Seat, cores};
-use crate::jobs::work::{Reply, Status, Task};
+use crate::jobs::pool::{INTERVAL, Launcher, Limits, Seat, cores};
+use crate::jobs::work::{Kept, Reply, Status, Task};
 use crate::jobs::{self, Job};
 use crate::output::{NewFile, print};
 use crate::places::{Inputs, check_places};
+use places::Places;
 
 /// Jobs that are read before the result of the first of them is written.
 const WINDOW: u64 = 1024;
@@ -30,6 +33,7 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     if !stream {
         inputs.add("the file of jobs", &args.jobs_file);
     }
+    args.parent.into_iter().for_each(end_with);
     check_places(&[("--json-lines", args.json_lines.as_deref())], &inputs)?;
     let cores = cores();
     let workers = args.limits.jobs.map_or(cores, |n| n as usize);
@@ -45,6 +49,7 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     // What is at its place may be an input of a job that is still to come.
     let mut writer = args.json_lines.as_deref().map(NewFile::create).transpose()?;
     let desk = Arc::new(Desk::default());
+    desk.lock().places = Places::of(args);
     let entrance = desk.clone();
     // Not among the scoped threads: it may wait for input that nobody wants any more.
     std::thread::spawn(move || {
@@ -79,6 +84,19 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     if all_passed { Ok(()) } else { Err(Failure::Kernel) }
 }
 
+/// Ends this process soon after its parent has ended, which alone wants the results. Its workers end with it.
+fn end_with(parent: u32) {
+    #[cfg(unix)]
+    std::thread::spawn(move || {
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(INTERVAL);
+        }
+        std::process::exit(0);
+    });
+    #[cfg(not(unix))]
+    let _ = parent;
+}
+
 /// A line of the output.
 struct Answer {
     /// The job's line.
@@ -111,6 +129,8 @@ struct Waiting {
     /// The job without its id: equal jobs have equal results.
     key: String,
     limits: Limits,
+    /// Files that its outputs must not replace.
+    kept: Vec<Kept>,
 }
 
 /// The jobs that are being worked on, and the results that cannot be written yet.
@@ -135,8 +155,7 @@ struct State {
     followers: HashMap<String, Vec<Waiting>>,
     answers: BTreeMap<u64, Answer>,
     known: Known,
-    /// Folders that jobs write to.
-    folders: HashMap<String, u64>,
+    places: Places,
 }
 
 /// Results by job; the oldest are forgotten.
@@ -182,6 +201,7 @@ impl Desk {
             drop(state);
             let Some(line) = line(from).map_err(|e| format!("cannot read the jobs: {e}"))? else { return Ok(()) };
             number += 1;
+            let line = line.map(|text| without_mark(number, text));
             let text = match &line {
                 Ok(text) if text.trim().is_empty() => continue,
                 Ok(text) => Ok(text.as_str()),
@@ -217,13 +237,13 @@ impl Desk {
         job.max_memory = Some(limits.memory.to_string());
         job.max_seconds = Some(limits.seconds);
         let mut state = self.lock();
-        if let Some(folder) = &job.out {
-            let first = *state.folders.entry(folder.clone()).or_insert(number);
-            if first != number {
+        let kept = match state.places.take(number, &job) {
+            Ok(kept) => kept,
+            Err(why) => {
                 drop(state);
-                return refused(&id, format!("`out`: the job of line {first} writes to `{folder}`, too"));
+                return refused(&id, why);
             }
-        }
+        };
         let key = serde_json::to_string(&job).unwrap_or_default();
         if let Some(reply) = state.known.replies.get(&key).cloned() {
             drop(state);
@@ -234,7 +254,7 @@ impl Desk {
             }
             state = self.lock();
         }
-        let waiting = Waiting { place, number, id, job, key, limits };
+        let waiting = Waiting { place, number, id, job, key, limits, kept };
         match state.followers.get_mut(&waiting.key) {
             Some(followers) => followers.push(waiting),
             None => {
@@ -256,9 +276,9 @@ impl Desk {
                 }
             };
             drop(state);
-            let Waiting { place, number, id, job, key, limits } = waiting;
+            let Waiting { place, number, id, job, key, limits, kept } = waiting;
             let keeps = job.out.is_none();
-            let reply = seat.perform(&Task::Run(Box::new(job)), limits);
+            let reply = seat.perform(&Task::Run(Box::new(job), kept), limits);
             let mut state = self.lock();
             if reply.lasting && keeps {
                 state.known.keep(&key, &reply);
@@ -331,6 +351,14 @@ impl Desk {
         state.followers.clear();
         drop(state);
         self.changed.notify_all();
+    }
+}
+
+/// A line without the byte order mark that some editors put in front of the first one.
+fn without_mark(number: u64, text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) if number == 1 => rest.to_owned(),
+        _ => text,
     }
 }
 

@@ -9,7 +9,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,10 @@ pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
         .build()
         .map_err(|e| format!("cannot serve: {e}"))?;
     let served: Result<(), String> = runtime.block_on(async {
-        let service = server.serve(transport::Lines::new()).await.map_err(|e| e.to_string())?;
+        let service = server.serve(transport::Lines::new()).await.map_err(|e| match e {
+            ServerInitializeError::ExpectedInitializeRequest(_) => "its first message is not `initialize`".to_owned(),
+            other => other.to_string(),
+        })?;
         service.waiting().await.map_err(|e| e.to_string())?;
         Ok(())
     });
@@ -96,7 +99,7 @@ impl Server {
             "run" => jobs::read::<Job>(&json).and_then(|mut job| {
                 let limits = limits.for_job(job.limits())?;
                 job.max_memory = Some(limits.memory.to_string());
-                Ok((Task::Run(Box::new(job)), limits))
+                Ok((Task::Run(Box::new(job), Vec::new()), limits))
             }),
             "sweep" => jobs::read::<SweepJob>(&json).and_then(|mut job| {
                 let limits = limits.for_job(job.limits())?;

@@ -31,11 +31,21 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
         return Err(Failure::Kernel);
     }
     eprint(&report(&args.file, &sources, file, &migrated));
+    let new = source_text::as_utf8(&with_line_ends_of(&text, &migrated.text));
     match &args.output {
-        Some(output) => write_file(output, &[migrated.text.as_bytes()])?,
-        None => print(&migrated.text),
+        Some(output) => write_file(output, &[new.as_bytes()])?,
+        None => print(&new),
     }
     if migrated.changes.iter().all(|c| c.rewritten) { Ok(()) } else { Err(Failure::Kernel) }
+}
+
+/// The new text, with lines that end as those of the old one do if they all end in CRLF.
+fn with_line_ends_of(old: &str, new: &str) -> String {
+    let pairs = old.matches("\r\n").count();
+    if pairs == 0 || pairs < old.matches('\n').count() {
+        return new.to_owned();
+    }
+    new.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
 /// A line for each construct, and how many there are.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::Failure;
 use crate::cli::{Frontend, KernelArgs, LevelArgs, RunArgs, TimingArgs};
-use crate::python::{has_package, installation, interpreter};
+use crate::python::{continue_as, has_package, installation, interpreter};
 use crate::settings;
 
 /// Whether FILE is to be run as a script: it has a main block, and neither a kernel nor an argument was given.
@@ -131,16 +131,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             installation(&python)
         )));
     }
-    let status = Command::new(&python)
+    let mut command = Command::new(&python);
+    command
         .args(["-m", "nki_sim.script"])
         .args(levels(&args.kernel))
         .arg(file)
         .env("NEURON_PLATFORM_TARGET_OVERRIDE", target.to_string())
         .envs(args.kernel.max_memory.iter().map(|limit| ("NKI_SIM_MAX_MEMORY", limit)))
-        .envs(args.kernel.capacity.iter().map(|capacity| ("NKI_SIM_CAPACITY", capacity)))
-        .status()
-        .map_err(|e| Failure::Call(format!("cannot run `{python}`: {e}")))?;
-    if status.success() { Ok(()) } else { Err(Failure::Kernel) }
+        .envs(args.kernel.capacity.iter().map(|capacity| ("NKI_SIM_CAPACITY", capacity)));
+    match continue_as(&mut command)? {
+        0 => Ok(()),
+        _ => Err(Failure::Kernel),
+    }
 }
 
 #[cfg(test)]

@@ -310,6 +310,9 @@ impl Job {
     /// The words of `nki-sim run`.
     pub(crate) fn words(&self) -> Result<Vec<String>, String> {
         check_tolerances(self.rtol, self.atol, &self.expect)?;
+        if let Some((name, _)) = self.point.0.iter().find(|(name, _)| self.args.0.iter().any(|(arg, _)| arg == name)) {
+            return Err(format!("`{name}` is in `args` and in `point`; give it in one of them"));
+        }
         let mut words = Words::new("run");
         self.kernel_words(&mut words)?;
         words.named("--set", &self.set)?;
@@ -473,8 +476,10 @@ const NOT_A_JOB: &str = "a job is a JSON object";
 
 /// Reads a job; what is wrong is named with its field.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(json: &str) -> Result<T, String> {
+    // Without the end of the line: an error is in this line.
+    let json = json.trim();
     // A list of fields is a job for serde, too.
-    let is_object = json.trim_start().starts_with('{');
+    let is_object = json.starts_with('{');
     let wrong = match serde_json::from_str(json) {
         Ok(job) if is_object => return Ok(job),
         Ok(_) => return Err(NOT_A_JOB.into()),
@@ -498,11 +503,23 @@ fn fault<T: DeserializeOwned + JsonSchema>(fields: Map<String, Value>) -> Option
         }
         let alone = Value::Object(Map::from_iter([(name.clone(), value)]));
         match serde_json::from_value::<T>(alone) {
-            Err(e) if !e.to_string().starts_with("missing field") => return Some(format!("`{name}`: {e}")),
+            Err(e) if !e.to_string().starts_with("missing field") => {
+                return Some(format!("`{name}`: {}", in_words(&e.to_string())));
+            }
             _ => {}
         }
     }
     None
+}
+
+/// An error of serde in terms of JSON.
+fn in_words(error: &str) -> String {
+    let kinds = [
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number, at least 0"),
+        ("expected f64", "expected a number"),
+    ];
+    kinds.iter().fold(error.to_owned(), |text, (kind, words)| text.replace(kind, words))
 }
 
 /// The names of a job's fields.
@@ -520,6 +537,10 @@ mod tests {
         for (json, why) in [
             ("{\"file\": 3}", "`file`: invalid type"),
             ("{\"file\": \"k.py\", \"lnc\": \"two\"}", "`lnc`: invalid type"),
+            ("{\"file\": \"k.py\", \"lnc\": -1}", "`lnc`: invalid value: integer `-1`, expected a whole number from 0"),
+            ("{\"max_steps\": \"a\"}", "expected a whole number, at least 0"),
+            ("{\"file\": \n", "at line 1 column 8"),
+            ("{\"args\": {\"n\": 1}, \"fiel\": 1}", "unknown field `fiel`"),
             ("{\"fiel\": \"k.py\"}", "unknown field `fiel`; did you mean `file`?"),
             ("[1]", "a job is a JSON object"),
             ("[]", "a job is a JSON object"),

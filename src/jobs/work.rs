@@ -30,8 +30,8 @@ use crate::{Failure, VERSION, project};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// Runs a kernel.
-    Run(Box<Job>),
+    /// Runs a kernel, whose outputs must not replace these files.
+    Run(Box<Job>, Vec<Kept>),
     /// Checks one.
     Check(Box<CheckJob>),
     /// Times one at the points of a grid.
@@ -40,6 +40,15 @@ pub(crate) enum Task {
     Compare(Box<CompareJob>),
     /// Explains a name.
     Explain(ExplainJob),
+}
+
+/// A file that no output of a job may replace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// What it is, in words.
+    pub(crate) what: String,
+    /// It may not be there yet.
+    pub(crate) path: PathBuf,
 }
 
 /// What came of a task.
@@ -202,7 +211,7 @@ struct ComparedHere {
 pub(crate) fn perform(task: &Task) -> Reply {
     let mut read = BTreeMap::new();
     let done = match task {
-        Task::Run(job) => run(job, &mut read),
+        Task::Run(job, kept) => run(job, kept, &mut read),
         Task::Check(job) => check(job),
         Task::Sweep(job) => sweep(job),
         Task::Compare(job) => compare(job),
@@ -273,7 +282,7 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
             Side::File(file) => files.push(file.clone()),
             Side::Job(job) => {
                 let file = folder.path().join(format!("{name}.json"));
-                let outcome = run_reported(job, &mut BTreeMap::new(), Some(&file))?;
+                let outcome = run_reported(job, &[], &mut BTreeMap::new(), Some(&file))?;
                 // Without a report there is nothing to compare.
                 if !file.exists() {
                     return Ok(Reply::new(&outcome, false));
@@ -301,8 +310,8 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
 }
 
 /// Runs a kernel.
-fn run(job: &Job, read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Failure> {
-    let outcome = run_reported(job, read, None)?;
+fn run(job: &Job, kept: &[Kept], read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Failure> {
+    let outcome = run_reported(job, kept, read, None)?;
     let lasting = outcome.status != Status::Limit;
     Ok(Reply { lasting, ..Reply::new(&outcome, outcome.status == Status::Passed) })
 }
@@ -310,6 +319,7 @@ fn run(job: &Job, read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Fa
 /// Runs a kernel, and writes the whole report to a file.
 fn run_reported(
     job: &Job,
+    kept: &[Kept],
     read: &mut BTreeMap<PathBuf, Option<u64>>,
     report: Option<&Path>,
 ) -> Result<Outcome, Failure> {
@@ -318,7 +328,7 @@ fn run_reported(
     let mut sources = Sources::new(&args.kernel.file, job.source.as_deref());
     let point: Vec<(String, String)> =
         job.point.0.iter().map(|(n, v)| Ok((n.clone(), text(v)?))).collect::<Result<_, String>>()?;
-    let done = run_at(&args, &mut sources, &point, read);
+    let done = run_at(&args, kept, &mut sources, &point, read);
     read.extend(sources.into_read());
     let (measured, outputs) = done?;
     Ok(Outcome::new(measured, outputs))
@@ -326,6 +336,7 @@ fn run_reported(
 
 fn run_at<'a>(
     args: &'a RunArgs,
+    kept: &[Kept],
     sources: &mut Sources<'a>,
     point: &'a [(String, String)],
     read: &mut BTreeMap<PathBuf, Option<u64>>,
@@ -359,7 +370,11 @@ fn run_at<'a>(
             write_file(path, &[&report::json(&whole)?])?;
         }
         match &args.out {
-            Some(directory) => Ok(write_outputs(&inputs, directory, &timed.ran.outputs)?),
+            Some(directory) => {
+                let mut inputs = inputs.clone().and_sources(&timed.compiled.sources);
+                kept.iter().for_each(|file| inputs.add_place(&file.what, &file.path));
+                Ok(write_outputs(&inputs, directory, &timed.ran.outputs)?)
+            }
             None => Ok(()),
         }
     };
@@ -410,6 +425,21 @@ fn note_files(
     }
     params.into_iter().for_each(&mut note);
     project::candidates(&args.file).iter().for_each(|path| note(path));
+}
+
+impl Job {
+    /// The files that the job names: its source and arrays, and its timing parameters.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut out: Vec<PathBuf> = Vec::new();
+        out.extend(self.file.iter().filter(|_| self.source.is_none()).chain(&self.params).map(PathBuf::from));
+        for (_, value) in self.args.0.iter().chain(&self.point.0).chain(&self.expect.0) {
+            // What is wrong with a value is reported when the job is performed.
+            if let Some(value) = text(value).ok().and_then(|text| value::parse(&text).ok()) {
+                files_of(&value, &mut |path| out.push(path.to_path_buf()));
+            }
+        }
+        out
+    }
 }
 
 fn files_of(value: &Argument, note: &mut dyn FnMut(&Path)) {

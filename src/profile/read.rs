@@ -201,7 +201,12 @@ impl HardwareProfile {
 /// The text of a file of at most [`MOST_BYTES`].
 pub(crate) fn text(path: &Path) -> Result<String, String> {
     let cannot = |e: std::io::Error| format!("cannot read `{}`: {e}", path.display());
-    let size = std::fs::metadata(path).map_err(cannot)?.len();
+    let known = std::fs::metadata(path).map_err(cannot)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::FileTypeExt::is_char_device(&known.file_type()) {
+        return Err(format!("`{}` is a device, not a file", path.display()));
+    }
+    let size = known.len();
     if size > MOST_BYTES {
         return Err(format!(
             "`{}` has {:.1} GiB; at most {} GiB are read: capture fewer executions or a part of the program",

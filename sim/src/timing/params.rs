@@ -425,6 +425,7 @@ fn nearest(name: &str) -> String {
     find(&|n| n.starts_with(name))
         .or_else(|| find(&|n| n.rsplit('.').next() == Some(last)))
         .or_else(|| find(&|n| last.len() > 3 && n.contains(last)))
+        .or_else(|| nki_diag::slugs::nearest_of(name, all.iter().map(String::as_str)).map(str::to_owned))
         .unwrap_or_default()
 }
 
@@ -481,6 +482,7 @@ mod tests {
         assert!(p.set_text("dma.load_queues", "sync").is_err());
         let e = p.set("tensor.clock", 1.0).unwrap_err();
         assert_eq!(e.to_string(), "no timing parameter `tensor.clock`; did you mean `tensor.clock_ghz`?");
+        assert_eq!(nearest("tensor.clock_gz"), "tensor.clock_ghz");
     }
 
     #[test]

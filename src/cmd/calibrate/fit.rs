@@ -144,11 +144,12 @@ fn derivatives(params: &Params, names: &[&'static str], classes: &[&Class]) -> R
         let at = value(params, name).filter(|v| *v > 0.0).ok_or_else(|| format!("`{name}` has no positive value"))?;
         let side = |factor: f64| {
             let mut changed = params.clone();
-            changed.set(name, at * factor).map_err(|e| e.to_string())?;
-            predictions(&changed, classes)
+            // Beyond a limit of the parameter there is no other side.
+            let factor = if changed.set(name, at * factor).is_ok() { factor } else { 1.0 };
+            predictions(&changed, classes).map(|values| (factor, values))
         };
-        let (low, high) = (side(1.0 - STEP)?, side(1.0 + STEP)?);
-        Ok(low.iter().zip(&high).map(|(l, h)| (h - l) / (2.0 * STEP)).collect())
+        let ((from, low), (to, high)) = (side(1.0 - STEP)?, side(1.0 + STEP)?);
+        Ok(low.iter().zip(&high).map(|(l, h)| (h - l) / (to - from).max(STEP)).collect())
     };
     names.iter().map(column).collect()
 }
@@ -276,8 +277,9 @@ fn iterate(
         }
         for (name, step) in names.iter().zip(solve(matrix)) {
             let old = value(params, name).unwrap_or(0.0);
-            let new = old * step.clamp(-0.7, 0.7).exp();
-            params.set(name, new.max(1e-6)).map_err(|e| e.to_string())?;
+            let step = step.clamp(-0.7, 0.7);
+            // A step beyond the limits of the parameter becomes shorter; at a limit, the value stays.
+            let _ = (0..10).any(|halvings| params.set(name, old * (step / f64::from(1 << halvings)).exp()).is_ok());
         }
     }
     Ok(())

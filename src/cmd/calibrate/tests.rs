@@ -115,3 +115,16 @@ fn a_section_that_makes_replays_worse_is_taken_back() {
     assert!(table(&fits, Target::Trn2).contains("tensor.fp32_cycles_per_row 4.0000 -> 6.0000"));
     assert!(!file(&fits, &default, Target::Trn2, 1).contains("fp32_cycles_per_row"));
 }
+
+#[test]
+fn a_fit_stays_within_the_limits_of_a_parameter() {
+    let mut start = Params::of(Target::Trn2);
+    start.set("dma.bytes_per_ns", 0.0012).unwrap();
+    let mut classes = Classes::new();
+    samples::add(&profile(&start), &mut classes);
+    // The rate would have to be a third, and 0.001 is the least.
+    classes.values_mut().flat_map(|c| &mut c.measured).for_each(|ns| *ns *= 3.0);
+    let (_, fits) = fit::fit(&start, &classes).unwrap();
+    let rate = fits.iter().find(|f| f.name == "dma.bytes_per_ns").unwrap();
+    assert!(matches!(rate.outcome, Outcome::Fitted { value, .. } if (0.001..0.00105).contains(&value)), "{rate:?}");
+}

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::{CheckArgs, CheckFormat, KernelArgs};
 use crate::kernel::{Disk, finish, session, show};
 use crate::measure::{check, with_run_line};
-use crate::output::{eprint, print, print_document, write_file};
+use crate::output::{eprint, is_stdout, print, print_document, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::{self, Checked};
 use crate::session::{Compilation, Kernel, Numerics, Session};
@@ -52,6 +52,9 @@ impl Outcome {
 
 /// Compiles the kernel, or each kernel with a run line, and says what is wrong with it.
 pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
+    if args.format != CheckFormat::Text && args.json.as_deref().is_some_and(is_stdout) {
+        return Err(Failure::Call("--json and --format both write to standard output; give --json a file".into()));
+    }
     let done = check_chosen(&args);
     if let Err(Failure::Call(message)) = &done {
         let kernel = &args.kernel;

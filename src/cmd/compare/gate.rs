@@ -11,9 +11,11 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use nki_sim_core::report::CAUSES;
 
+use super::profile::Profile;
 use super::{Change, Checked, Difference};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,6 +122,29 @@ impl Gate {
             Op::LessOrSame => value <= limit,
         };
         Ok(Checked { condition: self.text.clone(), change, failed })
+    }
+
+    /// Checks that both files have the table that the condition is about: what a file does not say is not 0.
+    ///
+    /// # Errors
+    /// With the file that does not.
+    pub(super) fn check_files(&self, profiles: [&Profile; 2], files: [&Path; 2]) -> Result<(), String> {
+        let waits = self.metric.ends_with("event wait");
+        let (what, has): (&str, fn(&Profile) -> bool) = match self.metric.split_once('.') {
+            Some(("engine", _)) => ("times of engines", |p| !p.engines.is_empty()),
+            Some(("cause", _)) if waits => ("times of waits", |p| !p.waits.is_empty()),
+            Some(("cause", _)) => ("causes of stalls", |p| p.has_causes),
+            Some(("line", _)) => ("source lines", |p| !p.lines.is_empty()),
+            _ => return Ok(()),
+        };
+        match profiles.into_iter().zip(files).find(|(profile, _)| !has(profile)) {
+            Some((_, file)) => Err(format!(
+                "--fail-if '{}': both files must have {what}, and `{}` has none",
+                self.text,
+                file.display()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the cause or the file of the line exists: what a run does not have counts as 0, but a name that nothing has would never fail.

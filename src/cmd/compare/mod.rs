@@ -7,6 +7,7 @@ mod lines;
 mod page;
 mod profile;
 mod render;
+mod setup;
 mod table;
 
 use std::path::Path;
@@ -70,6 +71,8 @@ pub(crate) struct Difference {
     pub(crate) files: (String, String),
     /// What the two files are, where one is of the hardware, and what sets them apart.
     pub(crate) notes: Vec<String>,
+    /// Whether the latency before and after means anything: not if the kernel does not fit into SBUF or PSUM.
+    pub(crate) latency_valid: (bool, bool),
     /// Numbers of the whole run.
     pub(crate) metrics: Vec<Change>,
     /// Active time by engine.
@@ -169,47 +172,48 @@ fn is_idle(name: &str) -> bool {
 }
 
 fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Path)) -> Result<Difference, String> {
-    // Rows of one run only count as 0 in the other; whole-run numbers are compared where both have them.
+    // In a table that both files have, a row of one run only counts as 0 in the other.
     let rows = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
         let (a, b) = (f(before), f(after));
         let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         let of = |map: &profile::Numbers, name: &str| map.get(name).copied().unwrap_or(0.0);
         sorted(names.into_iter().map(|n| Change { name: n.clone(), before: of(a, n), after: of(b, n) }).collect())
     };
-    let metrics: Vec<Change> = before
-        .metrics
-        .iter()
-        .filter_map(|(name, a)| after.metrics.get(name).map(|b| Change { name: name.clone(), before: *a, after: *b }))
-        .collect();
-    let critical = [before, after].iter().all(|p| p.lines.iter().any(|l| l.critical.is_some()));
-    // A hardware profile of this kind knows no source lines.
-    let lines = match before.hardware.is_some() || after.hardware.is_some() {
-        true => Vec::new(),
-        false => sorted(lines::changes(&before.lines, &after.lines, critical)),
+    let common = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
+        let change = |(name, a): (&String, &f64)| {
+            f(after).get(name).map(|b| Change { name: name.clone(), before: *a, after: *b })
+        };
+        f(before).iter().filter_map(change).collect()
     };
-    let mut causes = match (
-        before.causes.is_empty() != after.causes.is_empty(),
-        before.hardware.is_some() || after.hardware.is_some(),
-    ) {
-        // That profile says nothing of waits that could be added up.
-        (true, true) => Vec::new(),
-        (true, false) => rows(|p| &p.waits),
-        (false, _) => rows(|p| &p.causes),
+    let both = |has: fn(&Profile) -> bool| has(before) && has(after);
+    let metrics = common(|p| &p.metrics);
+    let critical = [before, after].iter().all(|p| p.lines.iter().any(|l| l.critical.is_some()));
+    let lines = match both(|p| !p.lines.is_empty()) {
+        true => sorted(lines::changes(&before.lines, &after.lines, critical)),
+        false => Vec::new(),
+    };
+    let mut causes = if both(|p| p.has_causes) {
+        rows(|p| &p.causes)
+    } else if both(|p| !p.waits.is_empty()) {
+        rows(|p| &p.waits)
+    } else {
+        Vec::new()
     };
     // The sort is stable: the largest change of each group stays first.
     causes.sort_by_key(|cause| is_idle(&cause.name));
-    // Where one of the two has no table of instructions, the other's are no change.
-    let both = [before, after].iter().all(|p| !p.counts.is_empty());
-    let named = |f: fn(&Profile) -> &profile::Numbers| if both { rows(f) } else { Vec::new() };
+    let counted = both(|p| !p.counts.is_empty());
+    let named = |f: fn(&Profile) -> &profile::Numbers| if counted { rows(f) } else { Vec::new() };
     let mut notes = hardware::notes(before, after, &metrics, (files.0, files.1));
+    notes.extend(setup::notes([before, after], [files.0, files.1]));
     let versions = lines::counterparts(&before.lines, &after.lines).into_iter().filter(|_| !lines.is_empty());
     notes.extend(versions.map(|(new, old)| format!("lines of `{new}` are paired with lines of `{old}`")));
     let mut result = Difference {
         nki_sim_version: crate::VERSION,
         files: (files.0.display().to_string(), files.1.display().to_string()),
         notes,
+        latency_valid: (before.setup.valid, after.setup.valid),
         metrics,
-        engines: rows(|p| &p.engines),
+        engines: sorted(common(|p| &p.engines)),
         causes,
         opcodes: named(|p| &p.opcodes),
         counts: named(|p| &p.counts),
@@ -220,6 +224,7 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
         denied: Vec::new(),
     };
     for gate in gates {
+        gate.check_files([before, after], [files.0, files.1])?;
         let checked = gate.check(&result)?;
         result.fail_if.push(checked);
     }

@@ -23,6 +23,7 @@ struct Tables<'a> {
     opcodes: &'a [Change],
     counts: &'a [Change],
     notes: &'a [String],
+    latency_valid: (bool, bool),
     lines: Vec<Change>,
     lines_are: &'static str,
     /// The places of each of `lines` in the two runs; empty where a run has no such line.
@@ -31,7 +32,11 @@ struct Tables<'a> {
 
 /// The page of a comparison.
 pub(super) fn html(files: [&Path; 2], profiles: [&Profile; 2], difference: &Difference) -> Result<String, String> {
-    let mut pairs = lines::pairs(&profiles[0].lines, &profiles[1].lines, difference.lines_are == "critical path");
+    let critical = difference.lines_are == "critical path";
+    let mut pairs = match difference.lines.is_empty() {
+        true => Vec::new(),
+        false => lines::pairs(&profiles[0].lines, &profiles[1].lines, critical),
+    };
     pairs.sort_by(|x, y| {
         let (x, y) = (x.change(), y.change());
         y.delta().abs().total_cmp(&x.delta().abs()).then_with(|| x.name.cmp(&y.name))
@@ -43,6 +48,7 @@ pub(super) fn html(files: [&Path; 2], profiles: [&Profile; 2], difference: &Diff
         opcodes: &difference.opcodes,
         counts: &difference.counts,
         notes: &difference.notes,
+        latency_valid: difference.latency_valid,
         lines: pairs.iter().map(lines::Pair::change).collect(),
         lines_are: difference.lines_are,
         places: pairs.iter().map(lines::Pair::places).collect(),

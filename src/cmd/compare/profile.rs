@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use nki_isa::names::{Engine, Named as _};
 use serde_json::Value;
 
 use super::found::Known;
 use super::hardware;
 use super::lines::Line;
+use super::setup::Setup;
 use super::table::{self, Row};
 use crate::profile::{self, HardwareProfile};
 use crate::tables::read;
@@ -24,6 +26,8 @@ pub(super) struct Profile {
     pub(super) engines: Numbers,
     /// Stalled time by row and cause, us.
     pub(super) causes: Numbers,
+    /// Whether the file says why engines stalled, also if none did.
+    pub(super) has_causes: bool,
     /// Time in which an engine waited for events (semaphores, barriers), us; what a hardware profile knows of stalls.
     pub(super) waits: Numbers,
     /// Time of instructions by engine and name, us.
@@ -34,6 +38,8 @@ pub(super) struct Profile {
     pub(super) lines: Vec<Line>,
     /// Findings, where the file says what was found.
     pub(super) findings: Option<Vec<Known>>,
+    /// What the run was made for.
+    pub(super) setup: Setup,
     /// Of the hardware, with what its numbers count.
     pub(super) hardware: Option<String>,
 }
@@ -44,6 +50,7 @@ impl Profile {
         self.metrics.extend(part.metrics);
         self.engines.extend(part.engines);
         self.causes.extend(part.causes);
+        self.has_causes |= part.has_causes;
         self.waits.extend(part.waits);
         self.opcodes.extend(part.opcodes);
         self.counts.extend(part.counts);
@@ -96,6 +103,14 @@ fn from_tables(path: &Path) -> Result<Profile, String> {
     }
     if found {
         return Ok(out);
+    }
+    let rank = path.join("rank0");
+    if rank.is_dir() {
+        return Err(format!(
+            "`{}` has the tables of several ranks; give the directory of one, such as `{}`",
+            path.display(),
+            rank.display()
+        ));
     }
     Err(format!(
         "`{}` has neither Instruction.parquet nor Summary.parquet, or both are empty; expected the directory of `nki-sim run --parquet` or of a profile that Neuron Explorer has processed",
@@ -161,7 +176,8 @@ fn row(object: &serde_json::Map<String, Value>) -> Row {
 
 /// The file of `run --json`.
 fn from_run(json: &Value) -> Profile {
-    let mut out = Profile::default();
+    let has_causes = json["stalls"].is_array();
+    let mut out = Profile { setup: Setup::of_run(json), has_causes, ..Profile::default() };
     let number = |v: &Value| v.as_f64();
     if let Some(x) = number(&json["latency_us"]) {
         out.metrics.insert("latency_us".into(), x);
@@ -179,6 +195,9 @@ fn from_run(json: &Value) -> Profile {
         }
     }
     for (name, v) in json["engines"].as_object().into_iter().flatten() {
+        if has_causes {
+            out.waits.insert(format!("{name}: event wait"), 0.0);
+        }
         if let Some(x) = number(&v["active_us"]) {
             out.engines.insert(name.clone(), x);
         }
@@ -252,7 +271,8 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
 }
 
 fn instructions(rows: &[Row]) -> Result<Profile, String> {
-    let mut out = Profile::default();
+    let simulated = rows[0].contains_key("wait_kind");
+    let mut out = Profile { has_causes: simulated, ..Profile::default() };
     let mut active: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
     let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -264,7 +284,6 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
         "psum_read_bytes",
         "psum_write_bytes",
     ];
-    let simulated = rows[0].contains_key("wait_kind");
     for (i, r) in rows.iter().enumerate() {
         let number = |name: &str| r.get(name).and_then(|v| v.parse::<f64>().ok());
         let (Some(start), Some(end)) = (number("start_ts"), number("end_ts")) else {
@@ -316,6 +335,12 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
             }
         }
         out.engines.insert(engine, sum / 1e3);
+    }
+    if simulated {
+        // The table has rows of engines that the kernel uses only.
+        for engine in Engine::QUEUES {
+            out.engines.entry(engine.name().to_owned()).or_insert(0.0);
+        }
     }
     Ok(out)
 }

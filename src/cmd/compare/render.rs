@@ -41,6 +41,13 @@ fn readable(c: &Change) -> (String, String) {
     (show(c.before), show(c.after))
 }
 
+/// The latency before and after, each with what makes it meaningless.
+fn latency(r: &Difference, c: &Change) -> String {
+    let mark = |valid: bool| if valid { "" } else { " (not valid)" };
+    let (before, after) = (mark(r.latency_valid.0), mark(r.latency_valid.1));
+    format!("latency {:.2} us{before} -> {:.2} us{after} ({})", c.before, c.after, percent(c))
+}
+
 /// Tables, largest change first.
 pub(super) fn text(r: &Difference, top: usize) -> String {
     let mut out = format!("before: {}\nafter:  {}\n", r.files.0, r.files.1);
@@ -50,8 +57,10 @@ pub(super) fn text(r: &Difference, top: usize) -> String {
     let latency =
         r.metrics.iter().find(|c| c.name == "latency_us").or_else(|| r.metrics.iter().find(|c| c.name == "span_us"));
     if let Some(c) = latency {
-        let what = if c.name == "latency_us" { "latency" } else { "first to last instruction" };
-        let _ = writeln!(out, "\n{what} {:.2} us -> {:.2} us ({})", c.before, c.after, percent(c));
+        let _ = match c.name.as_str() {
+            "latency_us" => writeln!(out, "\n{}", self::latency(r, c)),
+            _ => writeln!(out, "\nfirst to last instruction {:.2} us -> {:.2} us ({})", c.before, c.after, percent(c)),
+        };
     }
     section(&mut out, &format!("by line, us of {}", r.lines_are), &r.lines, top, true);
     section(&mut out, "by engine, us active", &r.engines, top, true);
@@ -114,7 +123,7 @@ fn section(out: &mut String, title: &str, rows: &[Change], top: usize, fixed: bo
     }
 }
 
-/// One annotation for each condition, one for the latency, and one for each of the lines that lost most.
+/// One annotation for each condition, one for the latency, one for each note, and one for each of the lines that lost most.
 pub(super) fn github(r: &Difference) -> String {
     let mut out = String::new();
     let mut say = |kind: &str, place: Option<(&str, &str)>, title: &str, message: &str| {
@@ -122,8 +131,10 @@ pub(super) fn github(r: &Difference) -> String {
         out += &annotation(kind, spot, title, message);
     };
     if let Some(c) = r.metrics.iter().find(|c| c.name == "latency_us") {
-        let message = format!("latency {:.2} us -> {:.2} us ({})", c.before, c.after, percent(c));
-        say("notice", None, "nki-sim", &message);
+        say("notice", None, "nki-sim", &latency(r, c));
+    }
+    for note in &r.notes {
+        say("warning", None, "nki-sim: note", note);
     }
     for c in &r.fail_if {
         let place = c.condition.trim().strip_prefix("line.").and_then(|l| {

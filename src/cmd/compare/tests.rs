@@ -4,7 +4,7 @@ use super::lines::Line;
 use super::*;
 
 fn profile(latency: f64) -> Profile {
-    let mut p = Profile::default();
+    let mut p = Profile { has_causes: true, ..Profile::default() };
     p.metrics.insert("latency_us".into(), latency);
     p.metrics.insert("dma.bytes".into(), 1024.0);
     p.engines.insert("vector".into(), latency / 2.0);
@@ -62,6 +62,54 @@ fn wrong_conditions_say_what_is_wrong() {
 }
 
 #[test]
+fn what_a_file_does_not_say_is_not_zero() {
+    let mut sum = Profile::default();
+    sum.metrics.insert("latency_us".into(), 100.0);
+    let whole = profile(100.0);
+    let paths = (Path::new("a"), Path::new("b"));
+    for (before, after) in [(&whole, &sum), (&sum, &whole), (&sum, &sum)] {
+        let r = compare(before, after, &[], paths).unwrap();
+        assert!([&r.engines, &r.causes, &r.lines, &r.opcodes, &r.counts].iter().all(|rows| rows.is_empty()));
+        for (text, what) in [
+            ("engine.vector < +0%", "times of engines"),
+            ("cause.semaphore > +1us", "causes of stalls"),
+            ("cause.vector: event wait > +1us", "times of waits"),
+            ("line.k.py:7 > +1us", "source lines"),
+        ] {
+            let e = compare(before, after, &[gate::parse(text).unwrap()], paths).unwrap_err();
+            assert!(e.contains(&format!("both files must have {what}, and `")), "{e}");
+        }
+    }
+}
+
+#[test]
+fn an_invalid_latency_and_another_machine_are_noted() {
+    let read = |text: &str| {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Profile::read(file.path()).unwrap()
+    };
+    let before = read(r#"{"latency_us": 10.0, "latency_valid": true, "target": "trn2", "lnc": 1}"#);
+    let after =
+        read(r#"{"latency_us": 8.0, "latency_valid": false, "target": "trn3", "ranks": [{"lnc": 2}, {"lnc": 2}]}"#);
+    let r = compare(&before, &after, &[], (Path::new("a"), Path::new("b"))).unwrap();
+    let text = render::text(&r, 8);
+    for words in [
+        "latency 10.00 us -> 8.00 us (not valid) (-20.00%)",
+        "the latency of `b` is not valid",
+        "the target differs: trn2 in `a`, trn3 in `b`",
+        "the number of ranks differs: 1 in `a`, 2 in `b`",
+        "the number of cores (--lnc) differs: 1 in `a`, 2 in `b`",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    let github = render::github(&r);
+    assert!(github.contains("8.00 us (not valid)") && github.contains("the latency of `b` is not valid"), "{github}");
+    let same = compare(&before, &before, &[], (Path::new("a"), Path::new("b"))).unwrap();
+    assert!(same.notes.is_empty() && same.latency_valid == (true, true));
+}
+
+#[test]
 fn what_was_nothing_before_is_new() {
     let c = Change { name: "x".into(), before: 0.0, after: 2.0 };
     assert_eq!(c.percent(), f64::INFINITY);
@@ -77,6 +125,13 @@ fn the_forms_are_escaped() {
     let github = render::github(&r);
     assert!(github.contains("::error title=nki-sim%3A limit failed::fail if latency > +2%25"), "{github}");
     assert!(github.contains("::warning file=k.py,line=7,"), "{github}");
+}
+
+#[test]
+fn the_tables_of_ranks_are_in_directories_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("rank0")).unwrap();
+    assert!(Profile::read(folder.path()).unwrap_err().contains("give the directory of one, such as `"));
 }
 
 #[test]

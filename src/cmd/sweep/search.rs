@@ -18,7 +18,7 @@ struct Request {
     trials: Option<u64>,
     seconds: Option<f64>,
     sampler: String,
-    seed: u64,
+    seed: u32,
     prune: bool,
     storage: Option<String>,
     study: Option<String>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::SweepArgs;
 use crate::row::Row;
 use crate::session::Session;
-use crate::sources::{hash, hash_of};
+use crate::sources::hash_of;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -50,7 +50,7 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
     let stamp = |(name, file): &(String, String)| (name.clone(), file.clone(), hash_of(file.as_ref()));
     let expected: Vec<_> = args.expect.iter().map(stamp).collect();
     let expected = (!expected.is_empty()).then_some((expected, args.rtol, args.atol));
-    let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
+    let params = args.timing.params.as_ref().and_then(|path| hash_of(path));
     Ok(format!(
         "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {:?} {point:?} {:?} {:?} {expected:?}",
         env!("CARGO_PKG_VERSION"),
@@ -76,6 +76,9 @@ impl State {
         let fail = |e: std::io::Error| format!("--state `{}`: {e}", path.display());
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(format!("--state `{}`: it is not a regular file", path.display()));
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -168,6 +171,22 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert!(State::open(&path).unwrap_err().contains("is not of a sweep"), "{text}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let latency = |n: u32| f64::from(n).sqrt() * 1e3 / 7.0;
+        let s = State::open(&path).unwrap();
+        for n in 1..1000 {
+            s.add(&n.to_string(), &[], &row(latency(n))).unwrap();
+        }
+        drop(s);
+        let s = State::open(&path).unwrap();
+        for n in 1..1000 {
+            assert_eq!(s.finished(&n.to_string()), Some(row(latency(n))));
         }
     }
 

@@ -176,7 +176,7 @@ function showVerdict() {
   diff.sides.forEach((s, n) => {
     const bar = el("div", null, { class: "stack" });
     bar.append(el("span", null, { style: `width:${s.latency / Math.max(a, b, 1) * 100}%;background:var(--accent)` }));
-    byId("runs").append(el("span", `${SIDES[n]}: ${s.file}`), bar, el("span", s.latency ? time(s.latency) : "", { class: "n" }));
+    byId("runs").append(el("span", `${SIDES[n]}: ${s.file}`), bar, el("span", s.latency ? time(s.latency) + (diff.difference.latency_valid[n] ? "" : " (not valid)") : "", { class: "n" }));
   });
 }
 
