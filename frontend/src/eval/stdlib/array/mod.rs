@@ -93,7 +93,7 @@ impl Object for Array {
         span: Span,
     ) -> EvalResult<()> {
         Err(Raise::at("unsupported-operator", "assignment to an element of an array", span, "here")
-            .help("the built-in frontend takes arrays for constants: make it in one piece, with np.where or from a list, or run the kernel with --frontend python"))
+            .help("the built-in frontend takes arrays for constants: make it in one piece, with np.where or from a list, or let Python execute the kernel"))
     }
 
     fn binary(
