@@ -35,8 +35,7 @@ pub(super) fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     })
 }
 
-/// "if not specified, it will default to be the same as the data type of the input tiles, or whichever input type has the highest precision"
-/// (manual of `nl.where`).
+/// Without `dtype=`, the type that both branches promote to (manual of `nl.where`).
 fn chosen_type(given: Option<DType>, x: &Operand, y: &Operand) -> DType {
     given.unwrap_or_else(|| promoted(x, y))
 }
