@@ -120,3 +120,19 @@ fn standard_output_has_one_document() {
     let ran = check(&["--json", "-"]).exits(0);
     serde_json::from_str::<serde_json::Value>(&ran.stdout).expect("one document");
 }
+
+#[test]
+fn iterations_of_several_names_are_numbered() {
+    let s = Session::new();
+    let body = "import nki, nki.isa as nisa, nki.language as nl\n@nki.jit\ndef k(x):\n    \
+                out = nl.ndarray((64, 64), nl.float32, nl.shared_hbm)\n    t = nl.ndarray((64, 64), nl.float32, nl.sbuf)\n    \
+                for i, n in enumerate((1, 2)):\n        nisa.tensor_scalar(t, t, nl.add, n)\n    nl.store(out, t)\n    return out\n";
+    s.write("k.py", body);
+    let ran = s.run(&["check", "k.py", "--arg", "x=float32[64,64]"]);
+    assert!(
+        ran.stderr.contains("in iteration 0") || ran.stdout.contains("in iteration 0"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}

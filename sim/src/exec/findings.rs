@@ -39,8 +39,12 @@ impl Findings {
 
 /// The iterations around a statement: of unrolled loops by name and value, of dynamic loops by number.
 pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
-    let mut parts: Vec<String> =
-        program.iterations(node.trail).into_iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    // The target of a loop may be several names, and `while` has none.
+    let text = |(name, value): (&str, i64)| match name {
+        "" => format!("iteration {value}"),
+        name => format!("{name} = {value}"),
+    };
+    let mut parts: Vec<String> = program.iterations(node.trail).into_iter().map(text).collect();
     parts.extend(dynamic.iter().map(|(loc, i)| format!("iteration {i} of the dynamic loop at line {}", loc.line)));
     (!parts.is_empty()).then(|| parts.join(", "))
 }
