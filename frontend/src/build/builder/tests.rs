@@ -28,7 +28,7 @@ fn make(builder: &mut Builder) {
     builder.constant(&constant, SITE).expect("fits");
     fill(builder, &in_sbuf);
     let variable = builder.register();
-    builder.open(false);
+    builder.open(true);
     let inside = tile(builder, Space::Sbuf, None);
     fill(builder, &inside);
     let body = builder.close_function("nl.fori_loop", SITE);
@@ -51,7 +51,7 @@ fn program(nested: bool, detour: impl Fn(&mut Builder)) -> String {
         let shared = tile(&mut builder, Space::SharedHbm, None);
         let variable = nested.then(|| builder.register());
         if nested {
-            builder.open(false);
+            builder.open(true);
         }
         fill(&mut builder, &outside);
         detour(&mut builder);
@@ -100,7 +100,7 @@ fn fill_again(builder: &mut Builder) {
 fn the_end_of_a_body_is_taken_back_with_it() {
     let mut builder = Builder::new("k", Target::Trn2, 1);
     let mark = builder.mark();
-    builder.open(false);
+    builder.open(true);
     let inside = tile(&mut builder, Space::Sbuf, None);
     builder.close_function("nl.fori_loop", SITE);
     assert_eq!(builder.check_alive(inside.storage.id).expect_err("its region has ended").id, "dynamic-loop");

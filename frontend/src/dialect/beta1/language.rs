@@ -219,10 +219,10 @@ pub(super) fn tile_of(operand: &Operand) -> build::Result<&Tensor> {
     }
 }
 
-/// The type of a comparison's result.
+/// Whether a result is 1 or 0, which has a type of its own.
 fn comparison(alu: AluOp) -> bool {
-    use AluOp::{Equal, Greater, GreaterEqual, Less, LessEqual, LogicalAnd, LogicalOr, LogicalXor, NotEqual};
-    matches!(alu, Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual | LogicalAnd | LogicalOr | LogicalXor)
+    use AluOp::{LogicalAnd, LogicalOr, LogicalXor};
+    alu.is_comparison() || matches!(alu, LogicalAnd | LogicalOr | LogicalXor)
 }
 
 /// The type that both operands promote to: Python's numbers count as int32 and float32.
