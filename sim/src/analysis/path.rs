@@ -1,6 +1,6 @@
 //! The critical path: from the last completion back, always to what let an instruction start last.
 
-use crate::timeline::{EventId, Ps, Release, Timeline};
+use crate::timeline::{EventId, Ps, Release, RowId, Timeline};
 
 /// One instruction on the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,12 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
     // A barrier may end after the last completion.
     let mut to = event.complete.max(timeline.elapsed - timeline.tail);
     let mut seen = vec![false; timeline.events.len()];
+    let queues = queues(timeline);
     while let Some(id) = at {
         let e = timeline.event(id);
         let before = |from: EventId, time: Ps| (Some(from), time);
-        let (next, from) = match e.released {
+        let via = behind(timeline, &queues, id, to).map_or(e.released, Release::Transfer);
+        let (next, from) = match via {
             Release::Start => (None, timeline.head),
             Release::Engine(p) => before(p, timeline.event(p).end.min(e.start)),
             Release::Semaphore { from, .. } => before(from, timeline.event(from).complete),
@@ -38,6 +40,7 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
             Release::Barrier(Some(p)) => before(p, timeline.event(p).complete),
             Release::Barrier(None) => (None, timeline.head),
             Release::Peer(p) => before(p, timeline.event(p).start.min(e.start)),
+            Release::Transfer(p) => before(p, moved(timeline, p)),
         };
         seen[id.0 as usize] = true;
         let (next, from) = match next {
@@ -45,10 +48,34 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
             _ => (next, from),
         };
         let from = from.min(to);
-        path.push(Step { event: id, from, to, via: e.released });
+        path.push(Step { event: id, from, to, via });
         to = from;
         at = next;
     }
     path.reverse();
     path
+}
+
+/// All transfers by queue, in the order of their triggers. Each engine has one queue.
+fn queues(timeline: &Timeline) -> Vec<(RowId, Ps, EventId)> {
+    let transfers = (0..).zip(&timeline.events).filter(|(_, e)| e.moving().is_some());
+    let mut queues: Vec<_> = transfers.map(|(i, e)| (e.origin.row, e.start, EventId(i))).collect();
+    queues.sort_unstable();
+    queues
+}
+
+/// When the bytes of a transfer had moved.
+fn moved(timeline: &Timeline, id: EventId) -> Ps {
+    let e = timeline.event(id);
+    e.moving().map_or(e.complete, |(_, moved)| moved)
+}
+
+/// The transfer before `id` in its queue, if the bytes of `id` waited for it before `to`.
+fn behind(timeline: &Timeline, queues: &[(RowId, Ps, EventId)], id: EventId, to: Ps) -> Option<EventId> {
+    let e = timeline.event(id);
+    let (arrive, _) = e.moving()?;
+    let at = queues.binary_search(&(e.origin.row, e.start, id)).ok()?;
+    let (row, _, before) = *queues.get(at.checked_sub(1)?)?;
+    let free = moved(timeline, before);
+    (row == e.origin.row && arrive < free && free < to).then_some(before)
 }

@@ -1,13 +1,14 @@
 //! Laws of causes, on random kernels.
 
-use nki_isa::Target;
+use nki_isa::{DType, Space, Target};
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::{Builder, dma, pattern};
 use crate::timeline::Release;
 use crate::timing::Params;
 use crate::timing::tests::laws::{build, kernel};
-use crate::timing::tests::time_with;
+use crate::timing::tests::{time, time_with};
 
 /// The closed list of docs/report.md.
 const KINDS: [&str; 11] = [
@@ -82,4 +83,27 @@ fn a_critical_path_ends_where_links_go_in_a_circle() {
     assert_eq!(path[0].from, t.head);
     assert!(path.windows(2).all(|w| w[0].to == w[1].from));
     assert_eq!(path[path.len() - 1].to, t.elapsed - t.tail);
+}
+
+/// Eight tiles of 1 MB are triggered at once, and move one after the other: the last was there so late for the bytes of all the others, and for
+/// nothing that triggers did.
+#[test]
+fn a_critical_path_follows_the_bytes_of_a_queue() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[8, 128, 2048], DType::F32);
+    for i in 0..8 {
+        let tile = b.tensor("t", Space::Sbuf, &[128, 2048], DType::F32);
+        let (src, dst) = (pattern(b.whole(x), 0, i * 128 * 2048, &[(2048, 128), (1, 2048)]), b.whole(tile));
+        b.push(dma(dst, src));
+    }
+    let t = time(&b.program);
+    let path = critical_path(&t);
+    assert_eq!(path.len(), 8);
+    assert_eq!(path[0].via, Release::Start);
+    for (before, step) in path.iter().zip(&path[1..]) {
+        assert_eq!(step.via, Release::Transfer(before.event));
+    }
+    let moving = |s: &Share| if s.resource == Resource::DmaBandwidth { s.time } else { 0 };
+    let bandwidth: Ps = verdict(&t, &path).shares.iter().map(moving).sum();
+    assert!(bandwidth >= t.dma.active && bandwidth > t.elapsed / 2, "{bandwidth} of {}", t.elapsed);
 }

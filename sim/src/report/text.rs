@@ -96,6 +96,7 @@ pub fn events(timeline: &Timeline) -> String {
             Release::Port(p) => format!("port after {}", p.0),
             Release::Barrier(_) => "barrier".to_string(),
             Release::Peer(p) => format!("meeting with {}", p.0),
+            Release::Transfer(p) => format!("queue after {}", p.0),
         };
         let _ = writeln!(
             out,

@@ -66,6 +66,7 @@ pub(super) fn released(timeline: &Timeline, release: Release) -> String {
         Release::Port(p) => format!("the memory port, taken by {}", at(p)),
         Release::Barrier(_) => "a barrier".into(),
         Release::Peer(p) => format!("a rendezvous with {}", at(p)),
+        Release::Transfer(p) => format!("the DMA queue, busy with {}", at(p)),
     }
 }
 

@@ -326,6 +326,14 @@ impl Event {
             Phases::Listed(all) => SmallVec::from_slice(all),
         }
     }
+
+    /// When a transfer reached the DMA engines, and when its bytes had moved.
+    pub(crate) fn moving(&self) -> Option<(Ps, Ps)> {
+        match self.phases {
+            Phases::Transfer { arrive, moved, .. } => Some((arrive, moved)),
+            _ => None,
+        }
+    }
 }
 
 /// A part of an event.
@@ -404,6 +412,8 @@ pub enum Release {
     Barrier(Option<EventId>),
     /// A rendezvous of cores to which this event came last.
     Peer(EventId),
+    /// The transfer before it in its DMA queue, whose bytes were still moving. Only on the critical path: the transfer was triggered before that.
+    Transfer(EventId),
 }
 
 impl Timeline {

@@ -39,6 +39,7 @@ impl Renumber {
             Release::Barrier(e) => Release::Barrier(e.map(|e| self.event(e))),
             // Set when all cores have been renumbered.
             Release::Peer(e) => Release::Peer(e),
+            Release::Transfer(e) => Release::Transfer(self.event(e)),
         }
     }
 }

@@ -302,7 +302,9 @@ fn events(a: &Analysis<'_>, accesses: &Accesses, strings: &mut Strings, columns:
 fn released_by(released: Release) -> Option<EventId> {
     match released {
         Release::Start | Release::Barrier(None) => None,
-        Release::Engine(p) | Release::Port(p) | Release::Barrier(Some(p)) | Release::Peer(p) => Some(p),
+        Release::Engine(p) | Release::Port(p) | Release::Barrier(Some(p)) | Release::Peer(p) | Release::Transfer(p) => {
+            Some(p)
+        }
         Release::Semaphore { from, .. } => Some(from),
     }
 }
