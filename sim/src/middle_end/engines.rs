@@ -3,10 +3,12 @@
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::{Arch, Inst, Program};
+use nki_isa::{Arch, Inst, Program, View};
+use smallvec::SmallVec;
 
 use super::uses::each_view;
 use super::{Changes, What};
+use crate::place::extent;
 use crate::timeline::Ps;
 use crate::timing::cost::{CostKind, CostModel, Direction, Place};
 use crate::trace::NodeIndex;
@@ -39,10 +41,10 @@ struct Clock<'p> {
     engines: [Ps; Engine::QUEUES.len()],
     /// The DMA engines, for loads and for stores: a store that waits for its data holds no load up.
     transfers: [Ps; 2],
-    /// By tensor: when its last writer is done.
-    written: Vec<Ps>,
-    /// By tensor: when its last reader is done.
-    read: Vec<Ps>,
+    /// By tensor: its last writers.
+    written: Vec<Accesses>,
+    /// By tensor: its last readers since.
+    read: Vec<Accesses>,
 }
 
 impl<'p> Clock<'p> {
@@ -53,27 +55,25 @@ impl<'p> Clock<'p> {
             model,
             engines: Default::default(),
             transfers: [0; 2],
-            written: vec![0; tensors],
-            read: vec![0; tensors],
+            written: vec![Accesses::default(); tensors],
+            read: vec![Accesses::default(); tensors],
         }
     }
 
     /// Chooses the engine of an instruction, and lets it run.
     fn step(&mut self, node: &mut Node, changes: &mut Changes) {
         let NodeKind::Inst(original) = &node.kind else { return };
-        let ready = self.ready(node);
-        let on = |engine| {
-            original.with_engine(engine).filter(|new| self.allows(new)).map(|new| (self.run(&new, ready), new))
-        };
+        let on =
+            |engine| original.with_engine(engine).filter(|new| self.allows(new)).map(|new| (self.run(&new, node), new));
         let (run, moved) = match [Engine::Vector, Engine::Scalar].map(on) {
             [Some((vector, _)), Some((scalar, new))] if scalar.done < vector.done => (scalar, Some(new)),
-            _ => (self.run(original, ready), None),
+            _ => (self.run(original, node), None),
         };
         match run.queue {
             Some(queue) => self.engines[queue] = run.free,
             None => self.transfers[usize::from(run.stores)] = run.free,
         }
-        self.note(node, run.done);
+        self.note(node, run);
         if let Some(new) = moved {
             changes.add(What::OnScalar, node.loc, 0);
             node.kind = NodeKind::Inst(new);
@@ -85,26 +85,32 @@ impl<'p> Clock<'p> {
         inst.validate(&self.context).map_or_else(|violation| violation.id == "unsupported-on-target", |()| true)
     }
 
-    /// When the operands are there and the results may be overwritten.
-    fn ready(&self, node: &Node) -> Ps {
+    /// When the operands are there and the results may be overwritten. An engine does not wait for what it wrote itself before it writes to the same bytes
+    /// again: sums in PSUM follow each other.
+    fn ready(&self, node: &Node, queue: Option<usize>) -> Ps {
         let mut ready = 0;
         each_view(node, &mut |view, writes| {
             let at = view.tensor.0 as usize;
-            ready = ready.max(self.written[at]);
+            let part = part(view);
+            let waits = |a: &&Access| a.bytes.0 < part.1 && part.0 < a.bytes.1;
+            let written = self.written[at].iter().filter(waits);
+            let written = written.filter(|a| !writes || queue.is_none() || a.queue != queue);
+            ready = ready.max(written.map(|a| a.done).max().unwrap_or(0));
             // Different parts of a tensor in HBM are independent.
             if writes && view.space.is_on_chip() {
-                ready = ready.max(self.read[at]);
+                ready = ready.max(self.read[at].iter().filter(waits).map(|a| a.done).max().unwrap_or(0));
             }
         });
         ready
     }
 
-    /// When an instruction would run, from the time when it could.
-    fn run(&self, inst: &Inst, ready: Ps) -> Run {
+    /// When an instruction would run.
+    fn run(&self, inst: &Inst, node: &Node) -> Run {
         let place = Place { core: self.core, node: NodeIndex(u32::MAX), ..Place::default() };
         let cost = self.model.cost(&inst.work(&self.context), place);
         let queue = Engine::QUEUES.iter().position(|e| *e == cost.engine);
         let free = queue.map_or(0, |queue| self.engines[queue]);
+        let ready = self.ready(node, queue);
         let begin = ready.max(free);
         match cost.kind {
             CostKind::Compute { occupancy, complete, .. } => Run::on(queue, begin + occupancy, begin + complete),
@@ -123,12 +129,57 @@ impl<'p> Clock<'p> {
         }
     }
 
-    fn note(&mut self, node: &Node, done: Ps) {
+    fn note(&mut self, node: &Node, run: Run) {
         each_view(node, &mut |view, writes| {
-            let times = if writes { &mut self.written } else { &mut self.read };
-            let time = &mut times[view.tensor.0 as usize];
-            *time = (*time).max(done);
+            let at = view.tensor.0 as usize;
+            let new = Access { bytes: part(view), queue: run.queue, done: run.done };
+            if writes {
+                self.read[at].retain(|old| old.bytes.0 < new.bytes.0 || old.bytes.1 > new.bytes.1);
+            }
+            add(if writes { &mut self.written[at] } else { &mut self.read[at] }, new);
         });
+    }
+}
+
+/// An access to a part of a tensor.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    /// Its first byte in a partition, and the byte behind the last.
+    bytes: (i64, i64),
+    /// The queue of the engine; `None` for a transfer.
+    queue: Option<usize>,
+    /// When it is done.
+    done: Ps,
+}
+
+/// What an access to a tensor keeps apart from others: its bytes on chip, all of a tensor in HBM.
+fn part(view: &View) -> (i64, i64) {
+    if view.space.is_on_chip() { extent(view) } else { (0, i64::MAX) }
+}
+
+/// Accesses to one tensor.
+type Accesses = SmallVec<[Access; 1]>;
+
+/// How many parts of a tensor are kept apart. More become one, which takes until the last of them is done.
+const APART: usize = 64;
+
+/// The accesses with another one in place of those to no other bytes.
+fn add(accesses: &mut Accesses, mut new: Access) {
+    accesses.retain(|old| {
+        let outside = old.bytes.0 < new.bytes.0 || old.bytes.1 > new.bytes.1;
+        if !outside {
+            new.done = new.done.max(old.done);
+        }
+        outside
+    });
+    accesses.push(new);
+    if accesses.len() > APART {
+        let all = accesses.drain(..).reduce(|a, b| Access {
+            bytes: (a.bytes.0.min(b.bytes.0), a.bytes.1.max(b.bytes.1)),
+            queue: a.queue.filter(|_| a.queue == b.queue),
+            done: a.done.max(b.done),
+        });
+        accesses.extend(all);
     }
 }
 

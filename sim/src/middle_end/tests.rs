@@ -521,6 +521,38 @@ fn a_result_leaves_psum_if_all_instructions_wait() {
 }
 
 #[test]
+fn all_results_of_a_statement_leave_psum_where_some_have_to() {
+    // Two rows of twelve products each. The largest of a row is found before any of them is read again.
+    let mut b = Builder::new();
+    let x = b.input("x", &[8, WIDE], DType::F32);
+    let out = b.output("out", &[8 * 24, WIDE], DType::F32);
+    let tile = b.tensor("tile", Space::Sbuf, &[8, WIDE], DType::F32);
+    b.push(dma(b.whole(tile), b.whole(x)));
+    let statement = b.program.tensor(tile).loc;
+    for row in 0..2 {
+        let products: Vec<TensorId> = (0..12).map(|_| b.tensor("p", Space::Psum, &[8, WIDE], DType::F32)).collect();
+        for product in &products {
+            b.program.tensors[product.0 as usize].loc = statement;
+        }
+        let largest = b.tensor("largest", Space::Sbuf, &[8, WIDE], DType::F32);
+        b.push(copy(b.whole(largest), b.whole(tile)));
+        for &product in &products {
+            b.push(matmul(b.whole(product), pattern(b.whole(tile), 0, 0, &[(1, 8), (1, 8)]), b.whole(tile), None));
+        }
+        for &product in &products {
+            b.push(add(b.whole(largest), b.whole(largest), b.whole(product)));
+        }
+        for (i, &product) in products.iter().enumerate() {
+            let sum = b.tensor("sum", Space::Sbuf, &[8, WIDE], DType::F32);
+            b.push(add(b.whole(sum), b.whole(product), b.whole(largest)));
+            b.push(dma(row_of(&b, out, row * 12 + i), b.whole(sum)));
+        }
+    }
+    let (fitted, changes) = banked(&b.program);
+    assert_eq!(counted(&changes, What::Evicted), 24);
+}
+
+#[test]
 fn random_numbers_keep_their_order() {
     // The second of two draws would be first: its result is in SBUF, and that of the other waits for a bank.
     let mut b = Builder::new();
