@@ -745,3 +745,46 @@ assert getattr(nl, 'par_dim', None) is None
 return x";
     program(body(source));
 }
+
+#[test]
+fn elements_of_an_array_that_one_name_holds_can_be_assigned() {
+    let source = "\
+import numpy as np
+a = np.zeros((3, 4), np.float32)
+for i in range(3):
+    a[i, i] = 2.0
+a[0, 1:3] = [5, 6]
+a[:, 3] = 1
+a[2] += np.arange(4)
+a[-1, 0] -= 0.5
+assert a.tolist() == [[2, 5, 6, 1], [0, 2, 0, 1], [-0.5, 1, 4, 4]], a.tolist()
+n = np.zeros(2, np.int8)
+n[...] = 3.9
+assert n.tolist() == [3, 3]
+w = a.copy()
+w[0] = a[1]
+assert w[0].tolist() == [0, 2, 0, 1] and a[0, 0] == 2
+return nl.shared_constant(w)";
+    program(body(source));
+}
+
+#[test]
+fn elements_that_another_array_may_share_are_not_assigned() {
+    for (made, change) in [
+        ("b = a", "a[0] = 1"),
+        ("b = a[1:]", "a[0] = 1"),
+        ("b = a[1:]", "b[0] = 1"),
+        ("b = a.reshape((2, 2))", "b[0, 0] = 1"),
+        ("b = np.asarray(a)", "b[0] = 1"),
+        ("b = [a]", "b[0][0] = 1"),
+        ("b = 0", "a[[0, 1]] = 1"),
+    ] {
+        let (slug, text) = error(body(&format!("import numpy as np\na = np.zeros(4)\n{made}\n{change}\nreturn x")));
+        assert!(slug == "unsupported-operator" && text.contains("while one name holds it"), "{made}: {text}");
+    }
+    let with =
+        |line: &str| error(body(&format!("import numpy as np\na = np.zeros((2, 3), np.int8)\n{line}\nreturn x")));
+    assert_eq!(with("a[0, 0] = 300").0, "integer-overflow");
+    assert_eq!(with("a[0] = [1, 2]").0, "value-error");
+    assert_eq!(with("a[2] = 0").0, "index-out-of-range");
+}
