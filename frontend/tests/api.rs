@@ -688,3 +688,103 @@ s = nl.ndarray((128, 320, 24), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_copy(dst=s, src=p.expand_dim(2).broadcast(dim=2, size=24))";
     assert_eq!(names(&program(body(text)).cores[0]), ["memset", "tensor_copy"]);
 }
+
+#[test]
+fn enum_members_by_their_values() {
+    let source = "\
+assert nl.MemoryRegion('sbuf') == nl.sbuf and nl.MemoryRegion('hbm') == nl.hbm and nl.MemoryRegion(nl.psum) == nl.psum
+assert nisa.matmul_perf_mode('double_row') == nisa.matmul_perf_mode.double_row
+assert nisa.matmul_perf_mode.none.value == 'none' and nisa.engine(5) == nisa.engine.vector
+t = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.MemoryRegion('sbuf'))
+nisa.dma_copy(dst=t, src=x[0:128])
+return x";
+    assert_eq!(names(&program(body(source)).cores[0]), ["dma_copy"]);
+    let (slug, text) = error(body("nl.MemoryRegion('sram')"));
+    assert_eq!(slug, "operand-kind");
+    assert!(text.contains("\"sram\" is no MemoryRegion"), "{text}");
+}
+
+#[test]
+fn a_name_may_be_the_last_positional_argument() {
+    let source = "\
+t = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(t, 0.0, nisa.engine.vector, 'zero')
+return x";
+    assert_eq!(names(&program(body(source)).cores[0]), ["memset"]);
+    let (slug, text) = error(body(&source.replace("'zero'", "5")));
+    assert!(slug == "arguments" && text.contains("takes at most 3 arguments, 4 given"), "{text}");
+}
+
+#[test]
+fn types_of_ml_dtypes() {
+    let source = "\
+import ml_dtypes
+t = nl.ndarray((128, 512), dtype=ml_dtypes.bfloat16, buffer=nl.sbuf)
+assert t.dtype == nl.bfloat16 and ml_dtypes.float8_e4m3fn == nl.float8_e4m3fn
+nisa.memset(t, 0.0)
+return x";
+    let program = program(body(source));
+    assert!(program.tensors.iter().any(|t| t.dtype == DType::BF16));
+}
+
+#[test]
+fn errors_name_what_the_kernel_wrote() {
+    let tile = "t = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)\nnisa.dma_copy(t, x[0:128])\n";
+    let (_, text) = error(body(&format!("import numpy as np\n{tile}nisa.tensor_tensor(t, t, t, np.add)")));
+    assert!(text.contains("write nl.add"), "{text}");
+    let weights = "w = nl.ndarray((128, 100), dtype=nl.float32, buffer=nl.sbuf)\nnisa.memset(w, 1.0)\n";
+    let (_, text) = error(body(&format!("{tile}{weights}nl.rms_norm(t, w, 1, 512)")));
+    assert!(text.contains("nl.rms_norm of `t` of shape (128, 512) and `w` of shape (128, 100)"), "{text}");
+}
+
+#[test]
+fn removed_names_are_not_there() {
+    let source = "\
+assert not hasattr(nl, 'static_cast') and hasattr(nl, 'copy')
+assert getattr(nl, 'par_dim', None) is None
+return x";
+    program(body(source));
+}
+
+#[test]
+fn elements_of_an_array_that_one_name_holds_can_be_assigned() {
+    let source = "\
+import numpy as np
+a = np.zeros((3, 4), np.float32)
+for i in range(3):
+    a[i, i] = 2.0
+a[0, 1:3] = [5, 6]
+a[:, 3] = 1
+a[2] += np.arange(4)
+a[-1, 0] -= 0.5
+assert a.tolist() == [[2, 5, 6, 1], [0, 2, 0, 1], [-0.5, 1, 4, 4]], a.tolist()
+n = np.zeros(2, np.int8)
+n[...] = 3.9
+assert n.tolist() == [3, 3]
+w = a.copy()
+w[0] = a[1]
+assert w[0].tolist() == [0, 2, 0, 1] and a[0, 0] == 2
+return nl.shared_constant(w)";
+    program(body(source));
+}
+
+#[test]
+fn elements_that_another_array_may_share_are_not_assigned() {
+    for (made, change) in [
+        ("b = a", "a[0] = 1"),
+        ("b = a[1:]", "a[0] = 1"),
+        ("b = a[1:]", "b[0] = 1"),
+        ("b = a.reshape((2, 2))", "b[0, 0] = 1"),
+        ("b = np.asarray(a)", "b[0] = 1"),
+        ("b = [a]", "b[0][0] = 1"),
+        ("b = 0", "a[[0, 1]] = 1"),
+    ] {
+        let (slug, text) = error(body(&format!("import numpy as np\na = np.zeros(4)\n{made}\n{change}\nreturn x")));
+        assert!(slug == "unsupported-operator" && text.contains("while one name holds it"), "{made}: {text}");
+    }
+    let with =
+        |line: &str| error(body(&format!("import numpy as np\na = np.zeros((2, 3), np.int8)\n{line}\nreturn x")));
+    assert_eq!(with("a[0, 0] = 300").0, "integer-overflow");
+    assert_eq!(with("a[0] = [1, 2]").0, "value-error");
+    assert_eq!(with("a[2] = 0").0, "index-out-of-range");
+}

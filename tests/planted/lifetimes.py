@@ -319,3 +319,67 @@ def result_of_an_iteration_left_fixed(x, n):
     nl.fori_loop(0, end, body)
     nisa.dma_copy(dst=out, src=total)
     return out
+
+
+def _rows_of_exponentials(x, first, last):
+    """The sums of the exponentials of 256 columns, taken in two halves."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    copy = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    powers = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    first(powers[:, 0:128], tile[:, 0:128])
+    last(powers[:, 128:256], tile[:, 128:256], total)
+    nisa.dma_copy(dst=copy, src=powers)
+    nisa.dma_copy(dst=out, src=total)
+    return out, copy
+
+
+def _begin(dst, data):
+    nisa.activation(dst=dst, op=nl.exp, data=data, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+
+
+# args: x=float32[128,256]
+# seen-by: check run
+@nki.jit
+def sum_begun_twice(x):
+    """The second half resets the sum of the first instead of going on with it."""
+
+    def last(dst, data, total):
+        nisa.activation(dst=dst, op=nl.exp, data=data, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce)  # plant: overwritten-before-read
+
+    return _rows_of_exponentials(x, _begin, last)
+
+
+@nki.jit
+def sum_begun_twice_fixed(x):
+    def last(dst, data, total):
+        nisa.activation(dst=dst, op=nl.exp, data=data, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reduce)
+
+    return _rows_of_exponentials(x, _begin, last)
+
+
+# args: x=float32[128,256]
+# seen-by: check run
+@nki.jit
+def maximum_left_in_the_accumulators(x):
+    """The maximum of each row is computed and never read out."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    shifted = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar_reduce(dst=shifted, data=tile, op0=nl.add, operand0=1.0, reduce_op=nl.maximum)  # plant: dead-store
+    nisa.dma_copy(dst=out, src=shifted)
+    return out
+
+
+@nki.jit
+def maximum_left_in_the_accumulators_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    shifted = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=shifted, data=tile, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src=shifted)
+    return out

@@ -154,3 +154,31 @@ def indices_in_one_partition_fixed(table):
     )
     nisa.dma_copy(dst=out, src=tile)
     return out
+
+
+# args: x=float32[2,64,32]
+# flags: --lnc 2
+# seen-by: check run
+@nki.jit
+def exchange_with_itself(x):
+    """The rank of the partner is computed modulo the wrong number: each core is its own."""
+    core = nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    theirs = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+    nisa.sendrecv(src=tile, dst=theirs, send_to_rank=core, recv_from_rank=core, pipe_id=0)  # plant: unexpected-values
+    nisa.dma_copy(dst=out[core], src=theirs)
+    return out
+
+
+@nki.jit
+def exchange_with_itself_fixed(x):
+    core = nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    theirs = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+    nisa.sendrecv(src=tile, dst=theirs, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
+    nisa.dma_copy(dst=out[core], src=theirs)
+    return out

@@ -220,3 +220,44 @@ def accumulator_not_reset_fixed(a, b):
         nisa.tensor_copy(dst=result, src=acc)
         nisa.dma_copy(dst=out[:, nl.ds(j * 128, 128)], src=result)
     return out
+
+# args: a=float32[4,128,64] b=float32[128,128]
+# seen-by: check run
+@nki.jit
+def one_tile_for_all_iterations(a, b):
+    """Each iteration needs a product of its own, and the tile is made before the loop."""
+    out = nl.ndarray((4, 64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=right, src=b)
+    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
+
+    def body(i):
+        left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+        result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=left, src=a.select(0, i))
+        nisa.nc_matmul(dst=acc, stationary=left, moving=right)  # plant: accumulation-after-read
+        nisa.tensor_copy(dst=result, src=acc)
+        nisa.dma_copy(dst=out.select(0, i), src=result)
+
+    nl.fori_loop(0, 4, body)
+    return out
+
+
+
+@nki.jit
+def one_tile_for_all_iterations_fixed(a, b):
+    out = nl.ndarray((4, 64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=right, src=b)
+    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
+
+    def body(i):
+        left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+        result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=left, src=a.select(0, i))
+        nisa.nc_matmul(dst=acc, stationary=left, moving=right, accumulate=False)
+        nisa.tensor_copy(dst=result, src=acc)
+        nisa.dma_copy(dst=out.select(0, i), src=result)
+
+    nl.fori_loop(0, 4, body)
+    return out

@@ -340,3 +340,32 @@ def negative_maximum_of_bytes_fixed(x):
     nisa.tensor_reduce(dst=result, op=nl.maximum, data=tile, axis=1, negate=True)
     nisa.dma_copy(dst=out, src=result)
     return out
+
+
+# args: ids=int32[128,64]
+# seen-by: run
+@nki.jit
+def ids_in_bfloat16(ids):
+    """Token ids are converted to bfloat16, which holds each integer up to 256 only."""
+    out = nl.ndarray(ids.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    large = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    numbers = nl.ndarray(ids.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=ids)
+    nisa.tensor_scalar(dst=large, data=tile, op0=nl.bitwise_or, operand0=257)
+    nisa.tensor_copy(dst=numbers, src=large)  # plant: inexact-integer
+    nisa.dma_copy(dst=out, src=numbers)
+    return out
+
+
+@nki.jit
+def ids_in_bfloat16_fixed(ids):
+    out = nl.ndarray(ids.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    large = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    numbers = nl.ndarray(ids.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=ids)
+    nisa.tensor_scalar(dst=large, data=tile, op0=nl.bitwise_or, operand0=257)
+    nisa.tensor_copy(dst=numbers, src=large)
+    nisa.dma_copy(dst=out, src=numbers)
+    return out

@@ -22,8 +22,8 @@ something else.
     nisa.dma_copy(dst=out, src=t)                                 # src=e was meant
 
 An instruction with several results (`dst` and `reduce_res`) is not reported if one of them is read.
-Instructions that leave a value in the accumulators of their engine, exchanges and collectives are
-not reported.";
+Exchanges, collectives and the `dst` of an instruction that leaves a value in the accumulators of its
+engine are not reported, but the value is, if nothing reads it out before the kernel ends.";
 
     "index-layout" (Suspicious), "the indices of a gather or scatter are not one in each partition", "
 The index that `vector_offset=` takes is an SBUF tile of shape (P, 1): the DMA takes the index of each
@@ -44,8 +44,9 @@ result that inherits the dtype of the input.
 
 The finding covers exp (without a scale), sigmoid, tanh, erf, sin, arctan, rsqrt, reciprocal, and the
 derivatives of erf, gelu and silu. Functions that approach the identity (gelu, silu, softplus, mish),
-sqrt and log are left out: rounding their values can be intended. A line is reported only if all its
-executions do this.";
+sqrt and log are left out: rounding their values can be intended. Quotients of integers are covered, too:
+GpSimd cuts their fractions off here, the other engines round them, and the manual says nothing of either. A
+line is reported only if all its executions do this.";
 
     "inert-operand" (Suspicious), "an operand or a statement has no effect", "
 The instruction ignores an operand in this combination, or an expression statement has a value that
@@ -77,6 +78,9 @@ between iterations.
     for i in range(4):
         nisa.dma_copy(dst=buf, src=x[i])
         nisa.tensor_copy(dst=t[:, i], src=buf)                    # right
+
+An instruction that resets the accumulators of its engine is reported if nothing has read the reduction
+in them: it lacked a `reduce_res`, or the reset should have been `reduce`.
 
 A memset that another instruction overwrites completely is also reported, unless it fills with 0,
 which many kernels do as a precaution. A fill in a loop that overwrites what every iteration

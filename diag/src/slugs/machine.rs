@@ -137,7 +137,9 @@ results.
         nisa.tensor_copy(dst=result[m], src=acc)
 
 `accumulate=False` also begins a sum; `accumulate=True` states that it goes on, as does `+=` in kernels
-for `neuronxcc.nki`. Iterations of dynamic loops are not compared.";
+for `neuronxcc.nki`. Iterations of dynamic loops are not compared, but a tile that is made outside of a dynamic
+loop and used in it alone is reported: the simulator begins a new sum in each iteration, and no document
+says that the device does.";
 
     "overlapping-write" (Suspicious), "one instruction writes two elements to one address", "
 Several elements have the same address: the destination is a view with a stride of 0 (a broadcast)

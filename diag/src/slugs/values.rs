@@ -45,7 +45,8 @@ on GpSimd (the default engine for such tiles in SBUF), copies between equal type
 arithmetic of `tensor_scalar`.
 
 An `iota` in a float type of 8 or 16 bits is reported as well, by `check` too: bfloat16 represents all
-integers up to 256, float16 up to 2048.
+integers up to 256, float16 up to 2048. So is a copy of 16-bit or 32-bit integers to such a type, if it changes
+one of them.
 
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.vector_engine)    # wrong for int32 above 2^24
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.gpsimd_engine)    # right";
@@ -97,6 +98,7 @@ The call makes a promise about the values of an operand, and the values are othe
   always contracts over the partitions.
 - `is_stationary_onezero=True`, `is_moving_onezero=True`: the float32 operand holds 0 and 1 only.
 - the tile `prob` of a `dropout` holds numbers from 0 to 1.
+- `send_to_rank` and `recv_from_rank` of a `sendrecv` are the other core.
 
 The simulator computes with the values as they are; the device need not.
 

@@ -472,7 +472,8 @@ fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usiz
 /// An attribute; `None` if there is none, also where the class's own code says so by an `AttributeError`.
 fn found_attr(interp: &mut Interp<'_>, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
     if !matches!(base, Value::Instance(_) | Value::EnumMember(_) | Value::Class(_) | Value::Kernel(_)) {
-        return interp.find_attr(base, name, span);
+        let is_there = |value: &Value| !matches!(value, Value::Object(object) if object.is_absent());
+        return Ok(interp.find_attr(base, name, span)?.filter(is_there));
     }
     let (depth, trail) = (interp.stack.len(), interp.steps.len());
     match interp.handling_errors(|interp| interp.find_attr(base, name, span)) {

@@ -52,6 +52,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         false
     }
 
+    /// Whether it stands for a name that is not there, whose use is an error of its own.
+    fn is_absent(&self) -> bool {
+        false
+    }
+
     /// Whether a statement that only makes it has no effect.
     fn is_inert(&self) -> bool {
         self.is_device_data()

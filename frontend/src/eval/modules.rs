@@ -33,7 +33,6 @@ const HOST: &[&str] = &[
     "warnings",
     "pytest",
     "neuronx_distributed",
-    "ml_dtypes",
     "argparse",
     "subprocess",
     "inspect",

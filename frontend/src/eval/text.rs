@@ -13,6 +13,38 @@ use crate::syntax::*;
 /// Characters of a string that a method may make.
 const LONGEST_TEXT: i64 = 50_000_000;
 
+/// The words of a text, at most `most` of them: the last one (the first one, from the end) is what is left.
+fn words(text: &str, most: usize, from_the_end: bool) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text.trim();
+    if from_the_end {
+        rest = text.trim_end();
+        while !rest.trim_start().is_empty() {
+            let end = rest.char_indices().rev().find(|(_, c)| c.is_whitespace());
+            let Some((at, c)) = end.filter(|_| words.len() + 1 < most) else {
+                words.push(if words.len() + 1 < most { rest.trim_start() } else { rest });
+                break;
+            };
+            words.push(&rest[at + c.len_utf8()..]);
+            rest = rest[..at].trim_end();
+        }
+        words.reverse();
+        return words;
+    }
+    if most != usize::MAX {
+        rest = text.trim_start();
+    }
+    while !rest.is_empty() {
+        let Some(at) = rest.find(char::is_whitespace).filter(|_| words.len() + 1 < most) else {
+            words.push(rest);
+            break;
+        };
+        words.push(&rest[..at]);
+        rest = rest[at..].trim_start();
+    }
+    words
+}
+
 impl Interp<'_> {
     fn str_arg(&self, args: &CallArgs, index: usize, name: &str) -> EvalResult<Option<Rc<str>>> {
         match args.positional.get(index) {
@@ -24,6 +56,30 @@ impl Interp<'_> {
 
     fn need_str(&self, name: &str, got: &Value, span: Span) -> Box<Raise> {
         Raise::at("type-error", format!("{name}() needs a str, not {}", got.a_type()), span, "in this call")
+    }
+
+    /// The part of a text between the second and the third argument of a search, and how many characters are before it; no part if there is none.
+    fn bounded<'t>(&self, text: &'t str, name: &str, args: &CallArgs) -> EvalResult<(Option<&'t str>, i64)> {
+        if args.positional.len() < 2 {
+            return Ok((Some(text), 0));
+        }
+        let length = text.chars().count() as i64;
+        let bound = |at: usize, default: i64| match args.positional.get(at) {
+            None | Some(Value::None) => Ok(default),
+            Some(given) => match self.as_index(given) {
+                Some(i) if i < 0 => Ok((i + length).max(0)),
+                Some(i) => Ok(i),
+                None => Err(Raise::at(
+                    "type-error",
+                    format!("{name}() needs ints as bounds, not {}", given.a_type()),
+                    args.span,
+                    "in this call",
+                )),
+            },
+        };
+        let (start, end) = (bound(1, 0)?, bound(2, length)?.min(length));
+        let byte = |at: i64| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
+        Ok(((start <= end).then(|| &text[byte(start)..byte(end)]), start))
     }
 
     /// `text.name(...)`
@@ -40,7 +96,13 @@ impl Interp<'_> {
             None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
         };
         let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
-        let position = |at: Option<usize>| at.map_or(-1, |at| text[..at].chars().count() as i64);
+        // The part that is searched: `text.find(sub, start, end)`.
+        let (part, before) = match name {
+            "find" | "rfind" | "index" | "count" | "startswith" | "endswith" => self.bounded(text, name, &args)?,
+            _ => (Some(&**text), 0),
+        };
+        let position =
+            |found: Option<(&str, usize)>| found.map_or(-1, |(part, at)| before + part[..at].chars().count() as i64);
         Ok(match name {
             "upper" => Value::str(text.to_uppercase()),
             "lower" => Value::str(text.to_lowercase()),
@@ -90,19 +152,28 @@ impl Interp<'_> {
                 let mut found = false;
                 for option in &options {
                     let Value::Str(option) = option.plain() else { return Err(self.need_str(name, option, span)) };
-                    found |= if name == "startswith" { text.starts_with(&**option) } else { text.ends_with(&**option) };
+                    found |= part.is_some_and(|part| match name {
+                        "startswith" => part.starts_with(&**option),
+                        _ => part.ends_with(&**option),
+                    });
                 }
                 Value::Bool(found)
             }
             "removeprefix" => Value::str(text.strip_prefix(&*first()?).unwrap_or(text)),
             "removesuffix" => Value::str(text.strip_suffix(&*first()?).unwrap_or(text)),
-            "find" => Value::Int(position(text.find(&*first()?))),
-            "rfind" => Value::Int(position(text.rfind(&*first()?))),
-            "index" => match text.find(&*first()?) {
-                Some(at) => Value::Int(position(Some(at))),
-                None => return Err(Raise::at("value-error", "the text is not found", span, "searched here")),
-            },
-            "count" => Value::Int(text.matches(&*first()?).count() as i64),
+            "find" | "rfind" | "index" => {
+                let sought = first()?;
+                let find = |part: &str| if name == "rfind" { part.rfind(&*sought) } else { part.find(&*sought) };
+                let found = part.and_then(|part| Some((part, find(part)?)));
+                if name == "index" && found.is_none() {
+                    return Err(Raise::at("value-error", "the text is not found", span, "searched here"));
+                }
+                Value::Int(position(found))
+            }
+            "count" => {
+                let sought = first()?;
+                Value::Int(part.map_or(0, |part| part.matches(&*sought).count() as i64))
+            }
             "replace" => {
                 let from = first()?;
                 let to = self.str_arg(&args, 1, name)?.unwrap_or_else(|| "".into());
@@ -119,7 +190,12 @@ impl Interp<'_> {
                     .get(1)
                     .or_else(|| args.keyword.iter().find(|(n, _)| *n == sym::maxsplit).map(|(_, v)| v));
                 let max = max.and_then(Value::as_int).filter(|n| *n >= 0).map_or(usize::MAX, |n| n as usize + 1);
-                let parts: Vec<Value> = match self.str_arg(&args, 0, name)? {
+                let separator = match args.keyword.iter().find(|(n, _)| *n == sym::sep).map(|(_, v)| v) {
+                    Some(Value::Str(separator)) => Some(separator.clone()),
+                    Some(Value::None) | None => self.str_arg(&args, 0, name)?,
+                    Some(other) => return Err(self.need_str(name, other, span)),
+                };
+                let parts: Vec<Value> = match separator {
                     Some(separator) if separator.is_empty() => {
                         return Err(Raise::at("value-error", "empty separator", span, "in this call"));
                     }
@@ -129,7 +205,7 @@ impl Interp<'_> {
                         parts.reverse();
                         parts
                     }
-                    None => text.split_whitespace().map(Value::str).collect(),
+                    None => words(text, max, name == "rsplit").into_iter().map(Value::str).collect(),
                 };
                 Value::list(parts)
             }

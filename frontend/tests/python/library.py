@@ -285,7 +285,18 @@ def exact():
     print(math.ldexp(1.0, -1074), math.ldexp(2.0**-1074, 1100), sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a)))
 
 
+def searches():
+    t = "abcabcé ab"
+    print(t.find("c", 3), t.find("a", -2), t.find("ab", 1, 4), t.rfind("ab", 0, 6), t.index("b", 2), t.count("ab", 1), t.count("", 8), t.find("", 99), t.find("é", None, None))
+    print(t.startswith("bc", 1), t.startswith(("x", "c"), 2, 3), t.endswith("c", 0, 3), t.endswith("ab", -2), t.startswith("", 99))
+    print(attempt(lambda: t.index("a", 4, 6)), attempt(lambda: t.find("a", "1")))
+    w = "  one two   three "
+    print(w.split(None, 1), w.split(maxsplit=2), w.split(None, 0), w.split(), w.rsplit(None, 1), w.rsplit(maxsplit=0), w.rsplit(None, 2))
+    print("a,b,c".split(sep=","), "a,b,c".split(sep=",", maxsplit=1), "a b".split(sep=None), "".split(None, 1), " ".split(maxsplit=1), " ".rsplit(None, 1))
+
+
 def main():
+    searches()
     more()
     ordered()
     chained()

@@ -3,6 +3,7 @@
 //! The accumulators live on between instructions of one engine. Source: "Accumulator behavior" in the `nki.isa` references of
 //! exponential, range_select, select_reduce, tensor_scalar_reduce, tensor_scalar_cumulative and activate2.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -33,6 +34,12 @@ pub struct AccumulatorUse {
     pub sets: bool,
     /// It may leave anything in them.
     pub spoils: bool,
+    /// What earlier instructions have left in them is gone afterwards.
+    pub resets: bool,
+    /// It leaves a reduction in them that the kernel has asked for.
+    pub reduces: bool,
+    /// It reads them out.
+    pub delivers: bool,
 }
 
 /// The accumulators while an instruction runs. Each partition touches its own only, so that the order of partitions does not matter.
@@ -66,14 +73,27 @@ impl Lanes {
         }
     }
 
-    /// Puts the accumulators back, once the instruction has been computed.
-    pub(crate) fn into_update(self: Arc<Self>) -> StateUpdate {
-        (self.name, Box::new(move |state| *state = self.bits()))
+    /// Puts the accumulators of these partitions back, once the instruction has been computed: it does not touch the others.
+    pub(crate) fn into_update(self: Arc<Self>, partitions: Range<usize>) -> StateUpdate {
+        let name = self.name;
+        let update = move |state: &mut Vec<u32>| {
+            state.resize(LANES, 0);
+            let bits = self.bits();
+            let partitions = partitions.start.min(LANES)..partitions.end.min(LANES);
+            state[partitions.clone()].copy_from_slice(&bits[partitions]);
+        };
+        (name, Box::new(update))
     }
 
     fn bits(&self) -> Vec<u32> {
         self.lanes.iter().map(|lane| lane.load(Ordering::Relaxed)).collect()
     }
+}
+
+/// The partitions of a view.
+pub(crate) fn partitions(view: &View) -> Range<usize> {
+    let first = view.partition as usize;
+    first..first + view.partitions() as usize
 }
 
 /// What an accumulator is reset to.
@@ -158,7 +178,8 @@ impl Reduction<'_> {
         // Each partition has an accumulator.
         let first = dst.partition as usize;
         let lanes = Arc::new(lanes);
-        let update = Arc::clone(&lanes).into_update();
+        let own = if self.cmd == ReduceCmd::Idle { 0..LANES } else { partitions(dst) };
+        let update = Arc::clone(&lanes).into_update(own);
         let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             f(p, ins, outs[0]);
             step.apply(&lanes, first + p, ins, outs);
@@ -187,7 +208,15 @@ impl Reduction<'_> {
             ReduceCmd::Reset | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce => false,
         };
         let idle = self.cmd == ReduceCmd::Idle;
-        AccumulatorUse { engine, reads, sets: !idle, spoils: idle && self.idle_clobbers }
+        AccumulatorUse {
+            engine,
+            reads,
+            sets: !idle,
+            spoils: idle && self.idle_clobbers,
+            resets: matches!(self.cmd, ReduceCmd::Reset | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce),
+            reduces: matches!(self.cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce),
+            delivers: self.result.is_some(),
+        }
     }
 
     fn touches_no_accumulator(&self) -> bool {

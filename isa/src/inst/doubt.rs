@@ -4,7 +4,7 @@
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
 use crate::inst::math::activation::ActFn;
-use crate::names::Named;
+use crate::names::{AluOp, Named};
 use crate::view::{Index, View};
 use crate::violation::Violation;
 
@@ -47,6 +47,22 @@ pub(crate) fn fractions_as_integers(
         );
         Violation::new("integer-function", "dst", message)
             .help(format!("make `dst` a float tile; without `dtype=`, a result has the dtype of `{from}`"))
+    })
+}
+
+/// A quotient of integers that is stored as an integer. No document says how: GpSimd cuts fractions off here, and the engines that compute in fp32
+/// round them.
+pub(crate) fn quotients_as_integers(op: AluOp, sources: &[(&str, &View)], dst: &View) -> Option<Violation> {
+    let integer = |dtype: DType| dtype.is_int() && dtype != DType::Bool && !dtype.is_packed();
+    let found = op == AluOp::Divide && integer(dst.dtype) && sources.iter().all(|(_, source)| integer(source.dtype));
+    found.then(|| {
+        let name = sources.first().map_or("data", |(name, _)| name);
+        let message = format!(
+            "`dst` is {}: quotients of integers lose their fractions (GpSimd cuts them off, the other engines round them), and division by 0 gives an integer",
+            dst.dtype
+        );
+        Violation::new("integer-function", "dst", message)
+            .help(format!("make `dst` a float tile; without `dtype=`, a result has the dtype of `{name}`"))
     })
 }
 

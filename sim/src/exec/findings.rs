@@ -422,11 +422,10 @@ impl Findings {
         if !self.seen_registers.insert((node.loc, register)) {
             return;
         }
-        let mut out = Diagnostic::warning(
-            "uninitialized-read",
-            format!("register r{} is read before anything has set it; it reads 0 here", register.0),
-        )
-        .at_loc(span(node.loc), node.loc.line, node.loc.column, "reads the register");
+        let mut out =
+            Diagnostic::warning("uninitialized-read", "a register is read before anything has set it; it reads 0 here")
+                .at_loc(span(node.loc), node.loc.line, node.loc.column, "reads the register")
+                .help("set it first: nisa.register_move(register, 0), or nisa.register_load");
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
         }

@@ -42,6 +42,7 @@ pub use limits::{check_memory, check_trace};
 pub use observe::{Extent, Look, Moment, Observed, Observer, Reached};
 pub use pool::LITTLE;
 use rendezvous::Pairing;
+pub(crate) use renewed::common_loops;
 pub use trace_only::{NeedsData, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};
 

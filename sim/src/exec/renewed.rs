@@ -48,7 +48,7 @@ impl Renewed {
 }
 
 /// The loops around the uses of each tensor on chip, outermost first, as far as all uses share them.
-fn common_loops(statements: &[Statement<'_>]) -> BTreeMap<TensorId, Vec<u32>> {
+pub(crate) fn common_loops(statements: &[Statement<'_>]) -> BTreeMap<TensorId, Vec<u32>> {
     let mut common: BTreeMap<TensorId, Vec<u32>> = BTreeMap::new();
     let mut footprint = Footprint::default();
     for (at, statement) in statements.iter().enumerate() {

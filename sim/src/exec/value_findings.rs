@@ -429,6 +429,13 @@ impl<'p> Interpreter<'p> {
         }
         let (exact, value) = (show_exact(found.exact), show_exact(f64::from(found.value)));
         let what = instruction(at.node);
+        if let (Some(dtype), Some(to)) = (found.narrow, at.to.first()) {
+            let first = self.first_at(at, 0, found.row, found.element);
+            let name = self.name_of_tensor(to.tensor);
+            let message = format!("{what} stores the integer {exact} to `{name}` as {value}: it is {dtype}; {first}");
+            let help = "keep integers in an integer type or in float32";
+            return self.tell_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
+        }
         let message = match found.source {
             Some(n) => {
                 let name = names(at.node, at.from, false).get(n).copied().unwrap_or("an operand");

@@ -112,6 +112,8 @@ pub(super) struct Inexact {
     pub(super) element: usize,
     /// The source that holds it; none if it is the result.
     pub(super) source: Option<usize>,
+    /// The type of the destination that cannot hold it, if only its conversion to that loses bits.
+    pub(super) narrow: Option<DType>,
     pub(super) exact: f64,
     pub(super) value: f32,
 }
@@ -203,6 +205,8 @@ pub(super) struct Watch<'p> {
     exact: bool,
     /// Sources of 32-bit integers, by number.
     wide: u32,
+    /// The float type of fewer than 32 bits to which it converts integers of 16 or 32 bits, and does nothing else.
+    narrow: Option<DType>,
     /// What the accumulators hold, if it uses them.
     registers: Option<Arc<Registers>>,
     pub(super) arguments: Option<Arc<Arguments>>,
@@ -284,8 +288,18 @@ impl<'p> Watch<'p> {
         } else {
             0
         };
+        let counts = |c: &Codec| matches!(c.dtype, DType::I16 | DType::U16 | DType::I32 | DType::U32);
+        let is_narrow = |c: &&Codec| {
+            matches!(c.dtype.size(), 1 | 2)
+                && c.dtype.is_float()
+                && !c.wide
+                && c.dtype != DType::F8E8M0
+                && !c.dtype.is_packed()
+        };
+        let converts = checks.inexact_integer && !facts.arises[0] && !from.is_empty() && from.iter().all(counts);
+        let narrow = to.first().filter(is_narrow).filter(|_| converts).map(|c| c.dtype);
         let carries = facts.registers.is_some_and(|r| r.carries || r.updates) && checks.non_finite;
-        if !(limits.iter().any(|l| *l != Limit::None) || exact || wide != 0 || carries) {
+        if !(limits.iter().any(|l| *l != Limit::None) || exact || wide != 0 || narrow.is_some() || carries) {
             return None;
         }
         Some(Watch {
@@ -296,6 +310,7 @@ impl<'p> Watch<'p> {
             limits,
             exact,
             wide,
+            narrow,
             arguments: None,
             arose: First::default(),
             clipped: First::default(),
@@ -312,6 +327,7 @@ impl<'p> Watch<'p> {
             limits: SmallVec::new(),
             exact: false,
             wide: 0,
+            narrow: None,
             registers: None,
             arguments: None,
             arose: First::default(),
@@ -332,7 +348,7 @@ impl<'p> Watch<'p> {
             && let Some(element) = values.iter().position(|&v| inexact(v))
         {
             let (exact, value) = (values[element] as f64, values[element] as f32);
-            self.inexact.put(row, Inexact { row, element, source: Some(source), exact, value });
+            self.inexact.put(row, Inexact { row, element, source: Some(source), narrow: None, exact, value });
         }
     }
 
@@ -360,11 +376,26 @@ impl<'p> Watch<'p> {
         if self.exact {
             self.sums(row, ins, outs);
         }
+        if let (Some(dtype), Some(out)) = (self.narrow, outs.first()) {
+            self.narrows(row, dtype, out);
+        }
         if let (Some(state), Some(use_), Some(out)) = (&self.registers, self.facts.registers, outs.first())
             && use_.updates
         {
             let tainted = not_finite.unwrap_or_else(|| extent::reaches(out, INFINITE));
             state.update(row, use_.carries, tainted);
+        }
+    }
+
+    /// Integers that the type of the destination does not hold become others.
+    fn narrows(&self, row: usize, dtype: DType, out: &[f32]) {
+        if !self.inexact.precedes(row) {
+            return;
+        }
+        let stored = |x: f32| bits_to_f32(dtype, f32_to_bits(dtype, x));
+        if let Some(element) = out.iter().position(|&x| stored(x) != x && stored(x).is_finite()) {
+            let (exact, value) = (f64::from(out[element]), stored(out[element]));
+            self.inexact.put(row, Inexact { row, element, source: None, narrow: Some(dtype), exact, value });
         }
     }
 
@@ -397,7 +428,7 @@ impl<'p> Watch<'p> {
                 && let Some(exact) = result.result(ins, out.len(), element)
                 && exact != f64::from(value)
             {
-                return self.inexact.put(row, Inexact { row, element, source: None, exact, value });
+                return self.inexact.put(row, Inexact { row, element, source: None, narrow: None, exact, value });
             }
         }
     }

@@ -1,4 +1,6 @@
-//! Accumulators of an engine that go into a result before anything has set them.
+//! Accumulators of an engine that go into a result before anything has set them, and sums in them that nothing reads.
+
+use std::collections::hash_map::Entry;
 
 use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
@@ -18,8 +20,18 @@ pub(super) struct Unset<'p> {
     set: FxHashMap<(u32, Engine), u128>,
     /// The instruction that may have left anything in them since.
     spoiled: FxHashMap<(u32, Engine), &'p Node>,
+    /// The first instruction whose sum is in them and has not been read out, with the dynamic loops around it.
+    unread: FxHashMap<(u32, Engine), Unread<'p>>,
     seen: FxHashSet<Loc>,
-    pub(super) list: Vec<Diagnostic>,
+    list: Vec<Diagnostic>,
+}
+
+/// A sum in accumulators that nothing has read out yet.
+struct Unread<'p> {
+    node: &'p Node,
+    /// The partitions whose sums have not been read, one bit each.
+    partitions: u128,
+    loops: Box<[(Loc, u32)]>,
 }
 
 impl<'p> Unset<'p> {
@@ -28,8 +40,27 @@ impl<'p> Unset<'p> {
             program,
             set: FxHashMap::default(),
             spoiled: FxHashMap::default(),
+            unread: FxHashMap::default(),
             seen: FxHashSet::default(),
             list: Vec::new(),
+        }
+    }
+
+    /// All that it has found. What is still in the accumulators when the kernel ends is lost.
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        let mut rest: Vec<_> = std::mem::take(&mut self.unread).into_iter().collect();
+        rest.sort_by_key(|((core, engine), _)| (*core, *engine as u32));
+        for (place, unread) in rest {
+            self.lost(place, &unread, None);
+        }
+        self.list
+    }
+
+    fn lost(&mut self, (core, engine): (u32, Engine), unread: &Unread<'p>, over: Option<&'p Node>) {
+        if self.seen.insert(unread.node.loc) {
+            let cores = (core, self.program.cores.len());
+            let found = words::lost_sum(self.program, (unread.node, over), &unread.loops, engine, cores);
+            self.list.push(found);
         }
     }
 }
@@ -55,6 +86,24 @@ impl<'p> Visitor<'p> for Unset<'p> {
             let found =
                 words::unset_accumulators(self.program, (step.node, by), step.loops, (use_.engine, part), cores);
             self.list.push(found);
+        }
+        if use_.resets
+            && self.unread.get(&place).is_some_and(|unread| unread.partitions & own != 0)
+            && let Some(unread) = self.unread.remove(&place)
+        {
+            self.lost(place, &unread, Some(step.node));
+        }
+        if use_.reduces {
+            let new = || Unread { node: step.node, partitions: 0, loops: step.loops.into() };
+            self.unread.entry(place).or_insert_with(new).partitions |= own;
+        }
+        if use_.delivers
+            && let Entry::Occupied(mut unread) = self.unread.entry(place)
+        {
+            unread.get_mut().partitions &= !own;
+            if unread.get().partitions == 0 {
+                unread.remove();
+            }
         }
         if use_.sets {
             self.set.insert(place, set | own);

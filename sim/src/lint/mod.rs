@@ -14,7 +14,7 @@ use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Action, Footprint};
 use nki_isa::program::{Node, NodeKind, Step as TrailStep, statements};
-use nki_isa::{Inst, Program, TensorId, View};
+use nki_isa::{Inst, Participants, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec;
@@ -26,18 +26,21 @@ use overlap::Passage;
 use walk::{Step, Visitor, walk};
 
 /// Operands that have no effect or are hardly intended, destinations that give two elements one address (`overlapping-write`), instructions that
-/// read what they have written themselves (`overlapping-operands`) or accumulators that nothing has set (`uninitialized-read`), and results
-/// that are lost (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
+/// read what they have written themselves (`overlapping-operands`) or accumulators that nothing has set (`uninitialized-read`), exchanges of a core
+/// with itself (`unexpected-values`), and results that are lost, in memory or in accumulators (`overwritten-before-read`, `dead-load`,
+/// `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let mut out = operands(program);
     let mut all = All {
         lost: lost::Watch::new(program, placement),
         overlaps: Overlaps::new(program),
         accumulators: Unset::new(program),
+        exchanges: Exchanges::new(program),
     };
     walk(program, trace, &mut all);
     out.extend(all.overlaps.list);
-    out.extend(all.accumulators.list);
+    out.extend(all.accumulators.finish());
+    out.extend(all.exchanges.list);
     out.extend(lost_results(program, trace, &all.lost.finish()));
     out
 }
@@ -110,6 +113,7 @@ struct All<'p> {
     lost: lost::Watch<'p>,
     overlaps: Overlaps<'p>,
     accumulators: Unset<'p>,
+    exchanges: Exchanges<'p>,
 }
 
 impl<'p> Visitor<'p> for All<'p> {
@@ -117,6 +121,30 @@ impl<'p> Visitor<'p> for All<'p> {
         self.lost.instruction(step, footprint);
         self.overlaps.instruction(step, footprint);
         self.accumulators.instruction(step, footprint);
+        self.exchanges.instruction(step, footprint);
+    }
+}
+
+/// Exchanges of a core with itself (`unexpected-values`).
+struct Exchanges<'p> {
+    program: &'p Program,
+    seen: FxHashSet<Loc>,
+    list: Vec<Diagnostic>,
+}
+
+impl<'p> Exchanges<'p> {
+    fn new(program: &'p Program) -> Self {
+        Exchanges { program, seen: FxHashSet::default(), list: Vec::new() }
+    }
+}
+
+impl<'p> Visitor<'p> for Exchanges<'p> {
+    fn instruction(&mut self, step: &Step<'p, '_>, _footprint: &Footprint<'p>) {
+        let Some(Participants::Exchange { send_to, receive_from, .. }) = step.inst.participants() else { return };
+        let own = i64::from(step.core);
+        if (send_to == own || receive_from == own) && self.seen.insert(step.node.loc) {
+            self.list.push(words::own_exchange(self.program, step, (send_to, receive_from)));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use nki_isa::{Arch, Inst, Program, Space, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::words;
+use crate::exec::common_loops;
 
 /// A sum of matmuls in PSUM.
 struct Sum<'p> {
@@ -23,11 +24,13 @@ struct Sums<'p> {
 }
 
 /// Matmuls without `accumulate` that go on with a sum which another instruction has read (`accumulation-after-read`), each line once. The kernel may
-/// state that it goes on: `accumulate=True`. Sums are followed within straight code only, not over the iterations of a dynamic loop.
+/// state that it goes on: `accumulate=True`. Sums are followed within straight code only, and not over the iterations of a dynamic loop, except that
+/// a tile made outside of a loop which uses it alone holds one sum or one for each iteration ([`in_loops`]).
 pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
     let mut seen: FxHashSet<Loc> = FxHashSet::default();
     let mut out = Vec::new();
     for stream in &program.cores {
+        in_loops(program, stream, &mut seen, &mut out);
         let mut sums = Sums { arch: Arch::of(program.target), all: FxHashMap::default() };
         for statement in statements(stream) {
             let node = statement.node;
@@ -44,6 +47,51 @@ pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
         }
     }
     out
+}
+
+/// Matmuls without `accumulate` in a dynamic loop, to a tile that is made outside of the loop and that only the loop uses, which reads it: the first
+/// of an iteration may begin a sum or go on with the last.
+fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: &mut Vec<Diagnostic>) {
+    let statements = statements(stream);
+    if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
+        return;
+    }
+    let arch = Arch::of(program.target);
+    for (id, path) in common_loops(&statements) {
+        let tensor = program.tensor(id);
+        let Some(&header) = path.last().filter(|_| path.len() > tensor.loops as usize && tensor.space == Space::Psum)
+        else {
+            continue;
+        };
+        let body = &statements[header as usize..statements[header as usize].end as usize];
+        let (mut first, mut is_read) = (None, false);
+        for statement in body {
+            let NodeKind::Inst(inst) = &statement.node.kind else { continue };
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            match inst.accumulation(arch) {
+                Some((dst, accumulate)) if dst.tensor == id => {
+                    if accumulate.is_some() {
+                        (first, is_read) = (None, false);
+                        break;
+                    }
+                    first.get_or_insert(statement.node);
+                }
+                _ => {
+                    is_read |= footprint.reads.iter().any(|view| view.tensor == id);
+                    // What something else writes is no sum of matmuls.
+                    if first.is_none() && footprint.writes.iter().any(|view| view.tensor == id) {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(node) = first.filter(|_| is_read)
+            && seen.insert(node.loc)
+        {
+            out.push(words::sum_of_iterations(program, node, id, statements[header as usize].node));
+        }
+    }
 }
 
 impl<'p> Sums<'p> {

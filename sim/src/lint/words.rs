@@ -6,7 +6,7 @@ use nki_isa::inst::{Action, Footprint};
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind, Step as TrailStep};
 use nki_isa::schema::{OperandSchema, Role};
-use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
+use nki_isa::{Arg, Imm, Inst, Program, TensorId, View, Violation};
 
 use super::independent::Dependent;
 use super::lost::Lost;
@@ -175,6 +175,21 @@ pub(super) fn continued_sum(program: &Program, node: &Node, dst: &View, reader: 
     }
 }
 
+/// A matmul in a dynamic loop writes to a tile from outside that only the loop uses: whether each iteration begins a sum is not said.
+pub(super) fn sum_of_iterations(program: &Program, node: &Node, tensor: TensorId, header: &Node) -> Diagnostic {
+    let tensor = program.tensor(tensor);
+    let (inst, name) = (name_of(node), &tensor.name);
+    let message = format!(
+        "`{inst}` without `accumulate` begins a new sum in `{name}` in each iteration here, but `{name}` is made outside of the dynamic loop on line {}: the device may go on with the sum of the last iteration",
+        header.loc.line
+    );
+    let out =
+        at(Diagnostic::warning("accumulation-after-read", message), node.loc, format!("begins a sum in `{name}`"));
+    beside(out, tensor.loc, format!("`{name}` is made here")).help(
+        "make the tile in the body of the loop, or begin with accumulate=False; accumulate=True if the sum goes on",
+    )
+}
+
 /// Accumulators of an engine go into a result before anything has set them.
 pub(super) fn unset_accumulators(
     program: &Program,
@@ -205,6 +220,61 @@ pub(super) fn unset_accumulators(
         Some(where_) => out.note(format!("in {where_}")),
         None => out,
     }
+}
+
+/// A sum in the accumulators of an engine is lost: `over` resets them, or nothing reads them out.
+pub(super) fn lost_sum(
+    program: &Program,
+    (node, over): (&Node, Option<&Node>),
+    loops: &[(Loc, u32)],
+    engine: Engine,
+    (core, cores): (u32, usize),
+) -> Diagnostic {
+    let name = if engine == Engine::Scalar { "scalar engine" } else { "vector engine" };
+    let on = if cores > 1 { format!(" of core {core}") } else { String::new() };
+    let (inst, loc) = (name_of(node), node.loc);
+    let out = match over {
+        Some(over) => {
+            let line = if over.loc == loc {
+                "the last time that this line ran".into()
+            } else {
+                format!("on line {}", loc.line)
+            };
+            let message = format!(
+                "`{}` resets the accumulators of the {name}{on}: nothing has read the reduction that `{inst}` left there {line}",
+                name_of(over)
+            );
+            let out = at(Diagnostic::warning("overwritten-before-read", message), over.loc, "resets the accumulators");
+            if over.loc == loc { out } else { beside(out, loc, "the reduction that is lost") }
+        }
+        None => {
+            let message =
+                format!("nothing reads the reduction that `{inst}` leaves in the accumulators of the {name}{on}");
+            at(Diagnostic::warning("dead-store", message), loc, "reduces into the accumulators")
+        }
+    };
+    let out =
+        out.help("give `reduce_res`, or go on with reduce_cmd=nisa.reduce_cmd.reduce and give it to the last call");
+    match iterations(program, node, loops) {
+        Some(where_) => out.note(format!("first: in {where_}")),
+        None => out,
+    }
+}
+
+/// A core exchanges tiles with itself.
+pub(super) fn own_exchange(program: &Program, step: &Step<'_, '_>, (to, from): (i64, i64)) -> Diagnostic {
+    let (inst, core) = (name_of(step.node), i64::from(step.core));
+    let what = match (to == core, from == core) {
+        (true, true) => "sends to core {} and receives from it",
+        (true, false) => "sends to core {}",
+        _ => "receives from core {}",
+    }
+    .replace("{}", &core.to_string());
+    let message = format!("`{inst}` on core {core} {what}, which is itself: the instruction is for two cores");
+    let out = at(Diagnostic::warning("unexpected-values", message), step.node.loc, "exchanges with its own core")
+        .note("the simulator copies `src` to `dst`; the device need not")
+        .help("the other core is 1 - nl.program_id(0); copy within a core with nisa.tensor_copy");
+    with_iterations(out, program, step)
 }
 
 /// An element of a destination is read at another position.

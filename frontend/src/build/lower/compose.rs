@@ -4,7 +4,7 @@ use nki_isa::dtype::{f32_to_bits, i64_to_bits};
 use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space, Violation};
 
-use super::{Lower, Operand, extents, name, view};
+use super::{Lower, Operand, common_shape, extents, name, view};
 use crate::build::Result;
 use crate::build::builder::Request;
 use crate::build::tensor::{Tensor, shape_text};
@@ -160,6 +160,7 @@ impl Lower<'_> {
     ) -> Result<Tensor> {
         self.on_chip("rms_norm", x)?;
         self.on_chip("rms_norm", w)?;
+        common_shape("rms_norm", x, w)?;
         let axes = self.axes("rms_norm", x, axis)?;
         let f32 = DType::F32;
         let rows = Self::reduced_shape(x, &axes, true);

@@ -360,38 +360,7 @@ impl Lower<'_> {
     }
 
     fn two_tiles(&mut self, what: &str, op: Arg, a: &Tensor, b: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
-        let (sa, sb) = (extents(a), extents(b));
-        let mismatch = || {
-            Violation::new(
-                "shape-mismatch",
-                "",
-                format!(
-                    "nl.{what} of `{}` of shape {} and `{}` of shape {}",
-                    a.storage.name,
-                    shape_text(sa.iter().copied()),
-                    b.storage.name,
-                    shape_text(sb.iter().copied())
-                ),
-            )
-            .help("shapes must be equal, or 1 in a free dimension of one of them; partitions are not broadcast")
-        };
-        if sa.len() != sb.len() || sa[0] != sb[0] {
-            return Err(mismatch());
-        }
-        let shape: Vec<i64> = sa
-            .iter()
-            .zip(&sb)
-            .map(|(&m, &n)| {
-                if m == n || n == 1 {
-                    Some(m)
-                } else if m == 1 {
-                    Some(n)
-                } else {
-                    None
-                }
-            })
-            .collect::<Option<_>>()
-            .ok_or_else(mismatch)?;
+        let shape = common_shape(what, a, b)?;
         let (a, b) = (a.broadcast_to(&shape)?, b.broadcast_to(&shape)?);
         let dst = self.tile(&shape, dtype.unwrap_or(a.view.dtype.promote(b.view.dtype)), Space::Sbuf)?;
         self.emit("tensor_tensor", &[("dst", view(&dst)), ("data1", view(&a)), ("data2", view(&b)), ("op", op)])?;
@@ -468,4 +437,39 @@ impl Lower<'_> {
             }
         }
     }
+}
+
+/// The shape of an operation of two tiles.
+pub(super) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64>> {
+    let (sa, sb) = (extents(a), extents(b));
+    let mismatch = || {
+        Violation::new(
+            "shape-mismatch",
+            "",
+            format!(
+                "nl.{what} of `{}` of shape {} and `{}` of shape {}",
+                a.storage.name,
+                shape_text(sa.iter().copied()),
+                b.storage.name,
+                shape_text(sb.iter().copied())
+            ),
+        )
+        .help("shapes must be equal, or 1 in a free dimension of one of them; partitions are not broadcast")
+    };
+    if sa.len() != sb.len() || sa[0] != sb[0] {
+        return Err(mismatch());
+    }
+    sa.iter()
+        .zip(&sb)
+        .map(|(&m, &n)| {
+            if m == n || n == 1 {
+                Some(m)
+            } else if m == 1 {
+                Some(n)
+            } else {
+                None
+            }
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(mismatch)
 }

@@ -363,6 +363,11 @@ impl Object for Mask {
                 Value::Bool(false) => all.push((IndexTile::constant(-1), Relation::AtLeastZero)),
                 other => match other.downcast::<Mask>() {
                     Some(mask) => all.extend(mask.0.iter().cloned()),
+                    None if other.downcast::<Tensor>().is_some() => {
+                        let message = "`&` of a mask and a tile: a mask has conditions on indices only";
+                        return Err(Raise::at("bad-mask", message, span, "here")
+                            .help("select twice: nl.where(mask, nl.where(tile, x, y), y)"));
+                    }
                     None => return Ok(None),
                 },
             }

@@ -17,6 +17,10 @@ impl Object for Removed {
         self.0
     }
 
+    fn is_absent(&self) -> bool {
+        true
+    }
+
     fn no_attribute(&self, interp: &Interp<'_>, _name: &str, span: Span) -> Box<Raise> {
         raise(&interp.sources, self.0, span)
     }

@@ -161,7 +161,13 @@ fn fill(
         strict(interp, policy, schema, args);
     }
     let most = (0..).take_while(|&at| (policy.position)(schema, at).is_some()).count();
-    if args.positional.len() > most {
+    let mut name = None;
+    let mut is_plain = true;
+    // `name` is the last parameter of every signature.
+    let is_named = most == schema.operands.len() && args.positional.len() == most + 1;
+    if is_named && let Some(Value::Str(text)) = args.positional.last() {
+        (name, is_plain) = ((!text.is_empty()).then(|| text.clone()), false);
+    } else if args.positional.len() > most {
         return Err(Raise::new(
             Diagnostic::error(
                 "arguments",
@@ -175,8 +181,6 @@ fn fill(
         let Some(at) = (policy.position)(schema, at) else { continue };
         slots[at] = Some(operand(policy, schema, at, value, args.span)?);
     }
-    let mut name = None;
-    let mut is_plain = true;
     for (symbol, value) in &args.keyword {
         if *symbol == sym::plain_name {
             is_plain = false;
@@ -245,6 +249,12 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
             Value::Native(f) => match f.name.split_once('.') {
                 Some(("numpy", name)) => raise.help(format!("NumPy's functions are not operators: write nl.{name}")),
                 _ if f.name == "nki.language.sum" => raise.help("the operator is nl.add"),
+                _ => raise,
+            },
+            Value::Host(host) => match host.path.split_once('.') {
+                Some(("numpy" | "operator", name)) => {
+                    raise.help(format!("functions of Python's are not operators: write nl.{name}"))
+                }
                 _ => raise,
             },
             _ => raise,

@@ -39,6 +39,11 @@ impl Vocabulary {
     fn is(&self, other: &Vocabulary) -> bool {
         std::ptr::eq(self, other)
     }
+
+    /// Whether the values of its members are their names, as the manual lists them.
+    fn has_names(&self) -> bool {
+        self.is(&MEMORY) || self.name == "matmul_perf_mode"
+    }
 }
 
 /// A member of an enum of the API, such as `nisa.engine.vector` or `nl.sbuf`.
@@ -102,7 +107,7 @@ impl Object for ApiEnum {
     fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
         match name {
             "name" => Some(Value::str(self.name())),
-            "value" if self.is_memory() => Some(Value::str(self.name())),
+            "value" if self.class.has_names() => Some(Value::str(self.name())),
             "value" => Some(Value::Int(ApiEnum::value(*self))),
             _ => None,
         }
@@ -163,11 +168,20 @@ impl Object for EnumClass {
         member.map(Value::object)
     }
 
-    /// `nisa.engine(1)`
+    /// `nisa.engine(1)`, `nl.MemoryRegion("sbuf")`
     fn call(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
-        let [x] = args.bind(interp, "enum", ["value"], 1)?;
-        let value = int(&x.unwrap_or(Value::None), "an enum", span)?;
+        let [x] = args.bind(interp, self.0.name, ["value"], 1)?;
+        let x = x.unwrap_or(Value::None);
+        if let Some(member) = x.downcast::<ApiEnum>().filter(|e| e.class.is(self.0)) {
+            return Ok(Value::object(*member));
+        }
+        if let (Value::Str(name), true) = (&x, self.0.has_names()) {
+            let member = if self.0.is(&MEMORY) { ApiEnum::memory(name) } else { self.0.member(name) };
+            let unknown = || Raise::at("operand-kind", format!("{name:?} is no {}", self.0.name), span, "here");
+            return member.map(Value::object).ok_or_else(unknown);
+        }
+        let value = int(&x, self.0.name, span)?;
         match self.0.members.iter().position(|m| m.1 == value) {
             Some(member) => Ok(Value::object(ApiEnum { class: self.0, member: member as u8 })),
             None => Err(Raise::at("operand-kind", format!("{value} is no {}", self.0.name), span, "here")),

@@ -41,6 +41,7 @@ pub(crate) const MODULES: &[&str] = &[
     "contextlib",
     "copy",
     "builtins",
+    "ml_dtypes",
 ];
 
 type Unary = fn(f64) -> f64;
@@ -113,6 +114,10 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             Some(Value::native(format!("{module}.{name}"), unary, index as u32))
         }
         ("numpy", _) => numpy_attr(interp, name, span),
+        ("ml_dtypes", _) => match DType::from_name(name).filter(|d| d.is_float() && !d.is_packed()) {
+            Some(dtype) => Some(dtype::value(dtype)),
+            None => Some(interp.host(format!("ml_dtypes.{name}"), span)),
+        },
 
         ("typing" | "typing_extensions", "TYPE_CHECKING") => Some(Value::Bool(false)),
         ("typing" | "typing_extensions", "NamedTuple") => Some(Value::Type(BuiltinType::NamedTuple)),

@@ -110,7 +110,13 @@ fn array(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         return Ok(x);
     }
     let dtype = given(d).map(|v| array_dtype(&v, "np.array", span)).transpose()?;
-    Ok(Array::from_value(&x, dtype, span)?.value())
+    let made = Array::from_value(&x, dtype, span)?;
+    // `np.asarray` gives the array itself.
+    if let Some(array) = array_of(&x) {
+        array.share();
+        made.share();
+    }
+    Ok(made.value())
 }
 
 fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> EvalResult<Value> {

@@ -212,6 +212,29 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_leaves_the_accumulators_of_other_partitions() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[64, 1], &[3.0; 64]);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[64, 1]);
+        let r = m.tensor("r", Space::Sbuf, DType::F32, &[64, 1]);
+        let mut i = inst(&d, ActFn::Copy, &a);
+        i.reduce_op = Some(AluOp::Add);
+        i.reduce_cmd = ReduceCmd::ResetReduce;
+        for first in [0, 32] {
+            let half = |v: &View| {
+                let mut half = v.clone();
+                (half.partition, half.dims[0].count) = (v.partition + first, 32);
+                half
+            };
+            m.run(Activation { dst: half(&d), data: half(&a), ..i.clone() }).unwrap();
+        }
+        i.reduce_cmd = ReduceCmd::Reduce;
+        i.reduce_res = Some(r.clone());
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&r), [6.0; 64]);
+    }
+
+    #[test]
     fn rules() {
         let mut m = TestMachine::new(Target::Trn1);
         let a = m.tensor("a", Space::Sbuf, DType::F32, &[2, 3]);

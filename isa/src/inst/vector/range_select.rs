@@ -149,7 +149,10 @@ impl Instruction for RangeSelect {
     }
 
     fn accumulators(&self) -> Option<AccumulatorUse> {
-        Some(self.reduction().accumulators())
+        // Its command is to reduce unless the kernel says otherwise, which alone asks for no maximum.
+        let by_default = self.reduce_cmd == ReduceCmd::ResetReduce;
+        let use_ = self.reduction().accumulators();
+        Some(AccumulatorUse { reduces: use_.reduces && !by_default, ..use_ })
     }
 
     fn sets_engine_state(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
+use crate::inst::doubt;
 use crate::inst::indirection::columns;
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
@@ -263,6 +264,11 @@ impl Instruction for TensorScalar {
             inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0))),
             inert::unused_scalar(("operand1", self.operand1.as_ref()), ("op1", self.op1)),
         ])
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        let last = self.op1.filter(|op| *op != AluOp::Bypass).unwrap_or(self.op0);
+        doubt::quotients_as_integers(last, &[("data", &self.data)], &self.dst)
     }
 
     fn values(&self) -> Values<'_> {

@@ -109,8 +109,10 @@ impl Instruction for TensorScalarCumulative {
             Lanes::load(machine, accumulators::VECTOR)
         };
         let lanes = Arc::new(lanes);
-        let update = Arc::clone(&lanes).into_update();
-        let together = alu::with_lanes(self.op1, false, Running { op: self.op0, imm0, loads, imm1, lanes });
+        let own = accumulators::partitions(&self.dst);
+        let update = Arc::clone(&lanes).into_update(own.clone());
+        let together =
+            alu::with_lanes(self.op1, false, Running { op: self.op0, imm0, loads, imm1, first: own.start, lanes });
         machine.map_f32_together(&[&self.dst], &sources, together, Some(update))
     }
 
@@ -120,6 +122,10 @@ impl Instruction for TensorScalarCumulative {
             reads: self.reduce_cmd == ReduceCmd::Reduce,
             sets: true,
             spoils: false,
+            resets: self.reduce_cmd != ReduceCmd::Reduce,
+            // `dst` has all that it accumulates.
+            reduces: false,
+            delivers: true,
         })
     }
 
@@ -167,19 +173,22 @@ struct Running {
     /// The accumulators begin with `imm1`.
     loads: bool,
     imm1: Scalar<f32>,
+    /// The partition of the first row.
+    first: usize,
     lanes: Arc<Lanes>,
 }
 
 impl WithLanes<ABREAST> for Running {
     type Output = TogetherF32;
     fn with(self, running: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
-        let Running { op, imm0, loads, imm1, lanes } = self;
+        let Running { op, imm0, loads, imm1, first, lanes } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {
                 alu::apply(op, false, row.ins[0], alu::Rhs::One(imm0.get(&row.ins)), row.outs[0]);
             }
-            let start = |row: &RowF32<'_>| if loads { imm1.get(&row.ins) } else { lanes.get(row.partition) };
-            scan(rows, 0, start, |state, x, _| running(x, state), |row, state| lanes.set(row.partition, state));
+            let lane = |row: &RowF32<'_>| first + row.partition;
+            let start = |row: &RowF32<'_>| if loads { imm1.get(&row.ins) } else { lanes.get(lane(row)) };
+            scan(rows, 0, start, |state, x, _| running(x, state), |row, state| lanes.set(lane(row), state));
         })
     }
 }
@@ -203,6 +212,26 @@ mod tests {
             imm1: None,
             reduce_cmd: ReduceCmd::ResetReduce,
         }
+    }
+
+    #[test]
+    fn each_partition_has_an_accumulator() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<f32> = (0..64).map(|v| v as f32).collect();
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[64, 1], &values);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[64, 1]);
+        let half = |v: &View, first: u32| {
+            let mut half = v.clone();
+            (half.partition, half.dims[0].count) = (v.partition + first, 32);
+            half
+        };
+        for reduce_cmd in [ReduceCmd::ResetReduce, ReduceCmd::Reduce] {
+            for first in [0, 32] {
+                let part = cumulative(&half(&d, first), &half(&a, first), AluOp::Add);
+                m.run(TensorScalarCumulative { reduce_cmd, ..part }).unwrap();
+            }
+        }
+        assert_eq!(m.f32s(&d), values.iter().map(|v| 2.0 * v).collect::<Vec<_>>());
     }
 
     #[test]

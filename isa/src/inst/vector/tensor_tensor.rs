@@ -1,6 +1,7 @@
 //! `nisa.tensor_tensor`: element-wise operation of two tiles.
 
 use crate::arch::Arch;
+use crate::inst::doubt;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::result::{Given, ResultTile};
@@ -119,6 +120,10 @@ impl Instruction for TensorTensor {
         machine.map_f32(&[&self.dst], &[&self.data1, &self.data2], Box::new(row), None)
     }
 
+    fn doubt(&self) -> Option<Violation> {
+        doubt::quotients_as_integers(self.op, &[("data1", &self.data1), ("data2", &self.data2)], &self.dst)
+    }
+
     fn values(&self) -> Values<'_> {
         Values::computed(Feeds::Elements).arising(makes(self.op)).with_exact(Exact::Tiles(self.op))
     }
@@ -168,6 +173,18 @@ mod tests {
         add.data2 = one;
         m.run(add).unwrap();
         assert_eq!(m.bits(&d), [0], "fp32 does not tell 2^24 + 1 from 2^24");
+    }
+
+    #[test]
+    fn quotients_that_are_stored_as_integers_are_doubtful() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let int = m.tensor("i", Space::Sbuf, DType::I32, &[4, 8]);
+        let float = m.tensor("f", Space::Sbuf, DType::F32, &[4, 8]);
+        let doubt = |dst: &View, x: &View, op| inst(dst, x, &int, op).doubt().map(|v| v.id);
+        assert_eq!(doubt(&int, &int, AluOp::Divide), Some("integer-function"));
+        assert_eq!(doubt(&float, &int, AluOp::Divide), None);
+        assert_eq!(doubt(&int, &float, AluOp::Divide), None);
+        assert_eq!(doubt(&int, &int, AluOp::Multiply), None);
     }
 
     #[test]

@@ -179,7 +179,7 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
         };
         values.push(dtype.fit(v));
     }
-    Ok(Array { dtype, shape, values }.simple())
+    Ok(Array::new(dtype, shape, values).simple())
 }
 
 /// `op value`
@@ -270,5 +270,5 @@ pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<
     }
     let mut shape = first.shape.clone();
     shape[at] = parts.iter().map(|p| p.shape[at]).sum();
-    Ok(Array { dtype, shape, values }.value())
+    Ok(Array::new(dtype, shape, values).value())
 }

@@ -6,6 +6,7 @@ mod arithmetic;
 mod order;
 mod reduce;
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub(crate) struct Array {
     pub(crate) dtype: HostDtype,
     pub(crate) shape: Vec<usize>,
     pub(crate) values: Vec<Imm>,
+    /// Whether another array may share its elements in NumPy, which is a copy here: its elements cannot change.
+    shared: Cell<bool>,
 }
 
 impl fmt::Debug for Array {
@@ -93,7 +96,7 @@ impl Object for Array {
         span: Span,
     ) -> EvalResult<()> {
         Err(Raise::at("unsupported-operator", "assignment to an element of an array", span, "here")
-            .help("the built-in frontend takes arrays for constants: make it in one piece, with np.where or from a list, or let Python execute the kernel"))
+            .help("the built-in frontend changes the elements of an array only while one name holds it and nothing has been taken out of it: make it in one piece, with np.where or from a list, or let Python execute the kernel"))
     }
 
     fn binary(
@@ -253,19 +256,103 @@ fn wrong(message: impl Into<String>, span: Span) -> Box<Raise> {
 }
 
 impl Array {
+    pub(crate) fn new(dtype: HostDtype, shape: Vec<usize>, values: Vec<Imm>) -> Array {
+        Array { dtype, shape, values, shared: Cell::new(false) }
+    }
+
+    /// This array, which in NumPy is a view of `other`. A single element is none.
+    fn sharing(self, other: &Array) -> Array {
+        if !self.shape.is_empty() {
+            self.shared.set(true);
+            other.share();
+        }
+        self
+    }
+
+    /// Another array may share its elements from now on.
+    pub(crate) fn share(&self) {
+        self.shared.set(true);
+    }
+
+    /// `look` at the array, of which nothing is left that would share its elements.
+    pub(crate) fn without_sharing<T>(&self, look: impl FnOnce() -> T) -> T {
+        let before = self.shared.get();
+        let found = look();
+        self.shared.set(before);
+        found
+    }
+
+    /// The array after `array[index] = value`, of which it is the only holder. `None` if other arrays may share its elements, or the index is no
+    /// position or slice.
+    pub(crate) fn with_item(
+        &self,
+        interp: &mut Interp<'_>,
+        index: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Array>> {
+        let plain = |key: &Value| matches!(key, Value::Int(_) | Value::Slice(_) | Value::Ellipsis | Value::None);
+        let is_plain = match index {
+            Value::Tuple(keys) => keys.iter().all(plain),
+            key => plain(key),
+        };
+        if self.shared.get() || !is_plain {
+            return Ok(None);
+        }
+        let (offset, dims) = self.places(interp, index, span)?;
+        let new = Array::from_value(value, None, span)?;
+        let whole = HostDtype::Device(DType::Bool) != self.dtype && !self.dtype.is_float();
+        if let (Value::Int(given), true) = (value, whole)
+            && self.dtype.fit(Imm::Int(*given)) != Imm::Int(*given)
+        {
+            return Err(Raise::at(
+                "integer-overflow",
+                format!("{given} is out of bounds for {}", self.dtype),
+                span,
+                "assigned here",
+            ));
+        }
+        // Broadcast from the last dimension, of which those of extent 1 in front may be left out.
+        let missing = new.shape.len().saturating_sub(dims.len());
+        let strides = new.strides();
+        let fits = new.shape[..missing].iter().all(|d| *d == 1)
+            && new.shape[missing..].iter().rev().zip(dims.iter().rev()).all(|(d, (count, _))| *d == 1 || d == count);
+        if !fits {
+            let target: Vec<usize> = dims.iter().map(|d| d.0).collect();
+            let message = format!("an array of shape {} does not fit into {}", text(&new.shape), text(&target));
+            return Err(wrong(message, span));
+        }
+        let mut values = self.values.clone();
+        for i in 0..product(&dims.iter().map(|d| d.0).collect::<Vec<_>>()) {
+            let (mut rest, mut at, mut from) = (i, offset, 0);
+            for (k, &(count, stride)) in dims.iter().rev().enumerate() {
+                let position = rest % count;
+                rest /= count;
+                at += position as i64 * stride;
+                if let Some(axis) = new.shape.len().checked_sub(k + 1)
+                    && new.shape[axis] > 1
+                {
+                    from += position * strides[axis];
+                }
+            }
+            values[at as usize] = self.dtype.fit(new.values[from]);
+        }
+        Ok(Some(Array::new(self.dtype, self.shape.clone(), values)))
+    }
+
     pub(crate) fn value(self) -> Value {
         Value::object(self)
     }
 
     pub(crate) fn filled(dtype: HostDtype, shape: Vec<usize>, value: Imm) -> Array {
         let n = product(&shape);
-        Array { dtype, shape, values: vec![dtype.fit(value); n] }
+        Array::new(dtype, shape, vec![dtype.fit(value); n])
     }
 
     /// Each element from its position.
     pub(crate) fn from_fn(dtype: HostDtype, shape: Vec<usize>, mut of: impl FnMut(usize) -> Imm) -> Array {
         let n = product(&shape);
-        Array { dtype, shape, values: (0..n).map(|i| dtype.fit(of(i))).collect() }
+        Array::new(dtype, shape, (0..n).map(|i| dtype.fit(of(i))).collect())
     }
 
     /// What the host hands over.
@@ -280,7 +367,7 @@ impl Array {
                 HostDtype::Device(d) => Imm::Int(bits_to_i64(d, read_bits(b))),
             }
         });
-        Array { dtype: array.dtype, shape: array.shape.clone(), values: values.collect() }
+        Array::new(array.dtype, array.shape.clone(), values.collect())
     }
 
     /// The elements as the machine stores them.
@@ -314,12 +401,12 @@ impl Array {
         }
         let dtype = dtype.or(inner).unwrap_or_else(|| default_dtype(&numbers));
         let values = numbers.iter().map(|n| dtype.fit(imm(n).unwrap_or(Imm::Int(0)))).collect();
-        Ok(Array { dtype, shape, values })
+        Ok(Array::new(dtype, shape, values))
     }
 
     pub(crate) fn astype(&self, dtype: HostDtype) -> Array {
         let values = self.values.iter().map(|v| dtype.fit(*v)).collect();
-        Array { dtype, shape: self.shape.clone(), values }
+        Array::new(dtype, self.shape.clone(), values)
     }
 
     /// A number or an array.
@@ -350,7 +437,7 @@ impl Array {
             }
             values.push(self.values[at as usize]);
         }
-        Array { dtype: self.dtype, shape, values }
+        Array::new(self.dtype, shape, values).sharing(self)
     }
 
     fn reshape(&self, wanted: &[i64], span: Span) -> EvalResult<Array> {
@@ -365,7 +452,7 @@ impl Array {
                 span,
             ));
         }
-        Ok(Array { shape, ..self.clone() })
+        Ok(Array { shape, ..self.clone() }.sharing(self))
     }
 
     fn transpose(&self, axes: Option<Vec<i64>>, span: Span) -> EvalResult<Array> {
@@ -393,10 +480,10 @@ impl Array {
     fn rows(&self) -> impl Iterator<Item = Array> + '_ {
         let inner: Vec<usize> = self.shape.get(1..).unwrap_or(&[]).to_vec();
         let size = product(&inner);
-        (0..self.shape.first().copied().unwrap_or(0)).map(move |i| Array {
-            dtype: self.dtype,
-            shape: inner.clone(),
-            values: self.values[i * size..(i + 1) * size].to_vec(),
+        (0..self.shape.first().copied().unwrap_or(0)).map(move |i| {
+            let values = self.values[i * size..(i + 1) * size].to_vec();
+            let row = Array::new(self.dtype, inner.clone(), values);
+            if inner.is_empty() { row } else { row.sharing(self) }
         })
     }
 
@@ -509,7 +596,7 @@ pub(crate) fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: C
             Ok(array.transpose((!axes.is_empty()).then_some(axes), span)?.value())
         }
         "flatten" | "ravel" => Ok(array.reshape(&[-1], span)?.value()),
-        "copy" => Ok(array.clone().value()),
+        "copy" => Ok(array.astype(array.dtype).value()),
         "tolist" => Ok(array.to_list()),
         "item" if array.values.len() == 1 => Ok(scalar(array.dtype, array.values[0])),
         "item" => Err(wrong(format!("item() of an array of shape {}: it needs one element", text(&array.shape)), span)),
@@ -527,42 +614,50 @@ fn getitem(interp: &mut Interp<'_>, array: &Array, index: &Value, span: Span) ->
     if let Some(rows) = array.picked(interp, index, span)? {
         return Ok(rows);
     }
-    let keys = match index {
-        Value::Tuple(items) => items.to_vec(),
-        one => vec![one.clone()],
-    };
-    let named = keys.iter().filter(|k| !k.is_none() && !matches!(k, Value::Ellipsis)).count();
-    if named > array.shape.len() {
-        let message = format!("{named} indices for an array of shape {}", text(&array.shape));
-        return Err(Raise::at("index-out-of-range", message, span, "here"));
-    }
-    let strides = array.strides();
-    let (mut offset, mut dims, mut axis) = (0, Vec::new(), 0);
-    let mut rest = array.shape.len() - named;
-    for key in keys.iter().chain([&Value::Ellipsis]) {
-        match key {
-            Value::None => dims.push((1, 0)),
-            Value::Ellipsis => {
-                for _ in 0..std::mem::take(&mut rest) {
-                    dims.push((array.shape[axis], strides[axis] as i64));
+    let (offset, dims) = array.places(interp, index, span)?;
+    Ok(array.strided(offset, &dims).simple())
+}
+
+impl Array {
+    /// Where the elements of `array[index]` are: the first one, and extent and stride of each dimension.
+    fn places(&self, interp: &mut Interp<'_>, index: &Value, span: Span) -> EvalResult<(i64, Vec<(usize, i64)>)> {
+        let keys = match index {
+            Value::Tuple(items) => items.to_vec(),
+            one => vec![one.clone()],
+        };
+        let named = keys.iter().filter(|k| !k.is_none() && !matches!(k, Value::Ellipsis)).count();
+        if named > self.shape.len() {
+            let message = format!("{named} indices for an array of shape {}", text(&self.shape));
+            return Err(Raise::at("index-out-of-range", message, span, "here"));
+        }
+        let strides = self.strides();
+        let (mut offset, mut dims, mut axis) = (0, Vec::new(), 0);
+        let mut rest = self.shape.len() - named;
+        for key in keys.iter().chain([&Value::Ellipsis]) {
+            match key {
+                Value::None => dims.push((1, 0)),
+                Value::Ellipsis => {
+                    for _ in 0..std::mem::take(&mut rest) {
+                        dims.push((self.shape[axis], strides[axis] as i64));
+                        axis += 1;
+                    }
+                }
+                Value::Slice(slice) => {
+                    let (start, stop, step) = interp.slice_bounds(slice, self.shape[axis], span)?;
+                    let range = crate::eval::value::Range { start, stop, step };
+                    offset += start * strides[axis] as i64;
+                    dims.push((range.len().max(0) as usize, step * strides[axis] as i64));
+                    axis += 1;
+                }
+                other => {
+                    let at = interp.index(other, self.shape[axis], "array axis", span)?;
+                    offset += (at * strides[axis]) as i64;
                     axis += 1;
                 }
             }
-            Value::Slice(slice) => {
-                let (start, stop, step) = interp.slice_bounds(slice, array.shape[axis], span)?;
-                let range = crate::eval::value::Range { start, stop, step };
-                offset += start * strides[axis] as i64;
-                dims.push((range.len().max(0) as usize, step * strides[axis] as i64));
-                axis += 1;
-            }
-            other => {
-                let at = interp.index(other, array.shape[axis], "array axis", span)?;
-                offset += (at * strides[axis]) as i64;
-                axis += 1;
-            }
         }
+        Ok((offset, dims))
     }
-    Ok(array.strided(offset, &dims).simple())
 }
 
 /// The device's type of a constant in HBM.

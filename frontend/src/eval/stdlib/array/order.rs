@@ -38,7 +38,7 @@ impl Array {
                 }
             }
         }
-        Array { dtype, shape: self.shape.clone(), values }
+        Array::new(dtype, self.shape.clone(), values)
     }
 
     /// The array to work on and its axis: without an axis, all elements in a row.
@@ -124,6 +124,6 @@ impl Array {
             values.extend_from_slice(&rows[at].values);
         }
         let shape = [&positions.shape[..], &self.shape[1..]].concat();
-        Ok(Some(Array { dtype: self.dtype, shape, values }.value()))
+        Ok(Some(Array::new(self.dtype, shape, values).value()))
     }
 }
