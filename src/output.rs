@@ -254,6 +254,11 @@ pub(crate) fn reserve_stdout<'a>(mut files: impl Iterator<Item = &'a Path>) {
     }
 }
 
+/// Whether what the command prints goes to standard error ([`reserve_stdout`]).
+pub(crate) fn stdout_is_reserved() -> bool {
+    RESERVED.load(Ordering::Relaxed)
+}
+
 /// Whether standard output is a file of the command.
 static RESERVED: AtomicBool = AtomicBool::new(false);
 

@@ -2,7 +2,7 @@
 //!
 //! They count where the call gives no `--arg`. A kernel may have several; together they are one list, in order.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_frontend::{KernelInfo, Loader, Refused, kernels};
@@ -171,6 +171,21 @@ impl Found<'_> {
     }
 }
 
+/// The files that any run line of a text in this folder names, whichever kernel it is above: the text is not evaluated.
+pub(crate) fn files(text: &str, folder: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
+    for line in comments.filter_map(|comment| comment.trim_start_matches(['#', ' ', '\t']).strip_prefix(MARK)) {
+        for (from, to) in words(line) {
+            let Some((_, value)) = line[from..to].split_once('=') else { continue };
+            if let Ok(value) = value::parse(&beside(value, folder)) {
+                value.files(&mut |path| out.push(path.to_path_buf()));
+            }
+        }
+    }
+    out
+}
+
 /// The words of a line: blanks outside of brackets and quotes separate them.
 fn words(line: &str) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
@@ -234,6 +249,14 @@ mod tests {
         let line = " a=(k.npy, float32[1, 2])  b='x y' c={\"k\": 1}";
         let found: Vec<&str> = words(line).into_iter().map(|(a, b)| &line[a..b]).collect();
         assert_eq!(found, ["a=(k.npy, float32[1, 2])", "b='x y'", "c={\"k\": 1}"]);
+    }
+
+    #[test]
+    fn files_of_all_run_lines_are_found_without_evaluation() {
+        let text =
+            "# nki-sim: x=a.npy n=3\nimport nothing\n  #nki-sim: y=(b.npy, float32[2])  z=/c.npy:int8\n# nki-sim: =\n";
+        let found = files(text, Path::new("here"));
+        assert_eq!(found, ["here/a.npy", "b.npy", "/c.npy"].map(PathBuf::from));
     }
 
     #[test]

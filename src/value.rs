@@ -13,7 +13,7 @@
 mod elements;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nki_isa::dtype::DType;
 use nki_isa::names::Named;
@@ -43,6 +43,18 @@ pub(crate) enum Value {
     Tuple(Vec<Value>),
     List(Vec<Value>),
     Dict(Vec<(String, Value)>),
+}
+
+impl Value {
+    /// Calls `note` with the path of each array in it.
+    pub(crate) fn files(&self, note: &mut dyn FnMut(&Path)) {
+        match self {
+            Value::Tensor(TensorSpec::File { path, .. }) => note(path),
+            Value::Tuple(items) | Value::List(items) => items.iter().for_each(|v| v.files(note)),
+            Value::Dict(entries) => entries.iter().for_each(|(_, v)| v.files(note)),
+            _ => {}
+        }
+    }
 }
 
 /// What is wrong with a value, and where.

@@ -320,6 +320,12 @@ fn outputs_replace_no_file_of_the_call_or_of_another_job() {
         .into();
     jobs.push(json!({"file": "source/out.npy", "kernel": "add_one", "args": {"x": "float32[128,4]"}}));
     jobs.push(json!({"file": "k.py", "args": {"x": "array/out.npy"}}));
+    // The arrays of run lines are inputs, too.
+    std::fs::create_dir(s.path("line")).unwrap();
+    std::fs::copy(s.path("array/out.npy"), s.path("line/out.npy")).unwrap();
+    s.write("by_line.py", ADD_ONE.replace("@nki.jit", "# nki-sim: x=line/out.npy\n@nki.jit"));
+    jobs.push(json!({"file": "k.py", "args": {"x": "float32[128,4]"}, "out": "line"}));
+    jobs.push(json!({"file": "by_line.py"}));
     s.write("jobs/out.npy", lines(&jobs));
     s.run(&["batch", "jobs/out.npy", "--json-lines", "results/out.npy"]).exits(1);
     let all = results(&std::fs::read_to_string(s.path("results/out.npy")).unwrap());
@@ -330,7 +336,10 @@ fn outputs_replace_no_file_of_the_call_or_of_another_job() {
         assert!(error.contains("would overwrite") && error.contains(what), "{error}");
     }
     assert_eq!(all[4]["status"], "passed");
+    let error = all[7]["error"].as_str().unwrap();
+    assert!(error.contains("would overwrite") && error.contains("the job of line 9"), "{error}");
     assert_eq!(std::fs::read_to_string(s.path("source/out.npy")).unwrap(), ADD_ONE);
+    assert_eq!(std::fs::read(s.path("line/out.npy")).unwrap(), written);
     assert_eq!(std::fs::read(s.path("array/out.npy")).unwrap(), written);
     assert_eq!(std::fs::read_to_string(s.path("jobs/out.npy")).unwrap(), lines(&jobs));
 }

@@ -345,6 +345,13 @@ fn capacity_can_be_a_warning() {
     let values = std::fs::read(folder.path().join("out.npy")).expect("written");
     assert!(values[values.len() - 128 * 512 * 4..].chunks_exact(4).all(|c| c == 61_f32.to_le_bytes()));
 
+    // Every kind of report says so to `compare`.
+    run(&["--capacity", "warn", "--parquet", "tables"]);
+    for report in ["r.json", "r.csv", "tables"] {
+        let compared = command(folder.path(), &["compare", report, report]).output().expect("runs");
+        assert!(text(&compared).contains(&format!("the latency of `{report}` is not valid")), "{}", text(&compared));
+    }
+
     let checked =
         command(folder.path(), &["check", "k.py", "--arg", "x=float32[128,512]", "--capacity", "warn"]).output();
     let checked = checked.expect("runs");
@@ -414,4 +421,22 @@ fn files_without_an_end_are_refused() {
         assert_eq!(out.status.code(), Some(2), "{words:?}: {}", text(&out));
         assert!(text(&out).contains(what), "{words:?}: {}", text(&out));
     }
+}
+
+/// A pipe that nobody writes to is named, and is read once somebody does.
+#[cfg(unix)]
+#[test]
+fn a_pipe_without_a_writer_is_announced() {
+    use std::io::{BufRead as _, BufReader};
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    assert!(made.expect("mkfifo").success());
+    let mut replay = command(folder.path(), &["replay", "pipe"]);
+    let mut child = replay.stderr(std::process::Stdio::piped()).spawn().expect("runs");
+    let mut said = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut line = || said.next().expect("a line").expect("text");
+    assert_eq!(line(), "waiting for a process that writes to `pipe`");
+    std::fs::write(folder.path().join("pipe"), "nothing").expect("written");
+    assert!(line().contains("`pipe`"));
+    assert_eq!(child.wait().expect("ends").code(), Some(2));
 }

@@ -124,8 +124,21 @@ fn operands_in_another_form() {
             ("on_one_line", &["x=float32[64,64]", "y=float32[64,64]"]),
             ("named_slices", &["x=float32[64,64]", "w=float32[4,64]"]),
             ("chosen", &["x=float32[64,64]"]),
+            ("called_once", &["x=float32[64,64]"]),
         ],
     );
+}
+
+#[test]
+fn calls_of_functions_in_operands_are_not_repeated() {
+    let s = Session::new();
+    let old = "from neuronxcc import nki\nimport neuronxcc.nki.isa as nisa\nimport neuronxcc.nki.language as nl\n\
+               def f(t):\n    return t\n@nki.jit\ndef k(x):\n    t = nl.load(x)\n    \
+               a = nisa.tensor_scalar(f(t)[:, 0:4], nl.add, 1.0)\n    return a\n";
+    s.write("old.py", old);
+    let ran = s.run(&["migrate", "old.py"]);
+    assert_eq!(ran.stdout.matches("f(t)").count(), 2, "{}", ran.stdout);
+    assert!(ran.stdout.contains("f_1 = f(t)\n"), "{}", ran.stdout);
 }
 
 #[test]

@@ -229,6 +229,22 @@ fn a_launch_grid_is_for_the_older_language() {
 }
 
 #[test]
+fn passes_of_the_older_compiler_are_of_the_older_language() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let x = ["--arg", "x=float32[4,4]"];
+    for (command, more) in [("run", &[][..]), ("check", &[]), ("sweep", &["--grid", "amount=1.0"])] {
+        let words = [&[command, "k.py", "--as-written"], &x[..], more].concat();
+        s.run(&words)
+            .exits(2)
+            .says("--as-written is for kernels of neuronxcc.nki")
+            .says("runs as it is written anyway");
+    }
+    s.run(&["lower", "k.py", "--arg", "x=float32[4,4]", "-o", "k.nkir"]).exits(0);
+    s.run(&[&["run", "k.nkir", "--as-written"], &x[..]].concat()).exits(2).says("is a lowered kernel");
+}
+
+#[test]
 fn a_memory_limit_that_is_just_exceeded_is_told_apart() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);
@@ -271,8 +287,8 @@ fn every_report_carries_the_version() {
     let text = |name: &str| String::from_utf8_lossy(&std::fs::read(s.path(name)).expect("written")).into_owned();
     let csv = text("r.csv");
     let mut lines = csv.lines();
-    assert!(lines.next().is_some_and(|l| l.ends_with(",nki_sim_version")), "{csv}");
-    assert!(lines.all(|l| l.ends_with(&format!(",{version}"))), "{csv}");
+    assert!(lines.next().is_some_and(|l| l.ends_with(",nki_sim_version,target")), "{csv}");
+    assert!(lines.all(|l| l.ends_with(&format!(",{version},trn2"))), "{csv}");
     assert!(text("r.html").contains(&format!("content=\"nki-sim {version}\"")));
     assert!(text("r.trace").contains(&format!("nki-sim {version}")));
     let kernel = ["k.py", "--arg", "x=float32[4,4]", "--json", "other.json"];

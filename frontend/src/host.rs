@@ -101,6 +101,13 @@ pub enum Arg {
     Set(Vec<Arg>),
     /// A dict in insertion order.
     Dict(Vec<(Arg, Arg)>),
+    /// A `collections.defaultdict` with a factory.
+    DefaultDict {
+        /// What makes a missing value.
+        factory: Box<Arg>,
+        /// In insertion order.
+        entries: Vec<(Arg, Arg)>,
+    },
     /// `slice(start, stop, step)`
     Slice(Box<[Arg; 3]>),
     /// `range(start, stop, step)`

@@ -138,10 +138,16 @@ def as_numpy(value, name):
 def _from_torch(torch, value, name):
     if value.layout is not torch.strided or value.is_quantized:
         raise ArgumentTypeError(f"argument `{name}` is a sparse or quantized tensor; pass a dense one")
+    if value.device.type == "meta":
+        raise ArgumentError(f"argument `{name}` is a meta tensor, which has no values; pass one with values, such as torch.zeros_like(x, device=\"cpu\")")
     if value.device.type not in ("cpu", "xla"):
         raise ArgumentError(f"argument `{name}` is a tensor on device {value.device}; pass x.cpu()")
     dtype = str(value.dtype).removeprefix("torch.")
-    if dtype in ("int64", "float64", "complex64", "complex128"):
+    if value.is_complex():
+        raise ArgumentTypeError(
+            f"argument `{name}` has dtype {value.dtype}, which is not a device type; pass x.real and x.imag as two tensors of float32"
+        )
+    if dtype in ("int64", "float64"):
         instead = "torch.int32" if dtype == "int64" else "torch.float32"
         raise ArgumentTypeError(f"argument `{name}` has dtype {value.dtype}, which is not a device type; pass x.to({instead})")
     plain = _plain_dtype(torch, dtype)

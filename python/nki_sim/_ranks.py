@@ -14,6 +14,10 @@ from ._kernel import _explain, _shape, simulate
 from ._profile import TRACE_NAMES, TRACES, Report, ending_of, recorded, write_trace
 
 
+# As `--ranks` has it.
+_MOST_RANKS = 1024
+
+
 class PerRank:
     """One value for each rank, from rank 0 on, where a list would be ambiguous: `PerRank([3, 5])`.
 
@@ -36,7 +40,9 @@ class Ranks:
 
     def __init__(self, kernel, count):
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ArgumentError(f"simulate_ranks(kernel, {count!r}): the number of ranks is an integer, 1 or more")
+            raise ArgumentError(f"simulate_ranks(kernel, {count!r}): the number of ranks is an integer from 1 to {_MOST_RANKS}")
+        if count > _MOST_RANKS:
+            raise ArgumentError(f"simulate_ranks(kernel, {count}): at most {_MOST_RANKS} ranks are simulated")
         self.kernel = simulate(kernel)
         self.count = int(count)
 

@@ -246,13 +246,20 @@ impl<'a> Conversion<'a> {
                 let inner = if let Ok(list) = object.cast::<PyList>() {
                     Arg::List(self.items(list.iter(), name)?)
                 } else if let Ok(dict) = object.cast::<PyDict>() {
+                    let factory = match object.getattr("default_factory") {
+                        Ok(factory) if !factory.is_none() => Some(Box::new(self.value(&factory, "default_factory")?)),
+                        _ => None,
+                    };
                     let mut entries = Vec::with_capacity(dict.len());
                     for (key, value) in dict.iter() {
                         let label = key.str()?.to_string_lossy().into_owned();
                         let key = self.value(&key, &label)?;
                         entries.push((key, self.value(&value, &format!("{name}.{label}"))?));
                     }
-                    Arg::Dict(entries)
+                    match factory {
+                        Some(factory) => Arg::DefaultDict { factory, entries },
+                        None => Arg::Dict(entries),
+                    }
                 } else {
                     Arg::Set(self.items(object.try_iter()?.flatten(), name)?)
                 };
@@ -277,6 +284,10 @@ impl<'a> Conversion<'a> {
     fn code(&mut self, object: &Bound<'_, PyAny>, known: &Known, name: &str) -> PyResult<Option<Arg>> {
         let py = object.py();
         if object.cast::<PyFunction>().is_ok() || object.is_instance(known.kernel.bind(py))? {
+            if object.hasattr("registry")? && object.hasattr("dispatch")? {
+                let reason = "functools.singledispatch chooses by classes of Python: call the function that is meant, or test isinstance";
+                return Ok(Some(opaque(&object.getattr("__name__")?.str()?.to_string_lossy(), reason)));
+            }
             return Ok(Some(match library_path(object) {
                 Some(path) => Arg::Api(path),
                 None => Arg::Object(self.table.id(object)),
@@ -290,8 +301,9 @@ impl<'a> Conversion<'a> {
                 Arg::Object(self.table.id(object))
             }));
         }
-        if let Ok(class) = object.cast::<PyType>() {
-            return self.class(class).map(Some);
+        if object.cast::<PyType>().is_ok() {
+            let class = helpers(py)?.bind(py).getattr("class_in_kernels")?.call1((object,))?;
+            return self.class(class.cast::<PyType>()?).map(Some);
         }
         if object.is_instance(known.method.bind(py))? {
             let receiver = self.value(&object.getattr("__self__")?, name)?;
@@ -376,7 +388,8 @@ impl<'a> Conversion<'a> {
             let key: String = key.extract()?;
             out.push((key.clone(), self.value(&value, &format!("{name}.{key}"))?));
         }
-        let class = Box::new(self.class(class)?);
+        let class = helpers.getattr("class_in_kernels")?.call1((class,))?;
+        let class = Box::new(self.class(class.cast::<PyType>()?)?);
         Ok(Arg::Shared(identity, Box::new(Arg::Instance { class, fields: out })))
     }
 }

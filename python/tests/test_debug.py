@@ -579,6 +579,8 @@ def test_break_opens_the_inspector(tmp_path):
     assert ran.returncode == 2 and "--frontend python" in ran.stderr
     ran = command("run", str(file), "--frontend", "python", "--break", str(line), text="quit\n")
     assert ran.returncode == 2 and "ended" in ran.stderr
+    ran = command("run", str(file), "--frontend", "python", "--break", str(line), "--json", "-")
+    assert ran.returncode == 2 and "write the report to a file" in ran.stderr and not ran.stdout
 
 
 def test_breakpoint_of_a_kernel_stops_the_command(tmp_path):
@@ -587,6 +589,8 @@ def test_breakpoint_of_a_kernel_stops_the_command(tmp_path):
     ran = command("run", str(file), "--frontend", "python", text="p tile\ncontinue\n")
     assert ran.returncode == 0, ran.stderr
     assert "(Pdb) <tensor tile (2, 4) float32 sbuf>\n[[1. 1. 1. 1.]\n [1. 1. 1. 1.]]" in ran.stdout
+    ran = command("run", str(file), "--frontend", "python", "--json", "-")
+    assert ran.returncode == 2 and "`breakpoint()` stops in Python's debugger" in ran.stderr and not ran.stdout
 
 
 CHATTY = KERNEL.replace('print("traced")', 'print("traced\\n<&")').replace("import nki,", 'print("imported")\nimport nki,')

@@ -1,8 +1,10 @@
 """What decorators did to live functions and classes, in kernels that the evaluator compiles: the same as in Python."""
 
+import collections
 import contextlib
 import enum
 import functools
+import types
 from dataclasses import InitVar, dataclass, field
 
 import numpy as np
@@ -269,6 +271,48 @@ def refused(x, name):
 def test_what_cannot_be_honoured_is_refused(name):
     with pytest.raises(nki_sim.SimError, match=f"{name}|partialmethod|singledispatchmethod"):
         refused(np.ones((4, 4), np.float32), name)
+
+
+SETTINGS = types.SimpleNamespace(factor=4, inner=types.SimpleNamespace(values=[1, 2]), step=lambda n: n + 1)
+COUNTS, GROUPS = collections.defaultdict(int), collections.defaultdict(lambda: [7], {"known": [1]})
+
+
+@functools.singledispatch
+def kind_of(value):
+    return "any"
+
+
+@nki.jit
+def of_the_module(x, case):
+    if case == "namespace":
+        made = types.SimpleNamespace(a=1, **vars(SETTINGS.inner))
+        made.b = SETTINGS.step(SETTINGS.factor)
+        print(made.a, made.b, made.values, SETTINGS.inner == types.SimpleNamespace(values=[1, 2]), made == SETTINGS)
+    elif case == "counts":
+        COUNTS["k"] += 2
+        print(COUNTS["k"], COUNTS["new"], len(COUNTS))
+    elif case == "groups":
+        print(GROUPS["known"], GROUPS["made"], "other" in GROUPS)
+    else:
+        print(kind_of(3))
+    return x
+
+
+@pytest.mark.parametrize("case, shown", [
+    ("namespace", "1 5 [1, 2] True False"), ("counts", "2 0 2"), ("groups", "[1] [7] False"),
+])
+@pytest.mark.parametrize("frontend", ["tracer", "parser"])
+def test_containers_of_the_module(frontend, case, shown, capsys, monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
+    COUNTS.clear()
+    GROUPS.pop("made", None)
+    of_the_module(np.ones((4, 4), np.float32), case)
+    assert capsys.readouterr().out.splitlines()[0] == shown
+
+
+def test_a_function_with_variants_is_refused():
+    with pytest.raises(nki_sim.SimError, match="functools.singledispatch chooses by classes of Python"):
+        of_the_module(np.ones((4, 4), np.float32), "variants")
 
 
 @functools.cache

@@ -137,6 +137,8 @@ def test_wrong_calls():
         nki_sim.simulate_ranks(summed, 2)(x=[x] * 3, scale=1.0, group=group)
     with pytest.raises(nki_sim.ArgumentError, match="number of ranks"):
         nki_sim.simulate_ranks(summed, 0)
+    with pytest.raises(nki_sim.ArgumentError, match="at most 1024 ranks"):
+        nki_sim.simulate_ranks(summed, 100_000)
     with pytest.raises(nki_sim.KernelError, match="waits for rank 1, but there is none") as caught:
         nki_sim.simulate_ranks(summed, 1)(x, 1.0, group)
     assert caught.value.slug == "deadlock"

@@ -31,7 +31,9 @@ def test_tensors():
         kernels.increment(torch.ones(1, 8).expand(4, 8))
     with pytest.raises(TypeError, match=r"torch.float64, which is not a device type; pass x.to\(torch.float32\)"):
         kernels.scale(x.double())
-    with pytest.raises(ValueError, match="device meta"):
+    with pytest.raises(TypeError, match=r"torch.complex64, which is not a device type; pass x.real and x.imag"):
+        kernels.scale(x.to(torch.complex64))
+    with pytest.raises(ValueError, match="meta tensor, which has no values"):
         kernels.scale(x.to("meta"))
 
 

@@ -16,7 +16,7 @@ use crate::expected::{self, Comparisons, Expected, Tolerances};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
-use crate::output::{Waiting, eprint, output_file, print, write_file, write_outputs};
+use crate::output::{self, Waiting, eprint, output_file, print, write_file, write_outputs};
 use crate::places::{Inputs, check_places};
 use crate::python::{Stepped, Tracer};
 use crate::report::{Report, page, trace_file};
@@ -42,6 +42,9 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     if args.stop.is_some() && (is_lowered || python::tracer(&args.kernel).is_none()) {
         let why = "--break stops in Python's debugger, so Python has to execute the kernel: add --frontend python, with the kernel's source";
         return Err(Failure::Call(why.into()));
+    }
+    if args.stop.is_some() {
+        check_terminal("--break")?;
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let reported = args.parquet.is_some() || reports_of(&args, &[]).iter().any(|(_, file)| file.is_some());
@@ -71,6 +74,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         to_run = to_run.pop().map(|launch| launch.observed(&mut observer)).into_iter().collect();
     }
     if let Some(tracer) = python::tracer(&args.kernel).filter(|t| args.stop.is_some() || t.breaks()) {
+        check_terminal("`breakpoint()`")?;
         step(args, &session, &placed[0], tracer)?;
     }
     let mut outcomes = Vec::new();
@@ -108,6 +112,16 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         std::mem::forget((placed, timelines));
         outcome
     }
+}
+
+/// Checks that standard output is free for the debugger: a report there would have the debugger's text in it.
+fn check_terminal(what: &str) -> Result<(), Failure> {
+    if !output::stdout_is_reserved() {
+        return Ok(());
+    }
+    Err(Failure::Call(format!(
+        "{what} stops in Python's debugger, which uses standard output: write the report to a file"
+    )))
 }
 
 /// Lets Python execute the kernel once more, in the debugger.

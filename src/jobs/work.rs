@@ -1,5 +1,6 @@
 //! Performs jobs, in a worker process.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -23,8 +24,8 @@ use crate::report::{self, Checked, OutputInfo, Report, outputs_of};
 use crate::row::Row;
 use crate::session::{Compilation, Numerics, Session};
 use crate::sources::{Sources, constant_line, hash_of};
-use crate::value::{self, TensorSpec, Value as Argument};
-use crate::{Failure, VERSION, project};
+use crate::value;
+use crate::{Failure, VERSION, project, run_line};
 
 /// What a worker does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -418,7 +419,7 @@ fn note_files(
     };
     for (_, text) in args.args.iter().chain(expect) {
         match value::parse(text) {
-            Ok(value) => files_of(&value, &mut note),
+            Ok(value) => value.files(&mut note),
             // Whatever its name.
             Err(_) => note(text.as_ref()),
         }
@@ -428,25 +429,32 @@ fn note_files(
 }
 
 impl Job {
-    /// The files that the job names: its source and arrays, and its timing parameters.
+    /// The arrays that run lines name, of the job's text or of its file if that is a regular one.
+    fn run_line_files(&self, file: &Path) -> Vec<PathBuf> {
+        let is_source = || file.extension().is_none_or(|e| e != "nkir") && file.is_file();
+        let text = match &self.source {
+            Some(text) => Some(Cow::Borrowed(text.as_str())),
+            None => is_source()
+                .then(|| std::fs::read(file).ok())
+                .flatten()
+                .map(|b| Cow::Owned(String::from_utf8_lossy(&b).into_owned())),
+        };
+        text.map(|text| run_line::files(&text, file.parent().unwrap_or(Path::new("")))).unwrap_or_default()
+    }
+
+    /// The files that the job names, itself or in the run lines of its kernel: its source and arrays, and its timing parameters.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut out: Vec<PathBuf> = Vec::new();
         out.extend(self.file.iter().filter(|_| self.source.is_none()).chain(&self.params).map(PathBuf::from));
         for (_, value) in self.args.0.iter().chain(&self.point.0).chain(&self.expect.0) {
             // What is wrong with a value is reported when the job is performed.
             if let Some(value) = text(value).ok().and_then(|text| value::parse(&text).ok()) {
-                files_of(&value, &mut |path| out.push(path.to_path_buf()));
+                value.files(&mut |path| out.push(path.to_path_buf()));
             }
         }
+        if let (true, Some(file)) = (self.args.0.is_empty(), self.file.as_ref().map(Path::new)) {
+            out.extend(self.run_line_files(file));
+        }
         out
-    }
-}
-
-fn files_of(value: &Argument, note: &mut dyn FnMut(&Path)) {
-    match value {
-        Argument::Tensor(TensorSpec::File { path, .. }) => note(path),
-        Argument::Tuple(items) | Argument::List(items) => items.iter().for_each(|v| files_of(v, note)),
-        Argument::Dict(entries) => entries.iter().for_each(|(_, v)| files_of(v, note)),
-        _ => {}
     }
 }

@@ -1,16 +1,24 @@
 //! From the JSON of `neuron-profile view` to a [`HardwareProfile`].
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use nki_isa::names::Engine;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{Core, HardwareProfile, Instruction, Ns, Operands, Packet, PacketKind};
+use crate::output::eprint;
 
 /// A larger file is refused: the tables would take several times as much memory.
 const MOST_BYTES: u64 = 2 << 30;
+
+/// How long a pipe may take before its reader says what it waits for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Times beyond this, 1000 seconds, are no times of a profile.
 const LATEST: f64 = 1e12;
@@ -206,24 +214,48 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
     if std::os::unix::fs::FileTypeExt::is_char_device(&known.file_type()) {
         return Err(format!("`{}` is a device, not a file", path.display()));
     }
-    let size = known.len();
-    if size > MOST_BYTES {
-        return Err(format!(
-            "`{}` has {:.1} GiB; at most {} GiB are read: capture fewer executions or a part of the program",
+    let too_large = |size: String| {
+        format!(
+            "`{}` has {size}; at most {} GiB are read: capture fewer executions or a part of the program",
             path.display(),
-            size as f64 / f64::from(1 << 30),
             MOST_BYTES >> 30
-        ));
+        )
+    };
+    if known.len() > MOST_BYTES {
+        return Err(too_large(format!("{:.1} GiB", known.len() as f64 / f64::from(1 << 30))));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+    let _announced = (!known.is_file()).then(|| Announced::of(path));
+    let mut text = String::new();
+    // A pipe has no length, and may have no end.
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+    let read = read.map_err(|e| match e.kind() {
         std::io::ErrorKind::InvalidData => format!("`{}` is not a text file", path.display()),
         _ => cannot(e),
     })?;
+    if read as u64 > MOST_BYTES {
+        return Err(too_large(format!("more than {} GiB", MOST_BYTES >> 30)));
+    }
     // Some editors put a byte order mark in front.
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
     })
+}
+
+/// Says after a while that a pipe is waited for: without a process that writes to it, the command would wait in silence for ever.
+struct Announced(#[expect(dead_code, reason = "dropped when the pipe has been read")] Sender<()>);
+
+impl Announced {
+    fn of(path: &Path) -> Self {
+        let (over, waited) = std::sync::mpsc::channel();
+        let text = format!("waiting for a process that writes to `{}`\n", path.display());
+        std::thread::spawn(move || {
+            if waited.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                eprint(&text);
+            }
+        });
+        Announced(over)
+    }
 }
 
 fn build(tables: &Tables<'_>) -> Result<HardwareProfile, String> {

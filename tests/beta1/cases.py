@@ -109,6 +109,9 @@ def indices():
     yield case("outside_stays", dict(x=square), out=np.stack([kept, total]), file="indices.py", atol=1e-4)
     x = normal((64, 24), 35)
     yield case("completed", dict(x=x), out=np.where(np.arange(24) < 10, np.exp(x), -x), file="indices.py")
+    x, y = normal((64, 24), 36), normal((64, 24), 37)
+    rows = [np.where(y[:, :1] < 0, x, other) for other in (y, np.float32(2))]
+    yield case("chosen_rows", dict(x=x, y=y), out=np.stack(rows), file="indices.py")
     x = normal((64, 96), 27)
     i, j = np.arange(64)[:, None], np.arange(96)[None, :]
     parts = [np.where(i >= j, x, -5), np.where(2 * i + 3 < j, x, 1), 3 * j - i + 4]

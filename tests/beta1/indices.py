@@ -186,3 +186,15 @@ def programs(x):
     assert nl.num_programs() == 8 and nl.num_programs(1) == 2 and nl.program_ndim() == 2
     nl.store(out[i, j], nl.multiply(nl.load(x[i, j]), 1.0 + i + 10 * j))
     return out
+
+
+@nki.jit
+def chosen_rows(x, y):
+    """A column as condition of nl.where chooses whole rows, of tiles and of a number."""
+    p, f = x.shape
+    out = nl.ndarray((2, p, f), dtype=nl.float32, buffer=nl.shared_hbm)
+    a, b = nl.load(x), nl.load(y)
+    column = nl.less(b[:, 0:1], 0.0)
+    nl.store(out[0], nl.where(column, a, b))
+    nl.store(out[1], nl.where(column, a, 2.0, dtype=nl.float32))
+    return out

@@ -88,6 +88,7 @@ def cases():
     yield dict(
         name="nl-operations",
         file="nl_operations.py",
+        kernel="nl_operations",
         args=dict(x=x, w=w, y=y),
         expect=dict(
             softmax=e / e.sum(1, keepdims=True),
@@ -109,6 +110,18 @@ def cases():
             zeros=np.zeros((300, 70), np.float32),
         ),
         atol=1e-4,
+    )
+    column = y[:, :1] > 0
+    yield dict(
+        name="nl-choices",
+        file="nl_operations.py",
+        kernel="nl_choices",
+        args=dict(x=x, y=y),
+        expect=dict(
+            rows=np.where(column, x, y),
+            branch=np.where(column, x, np.float32(2)),
+            single=np.where(x > y, x[:, :1], y),
+        ),
     )
 
     yield from functions()

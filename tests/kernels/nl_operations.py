@@ -33,3 +33,14 @@ def nl_operations(x, w, y):
     zeros = nl.zeros((300, 70), nl.float32, buffer=nl.shared_hbm)
     return (softmax, norm, floor, ceil, trunc, variance, mean, chosen, product, turned, difference, root, row, column,
             cosine, identity, zeros)
+
+
+@nki.jit
+def nl_choices(x, y):
+    """nl.where: a condition, a branch and a row of each shape that broadcasts."""
+    a, b = nl.load(x), nl.load(y)
+    column = nl.greater(b[:, 0:1], 0.0)
+    rows = stored(nl.where(column, a, b))
+    branch = stored(nl.where(column, a, 2.0))
+    single = stored(nl.where(nl.greater(a, b), a[:, 0:1], b))
+    return rows, branch, single

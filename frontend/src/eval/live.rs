@@ -175,7 +175,7 @@ impl Interp<'_> {
             Arg::Again(_, index) => seen.get(*index).cloned().unwrap_or(Value::None),
             Arg::Shared(identity, inner) => return self.shared_value(*identity, inner, name, span, seen),
             // The command line's containers have no identity.
-            Arg::List(_) | Arg::Dict(_) | Arg::Set(_) | Arg::Instance { .. } => {
+            Arg::List(_) | Arg::Dict(_) | Arg::DefaultDict { .. } | Arg::Set(_) | Arg::Instance { .. } => {
                 let value = self.empty_of(arg, span)?;
                 self.fill(&value, arg, name, span, seen)?;
                 value
@@ -209,7 +209,7 @@ impl Interp<'_> {
     fn empty_of(&mut self, arg: &Arg, span: Span) -> EvalResult<Value> {
         Ok(match arg {
             Arg::List(_) => Value::list(Vec::new()),
-            Arg::Dict(_) => Value::dict(Dict::default()),
+            Arg::Dict(_) | Arg::DefaultDict { .. } => Value::dict(Dict::default()),
             Arg::Set(_) => Value::Set(Rc::new(RefCell::new(Dict::default()))),
             Arg::Instance { class, .. } => match self.convert_arg(class, None, span, &mut Vec::new())? {
                 Value::Class(ref class) => Value::Instance(Rc::new(Instance {
@@ -246,7 +246,11 @@ impl Interp<'_> {
                     set.borrow_mut().set(key, item, Value::None);
                 }
             }
-            (Value::Dict(dict), Arg::Dict(entries)) => {
+            (Value::Dict(dict), Arg::Dict(entries) | Arg::DefaultDict { entries, .. }) => {
+                if let Arg::DefaultDict { factory, .. } = arg {
+                    let factory = self.convert_arg(factory, None, span, seen)?;
+                    dict.borrow_mut().factory = Some(factory);
+                }
                 for (key, item) in entries {
                     let key = self.convert_arg(key, None, span, seen)?;
                     let label = self.str(&key)?;

@@ -75,9 +75,27 @@ impl Pass<'_> {
             (ExprKind::Subscript(base, key), _) => self.subscript(expr, base, key, bounds),
             (_, tile) => {
                 let text = self.expr(expr)?;
-                self.narrowed(expr, text, &tile.unwrap_or_default(), bounds)
+                let tile = tile.unwrap_or_default();
+                let text = self.called_once(expr, text, &tile)?;
+                self.narrowed(expr, text, &tile, bounds)
             }
         }
+    }
+
+    /// The text of a value, or a name for what a call returns if a new tile has to take shape or dtype from it: the call would be repeated.
+    fn called_once(&mut self, expr: &Expr, text: String, tile: &Tile) -> Outcome<String> {
+        let ExprKind::Call(callee, _) = &expr.kind else { return Ok(text) };
+        let stem = match &callee.kind {
+            ExprKind::Name(name, _) => self.kinds.names.name(*name).to_string(),
+            // A method of a tile gives another view of it.
+            ExprKind::Attr(base, _) if self.tile(base).is_some() => return Ok(text),
+            ExprKind::Attr(_, name) => self.kinds.names.name(*name).to_string(),
+            _ => "value".to_owned(),
+        };
+        if !text.contains('(') || (tile.shape.is_some() && tile.dtype.is_some()) {
+            return Ok(text);
+        }
+        self.hoisted(&stem, |_, name| Ok(vec![format!("{name} = {text}")]))
     }
 
     /// A whole tensor, or what a mask leaves of it.

@@ -50,7 +50,7 @@ fn tensors<'a>(arg: &'a Arg, name: &str, out: &mut Vec<Tensor<'a>>) {
         Arg::Tuple(items) | Arg::List(items) => {
             items.iter().enumerate().for_each(|(i, item)| member(item, &i.to_string()));
         }
-        Arg::Dict(items) => {
+        Arg::Dict(items) | Arg::DefaultDict { entries: items, .. } => {
             for (key, value) in items {
                 let key = match key {
                     Arg::Str(text) => text.clone(),

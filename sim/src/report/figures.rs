@@ -74,6 +74,7 @@ pub const FIGURES: &[Figure] = &[
     figure(&["rank"], "Rank of the run."),
     figure(&["latency_valid"], "False if the kernel does not fit into SBUF or PSUM: its times are meaningless."),
     figure(&["nki_sim_version"], "Version of nki-sim that wrote the report."),
+    figure(&["target"], "Chip generation that the run was made for."),
     figure(&["latency_us"], "From the first instruction fetch to the end; of a remedy, the latency with it."),
     figure(&["gain_us"], "Latency without the remedy less latency with it; negative if it makes the kernel slower."),
     figure(&["gain_percent"], "The gain as a share of the latency without the remedy."),

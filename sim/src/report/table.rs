@@ -17,7 +17,7 @@ use crate::trace::index_nodes;
 /// Columns: Neuron Explorer's, then after `completion_ts` the simulator's own.
 const COLUMNS: &str = "id,start_ts,end_ts,duration_ns,engine,timeline_track,pcore_idx,opcode,operands,pc,nki_source_location,\
 evt_wait_time_ns,dma_trigger_start_ts,dma_trigger_end_ts,dma_wait_time_ns,hbm_read_bytes,hbm_write_bytes,sbuf_read_bytes,sbuf_write_bytes,\
-psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,completion_ts,iteration,wait_kind,wait_cause,critical_path_ns,nki_sim_version";
+psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,completion_ts,iteration,wait_kind,wait_cause,critical_path_ns,nki_sim_version,target";
 
 /// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel. If they are not valid, a last column
 /// `latency_valid` says so.
@@ -80,7 +80,7 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
         pcs[row] += 1;
         let _ = writeln!(
             out,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{VERSION}{last}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{VERSION},{}{last}",
             c.hbm_read,
             c.hbm_write,
             c.sbuf_read,
@@ -94,7 +94,8 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
             quoted(&iteration(a, e)),
             wait.map_or("", |w| cause_kind(t, w.worst.1)),
             quoted(&wait.map_or_else(String::new, |w| short_cause(t, w.worst.1))),
-            ns(critical[i])
+            ns(critical[i]),
+            a.program.target
         );
     }
 }

@@ -102,6 +102,10 @@ fn from_tables(path: &Path) -> Result<Profile, String> {
         found = true;
     }
     if found {
+        let rows = |name: &str| Ok::<_, String>(read::table(path, name)?.unwrap_or_default());
+        if path.is_dir() {
+            out.setup = Setup::of_profile(&rows("Metadata")?, &rows("Warning")?);
+        }
         return Ok(out);
     }
     let rank = path.join("rank0");
@@ -337,6 +341,7 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
         out.engines.insert(engine, sum / 1e3);
     }
     if simulated {
+        out.setup = Setup::of_table(rows);
         // The table has rows of engines that the kernel uses only.
         for engine in Engine::QUEUES {
             out.engines.entry(engine.name().to_owned()).or_insert(0.0);

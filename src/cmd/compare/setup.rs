@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::profile::Profile;
+use super::table::Row;
 
 /// The machine of a run, and whether its latency means anything.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,37 @@ impl Setup {
         }
     }
 }
+
+impl Setup {
+    /// Of the rows of `run --csv`. A row says what its engine did, so that the cores are those that executed something.
+    pub(super) fn of_table(rows: &[Row]) -> Self {
+        let first = rows.first().and_then(|row| row.get("target"));
+        let largest = |column: &str| rows.iter().filter_map(|row| row.get(column)?.parse::<u64>().ok()).max();
+        Setup {
+            valid: rows.iter().all(|row| row.get("latency_valid").is_none_or(|valid| valid != "false")),
+            target: first.filter(|target| !target.is_empty()).cloned(),
+            ranks: first.map(|_| largest("rank").map_or(1, |last| last + 1)),
+            cores: first.and_then(|_| largest("pcore_idx")).map(|last| last + 1),
+        }
+    }
+
+    /// Of the directory of `run --parquet`, from its tables Metadata and Warning. A profile of the hardware says nothing here.
+    pub(super) fn of_profile(metadata: &[Row], warnings: &[Row]) -> Self {
+        let Some(row) = metadata.first().filter(|row| row.get("is_simulation").is_some_and(|s| s == "true")) else {
+            return Setup::default();
+        };
+        let is = |warning: &Row| warning.get("category").is_some_and(|slug| CAPACITY.contains(&slug.as_str()));
+        Setup {
+            valid: !warnings.iter().any(is),
+            target: row.get("instance_type").cloned(),
+            ranks: None,
+            cores: row.get("num_physical_cores").and_then(|n| n.parse().ok()),
+        }
+    }
+}
+
+/// The findings about a kernel that does not fit into its memory, and yet ran (`--capacity warn`).
+const CAPACITY: [&str; 4] = ["sbuf-capacity", "psum-capacity", "sbuf-overflow", "psum-overflow"];
 
 /// Latencies that mean nothing, and machines that are not the same.
 pub(super) fn notes(profiles: [&Profile; 2], files: [&Path; 2]) -> Vec<String> {

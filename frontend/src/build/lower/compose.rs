@@ -198,6 +198,17 @@ impl Lower<'_> {
         dtype: Option<DType>,
     ) -> Result<Tensor> {
         self.on_chip("where", condition)?;
+        // As in NumPy, a column as condition chooses among whole rows.
+        let mut shape = extents(condition);
+        for branch in [x, y] {
+            let Operand::Tile(t) = branch else { continue };
+            let other = extents(t);
+            if other.len() == shape.len() {
+                let free = shape.iter_mut().zip(other).skip(1).filter(|(have, _)| **have == 1);
+                free.for_each(|(have, wanted)| *have = wanted);
+            }
+        }
+        let condition = &condition.broadcast_to(&shape)?;
         let out = dtype.unwrap_or(match (x, y) {
             (Operand::Tile(t), _) | (_, Operand::Tile(t)) => t.view.dtype,
             _ => condition.view.dtype,
