@@ -19,7 +19,8 @@ const SHARED: u32 = 32;
 /// earlier tile has been read for the last time; instructions that depend on nothing that waits go first. Where all wait, the complete result whose next
 /// use is furthest away is copied to SBUF, and all results of the statement that made it are, as soon as they are complete: those that stayed would
 /// leave the matmuls after them no bank. Tiles take whole banks, or share them if that does not work out. Leaves the program as it is if
-/// neither does, and if its cores wait for each other.
+/// neither does, and if its cores wait for each other. If tiles that are begun early take all banks and nothing can go on, banks are given in the
+/// order of the program.
 ///
 /// Evidence: kda's `matmul_v2_b16` adds up 16 banks in one loop. It stored 55 MB beside its result and read 1309 MB, these 24 times, beside what its
 /// source loads: each matrix was loaded once, so that the loop over the 16 was divided while all tiles of the other matrix stayed in SBUF.
@@ -38,9 +39,11 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
         return;
     }
     let bank = Arch::of(program.target).psum_bank_bytes;
-    for align in [bank, SHARED] {
+    for (align, turns) in
+        [(bank, Turns::Ready), (bank, Turns::Program), (SHARED, Turns::Ready), (SHARED, Turns::Program)]
+    {
         let mut made = Changes::default();
-        let Some(fitted) = fitted(program, align, &mut made) else { continue };
+        let Some(fitted) = fitted(program, align, turns, &mut made) else { continue };
         if !overflows_of(&fitted).psum {
             *program = fitted;
             changes.0.append(&mut made.0);
@@ -50,11 +53,11 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
 }
 
 /// The program with as many tiles in PSUM at one time as there is room for; `None` if all instructions that are left wait for each other.
-fn fitted(program: &Program, align: u32, changes: &mut Changes) -> Option<Program> {
+fn fitted(program: &Program, align: u32, turns: Turns, changes: &mut Changes) -> Option<Program> {
     let mut tensors = program.tensors.clone();
     let mut cores = Vec::new();
     for core in 0..program.cores.len() {
-        let mut banks = Banks::new(program, core, align, &mut tensors, changes);
+        let mut banks = Banks::new(program, core, (align, turns), &mut tensors, changes);
         for at in 0..program.cores[core].len() as u32 {
             banks.step(at)?;
         }
@@ -65,6 +68,16 @@ fn fitted(program: &Program, align: u32, changes: &mut Changes) -> Option<Progra
         cores.push(banks.stream);
     }
     Some(Program { cores, tensors, ..program.clone() })
+}
+
+/// Who gets a bank that is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    /// The first that is ready.
+    Ready,
+    /// The first in the program of those that are ready. The sums of a later loop could otherwise take all banks while what they add up
+    /// waits for one.
+    Program,
 }
 
 /// An instruction that waits.
@@ -86,6 +99,7 @@ struct Banks<'p> {
     program: &'p Program,
     core: usize,
     align: usize,
+    turns: Turns,
     uses: Uses,
     tensors: &'p mut Vec<Tensor>,
     changes: &'p mut Changes,
@@ -103,6 +117,8 @@ struct Banks<'p> {
     waiting: FxHashMap<u32, Waiting>,
     /// Instructions that wait for nothing but room.
     for_room: BTreeSet<u32>,
+    /// Instructions that wait and use a tile in PSUM first, if banks are given in the order of the program.
+    begins: BTreeSet<u32>,
     /// Instructions that wait no longer.
     ready: BTreeSet<u32>,
     /// By tensor that instructions write: what those that wait do with it, in program order.
@@ -120,7 +136,7 @@ impl<'p> Banks<'p> {
     fn new(
         program: &'p Program,
         core: usize,
-        align: u32,
+        (align, turns): (u32, Turns),
         tensors: &'p mut Vec<Tensor>,
         changes: &'p mut Changes,
     ) -> Self {
@@ -137,6 +153,7 @@ impl<'p> Banks<'p> {
             program,
             core,
             align: align as usize,
+            turns,
             uses,
             tensors,
             changes,
@@ -147,6 +164,7 @@ impl<'p> Banks<'p> {
             alive: BTreeSet::new(),
             waiting: FxHashMap::default(),
             for_room: BTreeSet::new(),
+            begins: BTreeSet::new(),
             ready: BTreeSet::new(),
             pending: FxHashMap::default(),
             sequence: BTreeSet::new(),
@@ -195,6 +213,9 @@ impl<'p> Banks<'p> {
         if self.keeps_order(at) {
             self.sequence.insert(at);
         }
+        if self.turns == Turns::Program && self.begins_tile(at) {
+            self.begins.insert(at);
+        }
         Some(())
     }
 
@@ -220,6 +241,15 @@ impl<'p> Banks<'p> {
         found
     }
 
+    /// Whether it is the first to use a tile in PSUM.
+    fn begins_tile(&self, at: u32) -> bool {
+        let mut begins = false;
+        each_view(self.node(at), &mut |view, _| {
+            begins |= self.in_psum(view.tensor) && self.uses.of_tensor(view.tensor).first().is_some_and(|u| u.at == at);
+        });
+        begins
+    }
+
     /// Whether its place among other instructions matters beside its operands.
     fn keeps_order(&self, at: u32) -> bool {
         inst(self.node(at)).is_some_and(|inst| {
@@ -236,7 +266,8 @@ impl<'p> Banks<'p> {
             }
         });
         let bytes: usize = new.iter().map(|tile| self.size(*tile)).sum();
-        let there = bytes <= self.free;
+        let is_early = bytes > 0 && self.begins.first().is_some_and(|first| *first < at);
+        let there = bytes <= self.free && !is_early;
         if there {
             self.free -= bytes;
             self.alive.extend(new);
@@ -270,6 +301,7 @@ impl<'p> Banks<'p> {
         let node = self.node(at);
         self.stream.push(self.renamed(node)?);
         self.issued[at as usize] = true;
+        self.begins.remove(&at);
         let waited = self.waiting.remove(&at);
         let mut used: BTreeSet<TensorId> = BTreeSet::new();
         each_view(node, &mut |view, _| {

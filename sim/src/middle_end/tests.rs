@@ -548,8 +548,44 @@ fn all_results_of_a_statement_leave_psum_where_some_have_to() {
             b.push(dma(row_of(&b, out, row * 12 + i), b.whole(sum)));
         }
     }
-    let (fitted, changes) = banked(&b.program);
+    let (_, changes) = banked(&b.program);
     assert_eq!(counted(&changes, What::Evicted), 24);
+}
+
+#[test]
+fn sums_of_a_later_loop_leave_a_bank() {
+    // Nine products that leave PSUM, two products for each of nine sums, which begin when the first is there, and then the sums. As soon as eight
+    // sums have a bank each, the second products would have none.
+    let mut b = Builder::new();
+    let x = b.input("x", &[8, WIDE], DType::F32);
+    let out = b.output("out", &[8 * 18, WIDE], DType::F32);
+    let tile = b.tensor("tile", Space::Sbuf, &[8, WIDE], DType::F32);
+    let stationary = pattern(b.whole(tile), 0, 0, &[(1, 8), (1, 8)]);
+    let tiles = |b: &mut Builder, space: Space, n: usize| -> Vec<TensorId> {
+        (0..n).map(|_| b.tensor("t", space, &[8, WIDE], DType::F32)).collect()
+    };
+    let (products, parts, sums) =
+        (tiles(&mut b, Space::Psum, 9), tiles(&mut b, Space::Psum, 18), tiles(&mut b, Space::Psum, 9));
+    let (copied, results) = (tiles(&mut b, Space::Sbuf, 18), tiles(&mut b, Space::Sbuf, 18));
+    b.push(dma(b.whole(tile), b.whole(x)));
+    for &product in &products {
+        b.push(matmul(b.whole(product), stationary.clone(), b.whole(tile), None));
+    }
+    for (&part, &copied) in parts.iter().zip(&copied) {
+        b.push(matmul(b.whole(part), stationary.clone(), b.whole(tile), None));
+        b.push(copy(b.whole(copied), b.whole(part)));
+    }
+    for (i, &sum) in sums.iter().enumerate() {
+        for (part, more) in [(copied[i], false), (copied[i + 9], true)] {
+            b.push(matmul(b.whole(sum), stationary.clone(), b.whole(part), Some(more)));
+        }
+    }
+    for (i, (&bank, &result)) in sums.iter().chain(&products).zip(&results).enumerate() {
+        b.push(copy(b.whole(result), b.whole(bank)));
+        b.push(dma(row_of(&b, out, i), b.whole(result)));
+    }
+    let (fitted, _) = banked(&b.program);
+    assert!(place(&fitted).is_ok());
 }
 
 #[test]
