@@ -243,7 +243,6 @@ def one_tile_for_all_iterations(a, b):
     return out
 
 
-
 @nki.jit
 def one_tile_for_all_iterations_fixed(a, b):
     out = nl.ndarray((4, 64, 128), dtype=nl.float32, buffer=nl.shared_hbm)

@@ -16,13 +16,12 @@ const LONGEST_TEXT: i64 = 50_000_000;
 /// The words of a text, at most `most` of them: the last one (the first one, from the end) is what is left.
 fn words(text: &str, most: usize, from_the_end: bool) -> Vec<&str> {
     let mut words = Vec::new();
-    let mut rest = text.trim();
     if from_the_end {
-        rest = text.trim_end();
-        while !rest.trim_start().is_empty() {
+        let mut rest = text.trim_end();
+        while !rest.is_empty() {
             let end = rest.char_indices().rev().find(|(_, c)| c.is_whitespace());
             let Some((at, c)) = end.filter(|_| words.len() + 1 < most) else {
-                words.push(if words.len() + 1 < most { rest.trim_start() } else { rest });
+                words.push(rest);
                 break;
             };
             words.push(&rest[at + c.len_utf8()..]);
@@ -31,9 +30,7 @@ fn words(text: &str, most: usize, from_the_end: bool) -> Vec<&str> {
         words.reverse();
         return words;
     }
-    if most != usize::MAX {
-        rest = text.trim_start();
-    }
+    let mut rest = text.trim_start();
     while !rest.is_empty() {
         let Some(at) = rest.find(char::is_whitespace).filter(|_| words.len() + 1 < most) else {
             words.push(rest);

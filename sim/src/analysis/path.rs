@@ -56,10 +56,10 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
     path
 }
 
-/// All transfers by queue, in the order of their triggers. Each engine has one queue.
+/// All transfers by queue, in the order of their triggers.
 fn queues(timeline: &Timeline) -> Vec<(RowId, Ps, EventId)> {
-    let transfers = (0..).zip(&timeline.events).filter(|(_, e)| e.moving().is_some());
-    let mut queues: Vec<_> = transfers.map(|(i, e)| (e.origin.row, e.start, EventId(i))).collect();
+    let events = (0..).zip(&timeline.events);
+    let mut queues: Vec<_> = events.filter_map(|(i, e)| Some((e.origin.queue?, e.start, EventId(i)))).collect();
     queues.sort_unstable();
     queues
 }
@@ -73,9 +73,9 @@ fn moved(timeline: &Timeline, id: EventId) -> Ps {
 /// The transfer before `id` in its queue, if the bytes of `id` waited for it before `to`.
 fn behind(timeline: &Timeline, queues: &[(RowId, Ps, EventId)], id: EventId, to: Ps) -> Option<EventId> {
     let e = timeline.event(id);
-    let (arrive, _) = e.moving()?;
-    let at = queues.binary_search(&(e.origin.row, e.start, id)).ok()?;
-    let (row, _, before) = *queues.get(at.checked_sub(1)?)?;
+    let (queue, (arrive, _)) = (e.origin.queue?, e.moving()?);
+    let at = queues.binary_search(&(queue, e.start, id)).ok()?;
+    let (same, _, before) = *queues.get(at.checked_sub(1)?)?;
     let free = moved(timeline, before);
-    (row == e.origin.row && arrive < free && free < to).then_some(before)
+    (same == queue && arrive < free && free < to).then_some(before)
 }

@@ -92,14 +92,10 @@ impl<'p> Clock<'p> {
         each_view(node, &mut |view, writes| {
             let at = view.tensor.0 as usize;
             let part = part(view);
-            let waits = |a: &&Access| a.bytes.0 < part.1 && part.0 < a.bytes.1;
-            let written = self.written[at].iter().filter(waits);
-            let written = written.filter(|a| !writes || queue.is_none() || a.queue != queue);
-            ready = ready.max(written.map(|a| a.done).max().unwrap_or(0));
+            let written = self.written[at].iter().filter(|a| !writes || queue.is_none() || a.queue != queue);
             // Different parts of a tensor in HBM are independent.
-            if writes && view.space.is_on_chip() {
-                ready = ready.max(self.read[at].iter().filter(waits).map(|a| a.done).max().unwrap_or(0));
-            }
+            let read = self.read[at].iter().filter(|_| writes && view.space.is_on_chip());
+            ready = written.chain(read).filter(|a| a.overlaps(part)).map(|a| a.done).fold(ready, Ps::max);
         });
         ready
     }
@@ -134,7 +130,7 @@ impl<'p> Clock<'p> {
             let at = view.tensor.0 as usize;
             let new = Access { bytes: part(view), queue: run.queue, done: run.done };
             if writes {
-                self.read[at].retain(|old| old.bytes.0 < new.bytes.0 || old.bytes.1 > new.bytes.1);
+                self.read[at].retain(|old| !old.is_within(new.bytes));
             }
             add(if writes { &mut self.written[at] } else { &mut self.read[at] }, new);
         });
@@ -152,6 +148,16 @@ struct Access {
     done: Ps,
 }
 
+impl Access {
+    fn overlaps(&self, (start, end): (i64, i64)) -> bool {
+        self.bytes.0 < end && start < self.bytes.1
+    }
+
+    fn is_within(&self, (start, end): (i64, i64)) -> bool {
+        start <= self.bytes.0 && self.bytes.1 <= end
+    }
+}
+
 /// What an access to a tensor keeps apart from others: its bytes on chip, all of a tensor in HBM.
 fn part(view: &View) -> (i64, i64) {
     if view.space.is_on_chip() { extent(view) } else { (0, i64::MAX) }
@@ -166,11 +172,11 @@ const APART: usize = 64;
 /// The accesses with another one in place of those to no other bytes.
 fn add(accesses: &mut Accesses, mut new: Access) {
     accesses.retain(|old| {
-        let outside = old.bytes.0 < new.bytes.0 || old.bytes.1 > new.bytes.1;
-        if !outside {
+        let is_replaced = old.is_within(new.bytes);
+        if is_replaced {
             new.done = new.done.max(old.done);
         }
-        outside
+        !is_replaced
     });
     accesses.push(new);
     if accesses.len() > APART {

@@ -21,7 +21,7 @@ use crate::report::table::operands;
 use crate::report::vocabulary::{
     error_sentence_readable, released, remedy, resource, roofline, short_cause, verdict_sentence,
 };
-use crate::timeline::{EventId, PhaseKind, Ps, Release, Row, RowId, RowKind, State, Timeline};
+use crate::timeline::{EventId, Ps, Release, Row, RowId, RowKind, State, Timeline};
 use crate::trace::{NodeIndex, index_nodes};
 
 /// A row of the timeline.
@@ -313,12 +313,8 @@ fn released_by(released: Release) -> Option<EventId> {
 fn transfers(t: &Timeline, columns: &mut Columns) {
     let mut rows = Vec::new();
     for (i, e) in t.events.iter().enumerate() {
-        let Some(queue) = e.origin.queue else { continue };
-        let start = |kind| e.phases().iter().find(|p| p.kind == kind).map(|p| p.start);
-        let issue = start(PhaseKind::Issue).unwrap_or(e.start);
-        let payload = start(PhaseKind::Payload).unwrap_or(issue);
-        let moved = start(PhaseKind::Notify).unwrap_or(e.complete);
-        rows.push((i as i64, i64::from(queue.0), ns(issue), ns(payload), ns(moved)));
+        let (Some(queue), Some((arrive, moved))) = (e.origin.queue, e.moving()) else { continue };
+        rows.push((i as i64, i64::from(queue.0), ns(e.start), ns(arrive), ns(moved)));
     }
     columns.near("transfer.event", rows.iter().map(|r| r.0));
     columns.plain("transfer.row", rows.iter().map(|r| r.1));
