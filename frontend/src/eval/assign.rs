@@ -6,7 +6,6 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
-use super::stdlib::array;
 use super::value::{ClassKind, Descriptor, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
@@ -51,9 +50,6 @@ impl Interp<'_> {
             ExprKind::Subscript(base, index) => {
                 let base_value = self.eval(frame, base)?;
                 let index = self.eval(frame, index)?;
-                if self.set_array_item(frame, (base, &base_value), &index, &value, target.span)? {
-                    return Ok(());
-                }
                 self.set_item(&base_value, &index, value, target.span)
             }
             ExprKind::Tuple(items) | ExprKind::List(items) => self.unpack(frame, items, value, target.span),
@@ -64,31 +60,6 @@ impl Interp<'_> {
                 target.span,
                 "not a variable, attribute or item",
             )),
-        }
-    }
-
-    /// `base[index] = value` of an array of the host that nothing but the name `base` holds: the name gets the changed array. Gives whether it did.
-    fn set_array_item(
-        &mut self,
-        frame: &Frame<'_>,
-        (name, base): (&Expr, &Value),
-        index: &Value,
-        value: &Value,
-        span: Span,
-    ) -> EvalResult<bool> {
-        let (ExprKind::Name(_, slot), Value::Object(object), Some(array)) = (&name.kind, base, array::of(base)) else {
-            return Ok(false);
-        };
-        // The name and `base`.
-        if Rc::strong_count(object) != 2 {
-            return Ok(false);
-        }
-        match array.with_item(self, index, value, span)? {
-            Some(changed) => {
-                self.store(frame, *slot, changed.value());
-                Ok(true)
-            }
-            None => Ok(false),
         }
     }
 
@@ -221,15 +192,9 @@ impl Interp<'_> {
             ExprKind::Subscript(base, index) => {
                 let held = self.eval(frame, base)?;
                 let index = self.eval(frame, index)?;
-                let old = match array::of(&held) {
-                    Some(array) => array.without_sharing(|| self.get_item(&held, &index, target.span))?,
-                    None => self.get_item(&held, &index, target.span)?,
-                };
+                let old = self.get_item(&held, &index, target.span)?;
                 let value = self.eval(frame, value)?;
                 let new = self.in_place(op, &old, &value, span)?;
-                if self.set_array_item(frame, (base, &held), &index, &new, target.span)? {
-                    return Ok(());
-                }
                 self.set_item(&held, &index, new, target.span)
             }
             _ => Err(Raise::at(

@@ -333,7 +333,7 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
             );
         }
         other => match array::of(other) {
-            Some(array) => array.clone(),
+            Some(array) => array,
             // Lists of Python numbers have no type of their own.
             None => {
                 let array = Array::from_value(other, None, span)?;

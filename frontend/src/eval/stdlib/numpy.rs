@@ -6,15 +6,18 @@ use nki_isa::{DType, Imm};
 use super::super::Interp;
 use super::super::convert;
 use super::super::error::{EvalResult, Raise};
+use super::super::foreign::Object;
 use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
-use super::array::{self, Array, MOST_ELEMENTS, dtype_of as array_dtype, of as array_of};
+use super::array::{self, Array, MOST_ELEMENTS, NdArray, dtype_of as array_dtype, of as array_of};
 use crate::host::HostDtype;
 
 /// The function that makes or takes arrays under this name.
 pub(super) fn function(name: &str) -> Option<NativeFn> {
     Some(match name {
-        "array" | "asarray" | "ascontiguousarray" => array,
+        "array" => |i, a| array(i, a, true),
+        "asarray" => |i, a| array(i, a, false),
+        "ascontiguousarray" => contiguous,
         "zeros" => |i, a| filled(i, a, "zeros", Imm::Int(0)),
         "ones" => |i, a| filled(i, a, "ones", Imm::Int(1)),
         "full" => full,
@@ -48,7 +51,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "ceil" => |i, a| whole(i, a, "ceil", f64::ceil),
         "floor" => |i, a| whole(i, a, "floor", f64::floor),
         "trunc" => |i, a| whole(i, a, "trunc", f64::trunc),
-        "prod" => |i, a| match a.positional.first().and_then(array_of) {
+        "prod" => |i, a| match a.positional.first().filter(|x| array::is(x)) {
             Some(_) => method(i, a, "prod"),
             None => super::math::prod(i, a),
         },
@@ -102,21 +105,33 @@ fn bounded(interp: &Interp<'_>, shape: &[usize], what: &str, span: Span) -> Resu
     Err(Err(Raise::at("value-error", message, span, "here").help("make it an argument of the kernel")))
 }
 
-fn array(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+/// `np.array(object)`, which copies, and `np.asarray(a)`, which gives the array itself where it has the type.
+fn array(interp: &mut Interp<'_>, args: CallArgs, copies: bool) -> EvalResult<Value> {
     let span = args.span;
-    let [x, d, ..] = args.bind(interp, "array", ["object", "dtype", "copy"], 1)?;
+    let [x, d, copy] = match copies {
+        true => args.bind(interp, "array", ["object", "dtype", "copy"], 1)?,
+        false => args.bind(interp, "asarray", ["a", "dtype", "copy"], 1)?,
+    };
     let x = x.unwrap_or(Value::None);
     if let (Value::Host(_), false) = (&x, interp.in_kernel) {
         return Ok(x);
     }
     let dtype = given(d).map(|v| array_dtype(&v, "np.array", span)).transpose()?;
-    let made = Array::from_value(&x, dtype, span)?;
-    // `np.asarray` gives the array itself.
-    if let Some(array) = array_of(&x) {
-        array.share();
-        made.share();
+    let copies = copy.filter(|c| !c.is_none()).map_or(Ok(copies), |c| interp.truth(&c, span))?;
+    let keeps = |own: &NdArray| dtype.is_none_or(|dtype| dtype == own.dtype());
+    if !copies && x.downcast::<NdArray>().is_some_and(keeps) {
+        return Ok(x);
     }
-    Ok(made.value())
+    Ok(Array::from_value(&x, dtype, span)?.value())
+}
+
+/// `np.ascontiguousarray(a)`: the array itself where it is contiguous and has the type.
+fn contiguous(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let made = array(interp, args, false)?;
+    Ok(match made.downcast::<NdArray>() {
+        Some(array) if !array.is_contiguous() => array.copy(),
+        _ => made,
+    })
 }
 
 fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> EvalResult<Value> {
@@ -145,7 +160,7 @@ fn like(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> Eval
     let span = args.span;
     let [x, d] = args.bind(interp, what, ["a", "dtype"], 1)?;
     let x = Array::from_value(&x.unwrap_or(Value::None), None, span)?;
-    Ok(Array::filled(dtype(d, what, x.dtype, span)?, x.shape, value).value())
+    Ok(Array::filled(dtype(d, what, x.dtype, span)?, x.shape.clone(), value).laid_out_as(&[&x]).value())
 }
 
 /// A matrix of zeros and ones.
@@ -284,13 +299,16 @@ fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult
     if let Value::Host(host) = &x {
         return interp.host_value(host, span);
     }
-    let array = Array::from_value(&x, None, span)?;
-    array::method(interp, &array, name, args)
+    let array = match x.downcast::<NdArray>() {
+        Some(array) => array.clone(),
+        None => NdArray::new(Array::from_value(&x, None, span)?),
+    };
+    array.call_method(interp, &x, name, args)
 }
 
 /// A reduction that is Python's own for anything but arrays.
 fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
-    if args.positional.first().and_then(array_of).is_some() {
+    if args.positional.first().is_some_and(array::is) {
         return method(interp, args, name);
     }
     // Floats are summed in pairs.
@@ -307,7 +325,7 @@ fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
 }
 
 fn extremum(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64, f64) -> f64) -> EvalResult<Value> {
-    if !args.positional.iter().any(|v| array_of(v).is_some()) || args.positional.len() != 2 {
+    if !args.positional.iter().any(array::is) || args.positional.len() != 2 {
         return total(interp, args, name);
     }
     array::join(&args.positional[0], &args.positional[1], of, args.span)
@@ -319,7 +337,7 @@ fn whole(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64) -> f64
     let array = match &args.positional[0] {
         items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(items, None, args.span)?,
         other => match array_of(other) {
-            Some(array) => array.clone(),
+            Some(array) => array,
             None => return super::math::number(interp, &args, name).map(|x| Value::Float(of(x))),
         },
     };
@@ -329,11 +347,11 @@ fn whole(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64) -> f64
 fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     match args.positional.first().and_then(array_of) {
         Some(array) => {
-            let of = |i: usize| match array.values[i] {
+            let of = |x: Imm| match x {
                 Imm::Int(x) => Imm::Int(x.wrapping_abs()),
                 Imm::Float(x) => Imm::Float(x.abs()),
             };
-            Ok(Array::from_fn(array.dtype, array.shape.clone(), of).value())
+            Ok(array.each(array.dtype, of).value())
         }
         None => match interp.builtin("abs") {
             Some(function) => interp.call(&function, args),
@@ -358,10 +376,10 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let step = if array.dtype.is_float() { array.dtype } else { HostDtype::F64 };
     let fit = |x: f64| array::float(step.fit(Imm::Float(x)));
     let scale = fit(scale);
-    let of = |i: usize| match array.values[i] {
+    let of = |x: Imm| match x {
         Imm::Int(n) if decimals >= 0 => Imm::Int(n),
         value if decimals >= 0 => Imm::Float(fit(fit(array::float(value) * scale).round_ties_even()) / scale),
         value => Imm::Float(fit(fit(array::float(value) / scale).round_ties_even()) * scale),
     };
-    Ok(Array::from_fn(array.dtype, array.shape.clone(), of).simple())
+    Ok(array.each(array.dtype, of).simple())
 }

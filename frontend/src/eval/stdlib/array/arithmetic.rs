@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, float, of, product, text, wrong};
+use super::{Array, float, is, of, product, text, wrong};
 use crate::eval::arithmetic::{divmod_f32, divmod_f64};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::value::Value;
@@ -73,31 +73,38 @@ fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
     }
 }
 
+/// The type that a Python number takes beside an array: the array's, unless that is of a lesser kind.
+fn beside(number: &Value, array: HostDtype) -> HostDtype {
+    match number {
+        Value::Float(_) if !array.is_float() => HostDtype::F64,
+        Value::Int(_) if array == HostDtype::Device(DType::Bool) => HostDtype::I64,
+        _ => array,
+    }
+}
+
+/// The types of two operands, one of which is an array: a Python number follows the array beside it.
+fn types(left: &Value, right: &Value, a: &Array, b: &Array) -> (HostDtype, HostDtype) {
+    let number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
+    match (number(left), number(right)) {
+        (true, false) => (beside(left, b.dtype), b.dtype),
+        (false, true) => (a.dtype, beside(right, a.dtype)),
+        _ => (a.dtype, b.dtype),
+    }
+}
+
 /// Two operands as arrays of one type, with the shape of the result.
 fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, HostDtype, Vec<usize>)> {
-    // A Python number takes the array's type, unless it is a float among integers.
-    let weak = |number: &Value, array: &Array| match number {
-        Value::Float(_) if !array.dtype.is_float() => float_for(HostDtype::I64),
-        _ => array.dtype,
-    };
-    let (a, b) = match (of(left), of(right)) {
-        (Some(a), Some(b)) => {
-            let dtype = promote(a.dtype, b.dtype)
-                .ok_or_else(|| wrong(format!("{} and {} have no common type: use astype", a.dtype, b.dtype), span))?;
-            (a.astype(dtype), b.astype(dtype))
+    let (a, b) = (Array::from_value(left, None, span)?, Array::from_value(right, None, span)?);
+    let (own, other) = types(left, right, &a, &b);
+    let dtype =
+        promote(own, other).ok_or_else(|| wrong(format!("{own} and {other} have no common type: use astype"), span))?;
+    for number in [left, right] {
+        if let Value::Int(n) = number {
+            dtype.check(*n, span)?;
         }
-        (Some(a), None) => {
-            let dtype = weak(right, a);
-            (a.astype(dtype), Array::from_value(right, Some(dtype), span)?)
-        }
-        (None, Some(b)) => {
-            let dtype = weak(left, b);
-            (Array::from_value(left, Some(dtype), span)?, b.astype(dtype))
-        }
-        (None, None) => return Err(wrong("no array", span)),
-    };
+    }
+    let (a, b) = (a.astype(dtype), b.astype(dtype));
     let shape = broadcast(&a.shape, &b.shape, span)?;
-    let dtype = a.dtype;
     Ok((a.spread(&shape), b.spread(&shape), dtype, shape))
 }
 
@@ -114,17 +121,6 @@ fn broadcast(a: &[usize], b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
         .collect()
 }
 
-impl Array {
-    /// Broadcast to a shape that fits.
-    fn spread(&self, shape: &[usize]) -> Array {
-        let (strides, missing) = (self.strides(), shape.len() - self.shape.len());
-        let stride =
-            |i: usize| i.checked_sub(missing).map_or(0, |i| if self.shape[i] == 1 { 0 } else { strides[i] as i64 });
-        let dims: Vec<_> = shape.iter().enumerate().map(|(i, &n)| (n, stride(i))).collect();
-        self.strided(0, &dims)
-    }
-}
-
 /// Floor division and its remainder. NumPy computes those of float16 in float32.
 fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
     if dtype == HostDtype::F64 {
@@ -135,7 +131,7 @@ fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
 }
 
 /// `left op right`, element by element.
-pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Array> {
     let (a, b, mut dtype, shape) = pair(left, right, span)?;
     let divides = matches!(op, BinOp::FloorDiv | BinOp::Mod);
     if divides && !dtype.is_float() && b.values.iter().any(|v| v.as_i64() == Some(0)) {
@@ -179,13 +175,12 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
         };
         values.push(dtype.fit(v));
     }
-    Ok(Array::new(dtype, shape, values).simple())
+    Ok(Array::new(dtype, shape, values).laid_out_as(&[&a, &b]))
 }
 
 /// `op value`
 pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value> {
-    let each =
-        |of: &dyn Fn(Imm) -> Imm| Array::from_fn(array.dtype, array.shape.clone(), |i| of(array.values[i])).value();
+    let each = |of: &dyn Fn(Imm) -> Imm| array.each(array.dtype, of).value();
     match op {
         UnaryOp::Pos => Ok(array.clone().value()),
         UnaryOp::Neg => Ok(each(&|v| match v {
@@ -203,7 +198,14 @@ pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value>
 
 /// `left op right`, element by element.
 pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
-    let (a, b, _, shape) = pair(left, right, span)?;
+    // An integer that the array's type does not hold is compared as it is.
+    let exact = |number: &Value, beside: &Value| match (number, of(beside)) {
+        (Value::Int(n), Some(array)) if !array.dtype.has(*n) => {
+            Array::filled(HostDtype::I64, Vec::new(), Imm::Int(*n)).value()
+        }
+        _ => number.clone(),
+    };
+    let (a, b, _, shape) = pair(&exact(left, right), &exact(right, left), span)?;
     let holds = |x: Imm, y: Imm| {
         let order = match (x, y) {
             (Imm::Int(x), Imm::Int(y)) => Some(x.cmp(&y)),
@@ -219,27 +221,25 @@ pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> Eva
         }
     };
     let of = |i: usize| Imm::Int(i64::from(holds(a.values[i], b.values[i])));
-    Ok(Array::from_fn(HostDtype::Device(DType::Bool), shape, of).simple())
+    Ok(Array::from_fn(HostDtype::Device(DType::Bool), shape, of).laid_out_as(&[&a, &b]).simple())
 }
 
 /// `np.where(condition, x, y)`.
 pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> EvalResult<Value> {
     // A number takes the type of the array beside it; two numbers have types of their own.
     let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
-    let (a, b, dtype, shape) = match (of(x), of(y)) {
-        (None, None) => pair(&own(x)?, &own(y)?, span)?,
-        _ => pair(x, y, span)?,
-    };
+    let (a, b, dtype, shape) = if is(x) || is(y) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };
     let shape = broadcast(&condition.shape, &shape, span)?;
     let (condition, a, b) = (condition.spread(&shape), a.spread(&shape), b.spread(&shape));
     let chosen = |i: usize| if float(condition.values[i]) != 0.0 { a.values[i] } else { b.values[i] };
-    Ok(Array::from_fn(dtype, shape, chosen).value())
+    Ok(Array::from_fn(dtype, shape, chosen).laid_out_as(&[&condition, &a, &b]).value())
 }
 
 /// A function of two floats on each pair of elements.
 pub(crate) fn join(left: &Value, right: &Value, of: fn(f64, f64) -> f64, span: Span) -> EvalResult<Value> {
     let (a, b, dtype, shape) = pair(left, right, span)?;
-    Ok(Array::from_fn(dtype, shape, |i| Imm::Float(of(float(a.values[i]), float(b.values[i])))).simple())
+    let made = Array::from_fn(dtype, shape, |i| Imm::Float(of(float(a.values[i]), float(b.values[i]))));
+    Ok(made.laid_out_as(&[&a, &b]).simple())
 }
 
 /// `np.concatenate(arrays, axis)`.
@@ -270,5 +270,5 @@ pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<
     }
     let mut shape = first.shape.clone();
     shape[at] = parts.iter().map(|p| p.shape[at]).sum();
-    Ok(Array::new(dtype, shape, values).value())
+    Ok(Array::new(dtype, shape, values).laid_out_as(&parts.iter().collect::<Vec<_>>()).value())
 }

@@ -45,7 +45,7 @@ impl Array {
     fn by_axis(&self, axis: Option<Value>, span: Span) -> EvalResult<(Array, usize)> {
         let n = self.shape.len() as i64;
         match axis {
-            None | Some(Value::None) => Ok((self.reshape(&[-1], span)?, 0)),
+            None | Some(Value::None) => Ok((self.flat(), 0)),
             Some(value) => match value.as_int().filter(|a| (-n..n).contains(a)) {
                 Some(axis) => Ok((self.clone(), axis.rem_euclid(n) as usize)),
                 None => Err(wrong(format!("axis {value:?} of an array of {n} dimensions"), span)),
@@ -102,28 +102,6 @@ impl Array {
             };
             line.iter().map(|x| next(*x)).collect()
         });
-        Ok(summed.value())
-    }
-
-    /// `array[positions]`: rows in the order of a list or an array of ints; `None` if the index is something else.
-    pub(super) fn picked(&self, interp: &mut Interp<'_>, index: &Value, span: Span) -> EvalResult<Option<Value>> {
-        let positions = match (index, super::of(index)) {
-            (_, Some(array)) if !array.dtype.is_float() && array.dtype != HostDtype::Device(DType::Bool) => {
-                array.clone()
-            }
-            (Value::List(list), _) if list.items.borrow().iter().all(|v| matches!(v, Value::Int(_))) => {
-                Array::from_value(index, None, span)?
-            }
-            _ => return Ok(None),
-        };
-        let Some(count) = self.shape.first().copied().filter(|_| !positions.shape.is_empty()) else { return Ok(None) };
-        let rows: Vec<Array> = self.rows().collect();
-        let mut values = Vec::new();
-        for position in &positions.values {
-            let at = interp.index(&Value::Int(position.as_i64().unwrap_or(0)), count, "array axis", span)?;
-            values.extend_from_slice(&rows[at].values);
-        }
-        let shape = [&positions.shape[..], &self.shape[1..]].concat();
-        Ok(Some(Array::new(self.dtype, shape, values).value()))
+        Ok(summed.laid_out_as(&[&array]).value())
     }
 }

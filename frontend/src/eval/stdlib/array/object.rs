@@ -1,0 +1,387 @@
+//! Arrays as values: views share the elements of the array that they are taken of, as NumPy's do.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::{DType, Imm};
+
+use super::arithmetic::{binary, compare, unary};
+use super::layout::Layout;
+use super::places::{Dim, Picked, gather, is_contiguous, new_shape, pick, positions, reshaped, shape_of};
+use super::{Array, dtype_of, float, is, product, scalar, text, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::native::CallArgs;
+use crate::eval::value::{BuiltinType, Host, Value};
+use crate::eval::{Interp, convert, stdlib::dtype};
+use crate::host::HostDtype;
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+/// An array: where its elements are in a buffer that its views share.
+#[derive(Clone)]
+pub(crate) struct NdArray {
+    dtype: HostDtype,
+    buffer: Rc<RefCell<Vec<Imm>>>,
+    offset: i64,
+    dims: Vec<Dim>,
+    writable: bool,
+}
+
+impl fmt::Debug for NdArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "array({}, {:?})", self.dtype, self.shape())
+    }
+}
+
+impl NdArray {
+    pub(crate) fn new(array: Array) -> NdArray {
+        let (own, dtype) = (array.dims(), array.dtype);
+        let dims = array.layout.dims(&array.shape);
+        let mut elements = array.values;
+        if dims != own {
+            let old = elements.clone();
+            positions(0, &dims).zip(old).for_each(|(at, value)| elements[at] = value);
+        }
+        NdArray { dtype, dims, buffer: Rc::new(RefCell::new(elements)), offset: 0, writable: true }
+    }
+
+    /// An array of which the host keeps the original: what is written here would be lost there.
+    pub(super) fn read_only(self) -> NdArray {
+        NdArray { writable: false, ..self }
+    }
+
+    pub(crate) fn dtype(&self) -> HostDtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> Vec<usize> {
+        shape_of(&self.dims)
+    }
+
+    fn size(&self) -> usize {
+        product(&self.shape())
+    }
+
+    /// The elements as they are now.
+    pub(super) fn elements(&self) -> Array {
+        let values = gather(&self.buffer.borrow(), self.offset, &self.dims);
+        Array { layout: Layout::of_dims(&self.dims), ..Array::new(self.dtype, self.shape(), values) }
+    }
+
+    pub(crate) fn is_contiguous(&self) -> bool {
+        is_contiguous(&self.dims)
+    }
+
+    /// A row-major copy.
+    pub(crate) fn copy(&self) -> Value {
+        Array::new(self.dtype, self.shape(), self.elements().values).value()
+    }
+
+    /// The array with some of these elements, or the only one.
+    fn view(&self, offset: i64, dims: Vec<Dim>) -> Value {
+        if dims.is_empty() {
+            return scalar(self.dtype, self.buffer.borrow()[offset as usize]);
+        }
+        Value::object(NdArray { offset, dims, ..self.clone() })
+    }
+
+    fn reshape(&self, wanted: &[i64], span: Span) -> EvalResult<Value> {
+        let shape = new_shape(&self.dims, wanted, span)?;
+        Ok(match reshaped(&self.dims, &shape) {
+            Some(dims) => Value::object(NdArray { dims, ..self.clone() }),
+            None => Array::new(self.dtype, shape, self.elements().values).value(),
+        })
+    }
+
+    fn transpose(&self, axes: &[i64], span: Span) -> EvalResult<Value> {
+        let n = self.dims.len();
+        let order: Vec<usize> = match axes {
+            [] => (0..n).rev().collect(),
+            axes => axes.iter().map(|a| a.rem_euclid(n.max(1) as i64) as usize).collect(),
+        };
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..n).collect::<Vec<_>>() {
+            let message = format!("{axes:?} are not the axes of an array of shape {}", text(&self.shape()));
+            return Err(wrong(message, span));
+        }
+        let dims = order.iter().map(|&a| self.dims[a]).collect();
+        Ok(Value::object(NdArray { dims, ..self.clone() }))
+    }
+
+    /// `array[index] = value`
+    fn assign(&self, interp: &mut Interp<'_>, index: &Value, value: &Value, span: Span) -> EvalResult<()> {
+        let (places, shape) = match pick(interp, self.offset, &self.dims, index, span)? {
+            Picked::View(offset, dims) => (positions(offset, &dims).collect(), shape_of(&dims)),
+            Picked::Elements(places, shape) => (places, shape),
+        };
+        match value {
+            Value::Int(n) => self.dtype.check(*n, span)?,
+            Value::Float(x)
+                if !x.is_finite() && !self.dtype.is_float() && self.dtype != HostDtype::Device(DType::Bool) =>
+            {
+                return Err(Raise::at("value-error", format!("{x} is no {}", self.dtype), span, "assigned here"));
+            }
+            _ => {}
+        }
+        let mut new = Array::from_value(value, None, span)?;
+        let missing = new.shape.len().saturating_sub(shape.len());
+        let fits = new.shape[..missing].iter().all(|d| *d == 1)
+            && new.shape[missing..].iter().rev().zip(shape.iter().rev()).all(|(d, count)| *d == 1 || d == count);
+        if !fits {
+            let message = format!("an array of shape {} does not fit into {}", text(&new.shape), text(&shape));
+            return Err(wrong(message, span));
+        }
+        new.shape.drain(..missing);
+        self.write(&places, &new.spread(&shape), span)
+    }
+
+    /// Writes elements, which are of any type, to their places in the buffer.
+    fn write(&self, places: &[usize], new: &Array, span: Span) -> EvalResult<()> {
+        if !self.writable {
+            let message =
+                "this array belongs to the program around the kernel: what the kernel writes to it would be lost";
+            return Err(Raise::at("read-only-array", message, span, "written here")
+                .help("change a copy: `own = array.copy()`, or let Python execute the kernel"));
+        }
+        let mut buffer = self.buffer.borrow_mut();
+        for (&place, &value) in places.iter().zip(&new.values) {
+            buffer[place] = self.dtype.fit(value);
+        }
+        Ok(())
+    }
+
+    /// `array op= value`, for all names of the array. The result keeps the array's shape and type, so it must be of no greater kind: bool,
+    /// unsigned, signed, float (the casting rule "same_kind" of NumPy's manual).
+    fn change(&self, op: BinOp, this: &Value, value: &Value, span: Span) -> EvalResult<()> {
+        let kind = |dtype: HostDtype| match dtype {
+            HostDtype::Device(DType::Bool) => 0,
+            HostDtype::U64 | HostDtype::Device(DType::U8 | DType::U16 | DType::U32) => 1,
+            dtype if !dtype.is_float() => 2,
+            _ => 3,
+        };
+        let new = binary(op, this, value, span)?;
+        if kind(new.dtype) > kind(self.dtype) {
+            let message =
+                format!("`{}=` gives {}, which an array of {} does not hold", op.text(), new.dtype, self.dtype);
+            return Err(Raise::at("type-error", message, span, "here")
+                .help(format!("make a new array: `a = a {} b`", op.text())));
+        }
+        let shape = self.shape();
+        if new.shape != shape {
+            let message =
+                format!("`{}=` gives shape {} for an array of shape {}", op.text(), text(&new.shape), text(&shape));
+            return Err(wrong(message, span));
+        }
+        self.write(&positions(self.offset, &self.dims).collect::<Vec<_>>(), &new, span)
+    }
+}
+
+impl Object for NdArray {
+    fn type_name(&self) -> &'static str {
+        "array"
+    }
+
+    fn repr(&self) -> String {
+        format!("<array of {} with shape {:?}>", self.dtype, self.shape())
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        vec!["shape", "dtype", "ndim", "size", "itemsize", "T"]
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        METHODS
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        Some(match name {
+            "shape" => Value::tuple(self.dims.iter().map(|d| Value::Int(d.0 as i64)).collect::<Vec<_>>()),
+            "dtype" => match self.dtype {
+                HostDtype::Device(d) => dtype::value(d),
+                // As `np.float64` and `np.int64` are here.
+                HostDtype::F64 => Value::Type(BuiltinType::Float),
+                HostDtype::I64 | HostDtype::U64 => Value::Type(BuiltinType::Int),
+            },
+            "ndim" => Value::Int(self.dims.len() as i64),
+            "size" => Value::Int(self.size() as i64),
+            "itemsize" => Value::Int(self.dtype.size() as i64),
+            "T" => self.transpose(&[], Span::default()).ok()?,
+            _ => return None,
+        })
+    }
+
+    fn call_method(&self, interp: &mut Interp<'_>, _this: &Value, name: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        // Of `reshape(2, 3)` and `reshape((2, 3))`.
+        let ints = |args: &CallArgs| -> EvalResult<Vec<i64>> {
+            match args.positional.as_slice() {
+                [one] if one.sequence().is_some() => convert::ints(one, name, span),
+                many => many.iter().map(|v| convert::int(v, name, span)).collect(),
+            }
+        };
+        match name {
+            "reshape" => self.reshape(&ints(&args)?, span),
+            "transpose" => self.transpose(&ints(&args)?, span),
+            "ravel" if self.is_contiguous() => self.reshape(&[-1], span),
+            "ravel" => Ok(self.elements().flat().value()),
+            "copy" => Ok(self.copy()),
+            name => method(interp, &self.elements(), name, args),
+        }
+    }
+
+    fn item(&self, interp: &mut Interp<'_>, _this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        Ok(match pick(interp, self.offset, &self.dims, index, span)? {
+            Picked::View(offset, dims) => self.view(offset, dims),
+            Picked::Elements(places, shape) => {
+                let buffer = self.buffer.borrow();
+                Array::new(self.dtype, shape, places.into_iter().map(|at| buffer[at]).collect()).value()
+            }
+        })
+    }
+
+    fn set_item(
+        &self,
+        interp: &mut Interp<'_>,
+        _this: &Value,
+        index: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<()> {
+        self.assign(interp, index, value, span)
+    }
+
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        if !involved(left, right) {
+            return Ok(None);
+        }
+        match host_of(left, right) {
+            Some(host) => interp.host_value(host, span),
+            None => binary(op, left, right, span).map(Array::simple),
+        }
+        .map(Some)
+    }
+
+    fn in_place(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: BinOp,
+        this: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        if !involved(this, value) || matches!(value, Value::Host(_)) {
+            return Ok(None);
+        }
+        self.change(op, this, value, span)?;
+        Ok(Some(this.clone()))
+    }
+
+    fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, _this: &Value, span: Span) -> EvalResult<Value> {
+        unary(op, &self.elements(), span)
+    }
+
+    fn compare(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        involved(left, right).then(|| compare(op, left, right, span)).transpose()
+    }
+
+    fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
+        match self.elements().values.as_slice() {
+            [one] => Ok(float(*one) != 0.0),
+            _ => Err(wrong(
+                format!(
+                    "the truth of an array of shape {} is not one thing: use .any() or .all()",
+                    text(&self.shape())
+                ),
+                span,
+            )),
+        }
+    }
+
+    fn len(&self, span: Span) -> EvalResult<i64> {
+        self.dims
+            .first()
+            .map(|d| d.0 as i64)
+            .ok_or_else(|| Raise::at("type-error", "an array of no dimensions has no len()", span, "here"))
+    }
+
+    fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
+        let count = self.len(span)?;
+        let (stride, inner) = (self.dims[0].1, &self.dims[1..]);
+        Ok((0..count).map(|i| self.view(self.offset + i * stride, inner.to_vec())).collect())
+    }
+}
+
+/// Methods of an array.
+const METHODS: &[&str] = &[
+    "astype",
+    "reshape",
+    "transpose",
+    "flatten",
+    "ravel",
+    "copy",
+    "tolist",
+    "item",
+    "sum",
+    "prod",
+    "mean",
+    "min",
+    "max",
+    "any",
+    "all",
+    "argsort",
+    "cumsum",
+];
+
+/// `array.name(...)` of the methods that make no view.
+fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    match name {
+        "astype" => {
+            let [dtype] = args.bind(interp, "astype", ["dtype"], 1)?;
+            Ok(array.astype(dtype_of(&dtype.unwrap_or(Value::None), "astype", span)?).value())
+        }
+        "flatten" => Ok(array.flat().value()),
+        "tolist" => Ok(array.to_list()),
+        "item" if array.values.len() == 1 => Ok(scalar(array.dtype, array.values[0])),
+        "item" => Err(wrong(format!("item() of an array of shape {}: it needs one element", text(&array.shape)), span)),
+        "argsort" => array.argsort(interp, args),
+        "cumsum" => array.cumsum(interp, args),
+        total => {
+            args.positional_only(interp, total, 0, 0).map_err(|e| e.help("axes are not supported here"))?;
+            array.total(total, span)
+        }
+    }
+}
+
+/// Whether an operator is NumPy's: one side is an array, the other an array, a number or a list of them.
+fn involved(left: &Value, right: &Value) -> bool {
+    let fits = |v: &Value| match v {
+        Value::Host(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) | Value::Tuple(_) => true,
+        other => is(other),
+    };
+    (is(left) || is(right)) && fits(left) && fits(right)
+}
+
+fn host_of<'a>(left: &'a Value, right: &'a Value) -> Option<&'a Host> {
+    match (left, right) {
+        (Value::Host(host), _) | (_, Value::Host(host)) => Some(host),
+        _ => None,
+    }
+}
