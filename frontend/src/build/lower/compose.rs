@@ -9,6 +9,9 @@ use crate::build::Result;
 use crate::build::builder::Request;
 use crate::build::tensor::{Tensor, shape_text};
 
+/// Partitions that one shuffle fills.
+const QUADRANT: u32 = 32;
+
 impl Lower<'_> {
     /// The axes of a reduction: the last free dimensions, ascending.
     fn axes(&self, what: &str, x: &Tensor, axis: &[i64]) -> Result<Vec<i64>> {
@@ -303,14 +306,27 @@ impl Lower<'_> {
             let wide = x.broadcast_to(shape)?;
             return self.copy(&wide, Some(out));
         }
-        // Across partitions only DMA (or a matmul) can repeat: the source steps by 0 partitions. DMA does not reach PSUM.
-        let x = if x.view.space == Space::Psum { self.copy(x, None)? } else { x.clone() };
         let mut inner = shape.to_vec();
         inner[0] = 1;
-        let mut wide = x.broadcast_to(&inner)?;
         let dst = self.tile(shape, out, Space::Sbuf)?;
-        wide.view.dims[0] = nki_isa::Dim { stride: 0, count: dst.view.partitions() };
-        self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(&wide))])?;
+        let start = x.storage.address.map_or(0, |a| a.partition) + x.view.partition;
+        if !start.is_multiple_of(QUADRANT) {
+            // Only DMA reads a row that begins there. The source steps by 0 partitions.
+            let mut wide = self.in_sbuf(x)?.broadcast_to(&inner)?;
+            wide.view.dims[0] = nki_isa::Dim { stride: 0, count: dst.view.partitions() };
+            self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(&wide))])?;
+            return Ok(dst);
+        }
+        // A profile of a kernel with two of these in a loop (DF-MP2 energy of trnblas, trn1) shows neither DMA nor matmuls for them, and as many
+        // instructions of the vector engine as shuffles take.
+        let row = if out == x.view.dtype { x.clone() } else { self.copy(x, Some(out))? };
+        let src = row.broadcast_to(&inner)?;
+        let first = Arg::List(vec![Arg::Int(0); QUADRANT as usize]);
+        for at in (0..shape[0]).step_by(QUADRANT as usize) {
+            let rows = dst.slice(0, at, shape[0].min(at + i64::from(QUADRANT)), 1)?;
+            let operands = [("dst", view(&rows)), ("src", view(&src)), ("shuffle_mask", first.clone())];
+            self.emit("nc_stream_shuffle", &operands)?;
+        }
         Ok(dst)
     }
 
