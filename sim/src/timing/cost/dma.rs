@@ -94,7 +94,13 @@ impl Laws<'_> {
         } else {
             runs * (d.bytes as f64 / runs / p.packet_bytes.value).ceil().max(1.0)
         };
-        let least = if direction == Direction::OnChip { &p.onchip_packet_ns } else { &p.least_packet_ns };
+        let least = match direction {
+            Direction::OnChip => &p.onchip_packet_ns,
+            Direction::Store if is_strided(&d.dst, d) && p.strided_store_ns.value > p.least_packet_ns.value => {
+                &p.strided_store_ns
+            }
+            _ => &p.least_packet_ns,
+        };
         let each = p.descriptor_ns.value + d.bytes as f64 / packets / p.bytes_per_ns.value;
         let mut total = packets * each.max(least.value);
         let mut confidence = if each < least.value { least.confidence } else { p.descriptor_ns.confidence };
@@ -155,4 +161,9 @@ impl Laws<'_> {
     fn engine_count(&self) -> u32 {
         super::CostModel::machine(self).dma_engines
     }
+}
+
+/// Whether rows of HBM have their elements apart.
+fn is_strided(side: &DmaSide, d: &Dma) -> bool {
+    side.space.is_hbm() && side.runs == d.elements && side.runs > u64::from(side.partitions.1) && side.stride_bytes > 0
 }

@@ -212,6 +212,28 @@ proptest! {
         let each = packets * packet.max(least.value) * slower.value / 16.0;
         prop_assert!((span / (4.0 * each) - 1.0).abs() < 0.01, "{span} ns, not 4 times {each}");
     }
+
+    /// On trn1 a store whose rows have their elements apart takes its time for each element, one whose rows are contiguous for each row.
+    #[test]
+    fn strided_stores_of_trn1_take_their_time_for_each_element(rows in 1u32..=16, columns in 2u32..400) {
+        let params = Params::of(Target::Trn1);
+        // Eight for each DMA engine.
+        let rows = rows * 8;
+        let stored = |element: i64| {
+            let mut b = Builder::new();
+            let tile = b.tensor("t", Space::Sbuf, &[rows, columns], DType::F32);
+            let out = b.input("x", &[rows, 2 * columns], DType::F32);
+            let dst = pattern(b.whole(out), 0, 0, &[(2 * i64::from(columns), rows), (element, columns)]);
+            b.push(dma(dst, b.whole(tile)));
+            let t = run(&b.program, &params);
+            (t.events[0].complete - t.events[0].start) as f64 / 1e3
+        };
+        let (apart, together) = (stored(2), stored(1));
+        let d = &params.dma;
+        let row = d.descriptor_ns.value + f64::from(columns) * 4.0 / d.bytes_per_ns.value;
+        let more = 8.0 * (f64::from(columns) * d.strided_store_ns.value - row);
+        prop_assert!(((apart - together) / more - 1.0).abs() < 0.02, "{apart} and {together} ns, not {more} apart");
+    }
 }
 
 proptest! {
