@@ -353,13 +353,10 @@ fn stream(i: &Instruction) -> Option<Mapping> {
         return None;
     }
     let o = &i.operands;
-    let simple = || {
-        let op = o.field("op").or(o.field("ops"))?.split(',').next()?;
-        Some(AluOp::from_name(&op.to_ascii_lowercase())?.is_simple())
-    };
+    let op = || AluOp::from_name(&o.field("op").or(o.field("ops"))?.split(',').next()?.to_ascii_lowercase());
     let law = match i.opcode.as_str() {
         "ACTIVATE" => Law::Function(function(i)?),
-        opcode => law_of_opcode(opcode, simple().unwrap_or(false))?,
+        opcode => law_of_opcode(opcode, op())?,
     };
     let fills = matches!(i.opcode.as_str(), "MEMSET" | "IOTA");
     let named = |names: &[&str]| -> Option<Vec<Operand>> {

@@ -1,6 +1,6 @@
 //! What the streaming instructions share when they say what they cost.
 
-use crate::names::Engine;
+use crate::names::{AluOp, Engine};
 use crate::view::View;
 use crate::work::{Cycles, Law, Operand, Stream, VectorLaw, Work, WorkKind};
 
@@ -23,11 +23,12 @@ pub(crate) const ONE_TILE: Cycles = Cycles {
     psum_narrow: "copy_psum_16bit",
 };
 
-/// Two tiles in, one out. The fast mode of narrow operands is for `simple` operators only.
-pub(crate) const fn two_tiles(simple: bool) -> Cycles {
-    let narrow = if simple { "tensor_tensor_16bit" } else { "tensor_tensor" };
+/// Two tiles in, one out. The fast mode of narrow operands is for `simple` operators only; `product`: they are multiplied.
+pub(crate) const fn two_tiles(simple: bool, product: bool) -> Cycles {
+    let general = if product { "tensor_product" } else { "tensor_tensor" };
+    let narrow = if simple { "tensor_tensor_16bit" } else { general };
     let psum = "tensor_tensor_psum";
-    Cycles { general: "tensor_tensor", narrow, narrow_strided: narrow, psum, psum_narrow: psum }
+    Cycles { general, narrow, narrow_strided: narrow, psum, psum_narrow: psum }
 }
 
 /// A pass over `inputs` that gives `outputs`, as long as the longest of them, without scalars from memory and accumulators.
@@ -65,14 +66,16 @@ pub fn name_of_opcode(opcode: &str, transpose: bool) -> Option<&'static str> {
 }
 
 /// The law of an opcode of the hardware, as profiles name it, for a pass through the vector engine or one that any engine of streams can run.
-/// The function of an `ACTIVATE` decides its law and is not part of the opcode. `simple`: its operator has a fast mode ([`crate::names::AluOp::is_simple`]).
-pub fn law_of_opcode(opcode: &str, simple: bool) -> Option<Law> {
+/// The function of an `ACTIVATE` decides its law and is not part of the opcode. `op`: its operator, if it is known.
+pub fn law_of_opcode(opcode: &str, op: Option<AluOp>) -> Option<Law> {
     Some(match opcode {
         "COPY" | "CAST" => modes(ONE_TILE, "copy"),
         "TENSOR_SCALAR" => {
             Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") })
         }
-        "TENSOR_TENSOR" | "SCALAR_TENSOR_TENSOR" => modes(two_tiles(simple), "tensor_tensor"),
+        "TENSOR_TENSOR" | "SCALAR_TENSOR_TENSOR" => {
+            modes(two_tiles(op.is_some_and(AluOp::is_simple), op == Some(AluOp::Multiply)), "tensor_tensor")
+        }
         "TENSOR_REDUCE" => rows("reduce", "reduce"),
         "TENSOR_TENSOR_SCAN" => rows("scan", "scan"),
         "RECIPROCAL" => rows("reciprocal", "reciprocal"),

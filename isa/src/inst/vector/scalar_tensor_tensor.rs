@@ -104,7 +104,8 @@ impl Instruction for ScalarTensorTensor {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let simple = self.op0.is_simple() && self.op1.is_simple();
-        let stream = stream(modes(two_tiles(simple), "tensor_tensor"), &[&self.data, &self.operand1], &[&self.dst]);
+        let cycles = two_tiles(simple, self.op1 == AluOp::Multiply);
+        let stream = stream(modes(cycles, "tensor_tensor"), &[&self.data, &self.operand1], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.operand0]), ..stream })
     }
 }
