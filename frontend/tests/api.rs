@@ -832,6 +832,15 @@ fn arrays_do_not_become_wider_in_place() {
     assert_eq!(with("a[[0, 5]] = 0").0, "index-out-of-range");
     assert_eq!(with("a[a[0] == 0] = 0").0, "index-out-of-range");
     assert_eq!(with("a[0] = float('nan')").0, "value-error");
+    // Too large.
+    let long = "r = np.arange(100000)\nq = ";
+    for large in ["r[:, None] * r", "r.reshape(1 << 40, 1 << 40)", "np.zeros((2, 100000))[[0] * 100000]"] {
+        assert_eq!(with(&format!("{long}{large}")).0, "value-error", "{large}");
+    }
+    for large in ["np.array([[0] * 100000] * 100000)", "np.concatenate([r] * 100000)", "np.where(r[:, None] > r, 1, 0)"]
+    {
+        assert_eq!(with(&format!("{long}{large}")).0, "value-error", "{large}");
+    }
     assert_eq!(with("a += 1.5").0, "type-error");
     assert_eq!(with("a /= 2").0, "type-error");
     assert_eq!(with("a[0] += 300").0, "integer-overflow");

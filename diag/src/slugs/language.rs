@@ -99,7 +99,9 @@ products become infinite.";
 
     "frozen-object", "an immutable object is changed", "
 Objects of a frozen dataclass or a NamedTuple cannot be changed. Create a new one with
-`dataclasses.replace` or `_replace`.";
+`dataclasses.replace` or `_replace`. NumPy arrays of the Python program around a kernel cannot be
+changed by a kernel that is compiled from its source, because the program would not see it: change a
+copy (`array.copy()`).";
 
     "host-value", "a kernel uses a value of the host program", "
 Modules such as torch, and values computed by them, are not executed: a kernel is compiled from its

@@ -284,9 +284,17 @@ fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [parts, axis] = args.bind(interp, "concatenate", ["arrays", "axis"], 1)?;
     let parts = parts.and_then(|p| p.sequence()).unwrap_or_default();
-    let parts: Vec<Array> = parts.iter().map(|p| Array::from_value(p, None, span)).collect::<EvalResult<_>>()?;
+    let mut arrays = Vec::new();
+    let mut elements = 0;
+    for part in parts.iter() {
+        let array = Array::from_value(part, None, span)?;
+        elements += array.values.len();
+        // The arrays of a long list may be one and the same.
+        array::bounded(&[elements], span)?;
+        arrays.push(array);
+    }
     let axis = axis.and_then(|a| a.as_int()).unwrap_or(0);
-    array::concatenate(&parts, axis, span)
+    array::concatenate(&arrays, axis, span)
 }
 
 /// `np.name(array, ...)` as `array.name(...)`.

@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, float, is, of, product, text, wrong};
+use super::{Array, bounded, float, is, of, product, text, wrong};
 use crate::eval::arithmetic::{divmod_f32, divmod_f64};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::value::Value;
@@ -104,21 +104,28 @@ fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, Ho
         }
     }
     let (a, b) = (a.astype(dtype), b.astype(dtype));
-    let shape = broadcast(&a.shape, &b.shape, span)?;
+    let shape = joined(&a, &b.shape, span)?;
     Ok((a.spread(&shape), b.spread(&shape), dtype, shape))
 }
 
-/// The shape of two arrays together.
-fn broadcast(a: &[usize], b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
+/// The shape of two arrays together, if they fit.
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let dims = a.len().max(b.len());
     let extent = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(dims).map_or(1, |i| shape[i]);
     (0..dims)
         .map(|i| match (extent(a, i), extent(b, i)) {
-            (1, n) | (n, 1) => Ok(n),
-            (m, n) if m == n => Ok(n),
-            _ => Err(wrong(format!("arrays of shapes {} and {} do not fit", text(a), text(b)), span)),
+            (1, n) | (n, 1) => Some(n),
+            (m, n) => (m == n).then_some(n),
         })
         .collect()
+}
+
+/// The shape of the result of two arrays.
+fn joined(a: &Array, b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
+    let shape = broadcast(&a.shape, b)
+        .ok_or_else(|| wrong(format!("arrays of shapes {} and {} do not fit", text(&a.shape), text(b)), span))?;
+    bounded(&shape, span)?;
+    Ok(shape)
 }
 
 /// Floor division and its remainder. NumPy computes those of float16 in float32.
@@ -229,7 +236,7 @@ pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> Eva
     // A number takes the type of the array beside it; two numbers have types of their own.
     let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
     let (a, b, dtype, shape) = if is(x) || is(y) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };
-    let shape = broadcast(&condition.shape, &shape, span)?;
+    let shape = joined(condition, &shape, span)?;
     let (condition, a, b) = (condition.spread(&shape), a.spread(&shape), b.spread(&shape));
     let chosen = |i: usize| if float(condition.values[i]) != 0.0 { a.values[i] } else { b.values[i] };
     Ok(Array::from_fn(dtype, shape, chosen).laid_out_as(&[&condition, &a, &b]).value())
@@ -255,6 +262,8 @@ pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<
         return Err(wrong("np.concatenate: the arrays do not fit along this axis", span));
     }
     let at = at as usize;
+    let mut shape = first.shape.clone();
+    shape[at] = parts.iter().map(|p| p.shape[at]).sum();
     let mut dtype = first.dtype;
     for p in parts {
         dtype = promote(dtype, p.dtype)
@@ -268,7 +277,5 @@ pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<
             values.extend(p.values[i * run..(i + 1) * run].iter().map(|v| dtype.fit(*v)));
         }
     }
-    let mut shape = first.shape.clone();
-    shape[at] = parts.iter().map(|p| p.shape[at]).sum();
     Ok(Array::new(dtype, shape, values).laid_out_as(&parts.iter().collect::<Vec<_>>()).value())
 }

@@ -63,6 +63,15 @@ fn product(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, d| n.saturating_mul(*d))
 }
 
+/// Refuses a result that is too large for a constant.
+pub(crate) fn bounded(shape: &[usize], span: Span) -> EvalResult<()> {
+    if product(shape) <= MOST_ELEMENTS {
+        return Ok(());
+    }
+    let message = format!("an array of shape {} is too large for a constant ({MOST_ELEMENTS} elements)", text(shape));
+    Err(wrong(message, span))
+}
+
 fn text(shape: &[usize]) -> String {
     let one = if shape.len() == 1 { "," } else { "" };
     let items: Vec<String> = shape.iter().map(|d| (*d as i64).to_string()).collect();
@@ -133,6 +142,10 @@ impl Array {
         let (mut shape, mut numbers) = (Vec::new(), Vec::new());
         let mut inner = None;
         if !flatten(value, 0, &mut shape, &mut numbers, &mut inner) {
+            if numbers.len() >= MOST_ELEMENTS {
+                let message = format!("nested lists of more than {MOST_ELEMENTS} numbers are too large for a constant");
+                return Err(wrong(message, span));
+            }
             let message =
                 format!("{} is no array: it must be nested lists of numbers, all rows of one length", value.a_type());
             return Err(wrong(message, span));
@@ -270,7 +283,7 @@ fn flatten(
         }
         return items.iter().all(|v| flatten(v, depth + 1, shape, out, dtype));
     }
-    if depth != shape.len() || imm(value).is_none() {
+    if depth != shape.len() || imm(value).is_none() || out.len() >= MOST_ELEMENTS {
         return false;
     }
     out.push(value.clone());

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::arithmetic::{binary, compare, unary};
+use super::arithmetic::{binary, broadcast, compare, unary};
 use super::layout::Layout;
 use super::places::{Dim, Picked, gather, is_contiguous, new_shape, pick, positions, reshaped, shape_of};
-use super::{Array, dtype_of, float, is, product, scalar, text, wrong};
+use super::{Array, MOST_ELEMENTS, dtype_of, float, is, product, scalar, text, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
@@ -143,7 +143,7 @@ impl NdArray {
         if !self.writable {
             let message =
                 "this array belongs to the program around the kernel: what the kernel writes to it would be lost";
-            return Err(Raise::at("read-only-array", message, span, "written here")
+            return Err(Raise::at("frozen-object", message, span, "written here")
                 .help("change a copy: `own = array.copy()`, or let Python execute the kernel"));
         }
         let mut buffer = self.buffer.borrow_mut();
@@ -264,11 +264,12 @@ impl Object for NdArray {
         if !involved(left, right) {
             return Ok(None);
         }
-        match host_of(left, right) {
+        let value = match host_of(left, right) {
             Some(host) => interp.host_value(host, span),
+            None if !interp.in_kernel && is_large(left, right) => Ok(interp.host("an array".into(), span)),
             None => binary(op, left, right, span).map(Array::simple),
-        }
-        .map(Some)
+        };
+        value.map(Some)
     }
 
     fn in_place(
@@ -292,12 +293,15 @@ impl Object for NdArray {
 
     fn compare(
         &self,
-        _interp: &mut Interp<'_>,
+        interp: &mut Interp<'_>,
         op: CmpOp,
         left: &Value,
         right: &Value,
         span: Span,
     ) -> EvalResult<Option<Value>> {
+        if !interp.in_kernel && is_large(left, right) {
+            return Ok(Some(interp.host("an array".into(), span)));
+        }
         involved(left, right).then(|| compare(op, left, right, span)).transpose()
     }
 
@@ -377,6 +381,12 @@ fn involved(left: &Value, right: &Value) -> bool {
         other => is(other),
     };
     (is(left) || is(right)) && fits(left) && fits(right)
+}
+
+/// Whether two arrays together are too large for a constant. Outside of kernels, such results are the host's business.
+fn is_large(left: &Value, right: &Value) -> bool {
+    let shape = |v: &Value| v.downcast().map(NdArray::shape).unwrap_or_default();
+    broadcast(&shape(left), &shape(right)).is_some_and(|shape| product(&shape) > MOST_ELEMENTS)
 }
 
 fn host_of<'a>(left: &'a Value, right: &'a Value) -> Option<&'a Host> {

@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, is, product, text, wrong};
+use super::{Array, bounded, is, product, text, wrong};
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::value::{Range, Value};
@@ -99,12 +99,14 @@ fn rows(interp: &mut Interp<'_>, offset: i64, dims: &[Dim], numbers: &Array, spa
     let Some((&(count, stride), inner)) = dims.split_first() else {
         return Err(Raise::at("index-out-of-range", "an index for an array of no dimensions", span, "here"));
     };
+    let shape = [&numbers.shape[..], &shape_of(inner)].concat();
+    bounded(&shape, span)?;
     let mut found = Vec::new();
     for number in &numbers.values {
         let at = interp.index(&Value::Int(number.as_i64().unwrap_or(0)), count, "array axis", span)?;
         found.extend(positions(offset + at as i64 * stride, inner));
     }
-    Ok(Picked::Elements(found, [&numbers.shape[..], &shape_of(inner)].concat()))
+    Ok(Picked::Elements(found, shape))
 }
 
 /// Positions and slices.
@@ -153,7 +155,7 @@ fn places(
 /// The shape that `reshape` is given, with what its -1 stands for.
 pub(super) fn new_shape(own: &[Dim], wanted: &[i64], span: Span) -> EvalResult<Vec<usize>> {
     let elements = product(&shape_of(own));
-    let known: usize = wanted.iter().filter(|d| **d >= 0).map(|d| *d as usize).product();
+    let known = product(&wanted.iter().filter(|d| **d >= 0).map(|d| *d as usize).collect::<Vec<_>>());
     let shape: Vec<usize> = wanted.iter().map(|&d| if d >= 0 { d as usize } else { elements / known.max(1) }).collect();
     if product(&shape) != elements || wanted.iter().filter(|d| **d < 0).count() > 1 {
         let message = format!("an array of shape {} cannot be reshaped to {}", text(&shape_of(own)), text(&shape));
