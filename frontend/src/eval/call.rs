@@ -11,6 +11,7 @@ use super::exec::Flow;
 use super::expr::nearest;
 use super::language::Construct;
 use super::native::{CallArgs, count};
+use super::stdlib::array;
 use super::value::{Class, Descriptor, Dict, Function, Super, Value};
 use super::{Frame, Interp, PendingStep};
 use crate::syntax::*;
@@ -129,9 +130,11 @@ impl Interp<'_> {
                 if args.has_members() && self.is_of_dialect(native) {
                     args.take_plain_values();
                 }
+                let span = args.span;
                 match (native.func)(self, args) {
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
-                    result => result,
+                    Ok(value) => array::charged(self, value, span),
+                    error => error,
                 }
             }
             Value::Cached(cached) => self.call_cached(cached, args),

@@ -22,7 +22,7 @@ pub(crate) use self::arithmetic::{choose, concatenate, join};
 use self::dtype::default_dtype;
 pub(crate) use self::dtype::{device_dtype, dtype_of};
 use self::layout::Layout;
-pub(crate) use self::object::NdArray;
+pub(crate) use self::object::{NdArray, charged};
 use self::places::{Dim, gather};
 pub(crate) use self::reduce::{maximum, minimum};
 use crate::eval::Interp;

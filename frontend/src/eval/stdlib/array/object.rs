@@ -226,9 +226,12 @@ impl Object for NdArray {
             "reshape" => self.reshape(&ints(&args)?, span),
             "transpose" => self.transpose(&ints(&args)?, span),
             "ravel" if self.is_contiguous() => self.reshape(&[-1], span),
-            "ravel" => Ok(self.elements().flat().value()),
-            "copy" => Ok(self.copy()),
-            name => method(interp, &self.elements(), name, args),
+            "ravel" => charged(interp, self.elements().flat().value(), span),
+            "copy" => charged(interp, self.copy(), span),
+            name => {
+                let made = method(interp, &self.elements(), name, args)?;
+                charged(interp, made, span)
+            }
         }
     }
 
@@ -236,8 +239,8 @@ impl Object for NdArray {
         Ok(match pick(interp, self.offset, &self.dims, index, span)? {
             Picked::View(offset, dims) => self.view(offset, dims),
             Picked::Elements(places, shape) => {
-                let buffer = self.buffer.borrow();
-                Array::new(self.dtype, shape, places.into_iter().map(|at| buffer[at]).collect()).value()
+                let elements = places.into_iter().map(|at| self.buffer.borrow()[at]).collect();
+                charged(interp, Array::new(self.dtype, shape, elements).value(), span)?
             }
         })
     }
@@ -267,7 +270,7 @@ impl Object for NdArray {
         let value = match host_of(left, right) {
             Some(host) => interp.host_value(host, span),
             None if !interp.in_kernel && is_large(left, right) => Ok(interp.host("an array".into(), span)),
-            None => binary(op, left, right, span).map(Array::simple),
+            None => binary(op, left, right, span).and_then(|made| charged(interp, made.simple(), span)),
         };
         value.map(Some)
     }
@@ -287,8 +290,8 @@ impl Object for NdArray {
         Ok(Some(this.clone()))
     }
 
-    fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, _this: &Value, span: Span) -> EvalResult<Value> {
-        unary(op, &self.elements(), span)
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, _this: &Value, span: Span) -> EvalResult<Value> {
+        charged(interp, unary(op, &self.elements(), span)?, span)
     }
 
     fn compare(
@@ -302,7 +305,10 @@ impl Object for NdArray {
         if !interp.in_kernel && is_large(left, right) {
             return Ok(Some(interp.host("an array".into(), span)));
         }
-        involved(left, right).then(|| compare(op, left, right, span)).transpose()
+        if !involved(left, right) {
+            return Ok(None);
+        }
+        charged(interp, compare(op, left, right, span)?, span).map(Some)
     }
 
     fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
@@ -330,6 +336,14 @@ impl Object for NdArray {
         let (stride, inner) = (self.dims[0].1, &self.dims[1..]);
         Ok((0..count).map(|i| self.view(self.offset + i * stride, inner.to_vec())).collect())
     }
+}
+
+/// Counts the memory of an array that was made.
+pub(crate) fn charged(interp: &mut Interp<'_>, made: Value, span: Span) -> EvalResult<Value> {
+    if let Some(array) = made.downcast::<NdArray>() {
+        interp.charge(array.size() * size_of::<Imm>(), span)?;
+    }
+    Ok(made)
 }
 
 /// Methods of an array.
