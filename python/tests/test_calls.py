@@ -144,6 +144,24 @@ def test_results_outlive_everything_else():
     np.testing.assert_array_equal(got, ramp() * 2 + 1)
 
 
+@nki.jit
+def writes_a_row(table, row, where):
+    at = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=at, src=where)
+    rows = table.ap(pattern=[[8, 1], [1, 8]], offset=0, scalar_offset=at, indirect_dim=0)
+    nisa.dma_copy(dst=rows, src=row, oob_mode=nisa.oob_mode.skip)
+    return table
+
+
+def test_an_argument_may_be_returned_that_the_run_does_not_write():
+    table, row = ramp(), np.ones((1, 8), np.float32)
+    for at, rows in ((7, [0, 1, 2, 3]), (2, [0, 1, 3])):
+        result = writes_a_row(table, row, np.array([[at]], np.int32))
+        assert result is table
+        np.testing.assert_array_equal(table[rows], ramp()[rows])
+    np.testing.assert_array_equal(table[2], row[0])
+
+
 def test_inputs_are_written_in_place():
     x = ramp()
     assert kernels.increment(x) is x

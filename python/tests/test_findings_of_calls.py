@@ -34,6 +34,22 @@ def scatters(x, index):
     return out
 
 
+@nki.jit
+def writes_windows(x, offsets):
+    out = nl.ndarray((16, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile, at = nl.ndarray((1, 8), dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((1, 4), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=at, src=offsets)
+    for i in range(4):
+        window = out.ap(pattern=[[1, 8]], scalar_offset=at[0:1, i : i + 1], indirect_dim=0)
+        nisa.dma_copy(dst=window, src=tile[0:1, 0:8])
+    return out
+
+
+def test_offsets_from_a_tensor_may_be_others_in_the_next_run():
+    assert warned(lambda: writes_windows(np.ones((1, 8), np.float32), np.array([[8, 8, 0, 0]], np.int32))) == []
+
+
 def test_every_call_finds_what_the_program_shows():
     x = np.ones((4, 8), np.float32)
     first = warned(lambda: loads_twice(x))

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
+use super::foreign::article;
 use super::native::CallArgs;
 use super::value::{ClassKind, Descriptor, Value};
 use super::{Frame, Interp};
@@ -485,7 +486,7 @@ impl Interp<'_> {
         let Some(position) = self.position_of(index, span)? else {
             return Err(Raise::at(
                 "type-error",
-                format!("a {what} index must be an int or a slice, not {}", index.a_type()),
+                format!("{} index must be an int or a slice, not {}", article(what), index.a_type()),
                 span,
                 format!("indexed with {}", index.a_type()),
             ));

@@ -131,7 +131,9 @@ impl Interp<'_> {
                     args.take_plain_values();
                 }
                 let span = args.span;
+                let is_of_host = !self.is_of_dialect(native) && self.has_host_value(args.values());
                 match (native.func)(self, args) {
+                    Err(raise) if is_of_host && !raise.fatal => Ok(self.host(format!("{}(...)", native.name), span)),
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
                     Ok(value) => array::charged(self, value, span),
                     error => error,

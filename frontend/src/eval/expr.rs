@@ -376,6 +376,9 @@ impl Interp<'_> {
         if self.absorbs_index(base, index) {
             return Ok(Value::Poison);
         }
+        if !matches!(base, Value::Dict(_)) && self.has_host_value([index]) {
+            return Ok(self.host(format!("{}[...]", base.type_name()), span));
+        }
         match base {
             Value::Object(object) => object.item(self, base, index, span).or_else(|raise| self.recover(raise)),
             Value::List(list) => {
@@ -508,6 +511,21 @@ impl Interp<'_> {
     /// An opaque value of the host program.
     pub(crate) fn host(&self, path: String, span: Span) -> Value {
         Value::Host(Rc::new(Host { path, reason: None, span: Some(span) }))
+    }
+
+    /// Outside of kernels: whether one of these values is the host's, or a sequence or slice with one in it. What fails with it is no error.
+    pub(crate) fn has_host_value<'v>(&self, values: impl IntoIterator<Item = &'v Value>) -> bool {
+        fn within(value: &Value, depth: usize) -> bool {
+            match value {
+                Value::Host(_) => true,
+                Value::Slice(slice) => [&slice.start, &slice.stop, &slice.step].into_iter().any(|v| within(v, depth)),
+                _ if depth < 8 => {
+                    value.sequence().is_some_and(|items| items.iter().any(|item| within(item, depth + 1)))
+                }
+                _ => false,
+            }
+        }
+        !self.in_kernel && values.into_iter().any(|value| within(value, 0))
     }
 
     /// What the host makes of a value of its own: as unknown, for the same reason.

@@ -149,7 +149,7 @@ impl Raise {
 
 impl CallArgs {
     /// All arguments.
-    fn values(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Value> {
         self.positional.iter().chain(self.keyword.iter().map(|(_, v)| v))
     }
 }

@@ -416,6 +416,27 @@ fn host_code_does_no_harm() {
 }
 
 #[test]
+fn what_fails_with_values_of_the_host_is_of_the_host() {
+    let lines = [
+        "np.array([n], np.int32)",
+        "np.zeros((n, 2))",
+        "np.float32(n)",
+        "np.where(np.arange(3) > n, 1, 0)",
+        "np.arange(4).reshape(n, 2)",
+        "np.arange(4)[:n]",
+        "[1, 2][n]",
+        "round(n)",
+    ];
+    for line in lines {
+        let source =
+            format!("import sys\nimport numpy as np\nn = int(sys.argv[1])\ny = {line}\ndef k():\n    print(1)\n");
+        assert_eq!(run(&source), "1", "{line}");
+        let used = run(&source.replace("print(1)", "print(y + 1)"));
+        assert!(used.starts_with("host-value: `"), "{line}: {used}");
+    }
+}
+
+#[test]
 fn neighbouring_files_are_imported() {
     let files = [
         (

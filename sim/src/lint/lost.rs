@@ -173,8 +173,9 @@ impl<'p> Watch<'p> {
             let bytes = self.program.tensor(view.tensor).bytes() as u64;
             self.hbm.entry(view.tensor).or_insert_with(|| Index::new(bytes));
         }
-        // Values decide what a scatter overwrites: this time all, and part of it the next.
-        let scattered = matches!(dynamic, Some(Resolved::Rows(_)));
+        // Values decide what a scatter overwrites, and a transfer whose offset is in a tensor: this time all, and part of it the next.
+        let from_tensor = view.indirect.as_ref().is_some_and(|i| matches!(i.index, nki_isa::Index::Scalar(_)));
+        let scattered = from_tensor || matches!(dynamic, Some(Resolved::Rows(_)));
         let partly = partly || scattered || !is_exact(view, dynamic);
         let mut regions: SmallVec<[Region; 2]> = SmallVec::new();
         deps::regions(self.program, self.placement, view, dynamic, &mut |region| regions.push(region));

@@ -70,6 +70,9 @@ impl Object for Dtype {
         if let Some(array) = array::of(&x) {
             return Ok(array.astype(dtype).simple());
         }
+        if interp.has_host_value([&x]) {
+            return Ok(interp.host(format!("{}(...)", self.0.name()), span));
+        }
         let given = number(&x, self.0.name(), span)?;
         let fitted = dtype.fit(given);
         let whole = match given {

@@ -215,6 +215,9 @@ impl Object for NdArray {
 
     fn call_method(&self, interp: &mut Interp<'_>, _this: &Value, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
+        if interp.has_host_value(args.values()) {
+            return Ok(interp.host(format!("array.{name}(...)"), span));
+        }
         // Of `reshape(2, 3)` and `reshape((2, 3))`.
         let ints = |args: &CallArgs| -> EvalResult<Vec<i64>> {
             match args.positional.as_slice() {
