@@ -2,6 +2,9 @@
 
 use crate::names::Named;
 
+/// Partitions of a quadrant of SBUF and PSUM, in all generations.
+pub const QUADRANT: u32 = 32;
+
 crate::named_enum! {
     /// A chip generation. Integer values are `nki.isa.nc_version`.
     pub enum Target: "target" {

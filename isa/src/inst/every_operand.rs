@@ -205,7 +205,7 @@ fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
     let tensor = &context.tensors[view.tensor.0 as usize];
     let partitions = view.partitions();
     // Tensors without an address are placed at a partition that satisfies the rule for the whole tensor.
-    let start = tensor.address.map_or(0, |a| a.partition) + view.partition;
+    let start = tensor.start_partition(view);
     let step = start_step(partitions);
     if !start.is_multiple_of(step) || start >= context.arch.partitions {
         let allowed: Vec<_> = (0..context.arch.partitions).step_by(step as usize).map(|p| p.to_string()).collect();

@@ -7,6 +7,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis, Slice};
 
+use crate::arch::QUADRANT;
 use crate::dtype::{DType, mx_scale_bits, mx_scale_value};
 use crate::inst::check::Named;
 use crate::machine::{Context, Fault, Machine};
@@ -16,8 +17,6 @@ use crate::violation::Violation;
 
 /// Partitions of a block.
 pub(crate) const BLOCK: usize = 8;
-/// Partitions of a quadrant.
-const QUADRANT: u32 = 32;
 /// Rows of scales in a quadrant.
 const ROWS: u32 = 4;
 /// Where in a quadrant the rows may start.
@@ -83,7 +82,7 @@ pub(crate) fn check_scale(
     }
     let tensor = |v: &View| &context.tensors[v.tensor.0 as usize];
     // Tensors without an address start at a quadrant.
-    let first = tensor(scale).address.map_or(0, |a| a.partition) + scale.partition;
+    let first = tensor(scale).start_partition(scale);
     if !STARTS.contains(&(first % QUADRANT)) {
         return Err(Violation::new(
             "partition-start",

@@ -1,5 +1,6 @@
 //! Operations of `nki.language` that take several instructions: reductions, softmax, normalisation, selection, matmul.
 
+use nki_isa::arch::QUADRANT;
 use nki_isa::dtype::{f32_to_bits, i64_to_bits};
 use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space, Violation};
@@ -8,9 +9,6 @@ use super::{Lower, Operand, common_shape, extents, name, view};
 use crate::build::Result;
 use crate::build::builder::Request;
 use crate::build::tensor::{Tensor, shape_text};
-
-/// Partitions that one shuffle fills.
-const QUADRANT: u32 = 32;
 
 impl Lower<'_> {
     /// The axes of a reduction: the last free dimensions, ascending.
@@ -309,7 +307,7 @@ impl Lower<'_> {
         let mut inner = shape.to_vec();
         inner[0] = 1;
         let dst = self.tile(shape, out, Space::Sbuf)?;
-        let start = x.storage.address.map_or(0, |a| a.partition) + x.view.partition;
+        let start = x.storage.start_partition(&x.view);
         if !start.is_multiple_of(QUADRANT) {
             // Only DMA reads a row that begins there. The source steps by 0 partitions.
             let mut wide = self.in_sbuf(x)?.broadcast_to(&inner)?;

@@ -1,6 +1,6 @@
 //! `nisa.nc_stream_shuffle`: moves partitions within each quadrant of 32.
 
-use crate::arch::Arch;
+use crate::arch::{self, Arch};
 use crate::arg::Ints;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
@@ -36,8 +36,7 @@ operands! {
     },
 }
 
-/// Partitions of a quadrant.
-const QUADRANT: usize = 32;
+const QUADRANT: usize = arch::QUADRANT as usize;
 /// The partition stays as it is.
 const KEEP: i64 = 255;
 
@@ -82,7 +81,7 @@ impl Instruction for NcStreamShuffle {
         let allowed = context.arch.partition_starts(active);
         for (name, view) in [("src", &self.src), ("dst", &self.dst)] {
             let tensor = &context.tensors[view.tensor.0 as usize];
-            let start = tensor.address.map_or(0, |a| a.partition) + view.partition;
+            let start = tensor.start_partition(view);
             if !allowed.contains(&start) {
                 let allowed: Vec<_> = allowed.iter().map(u32::to_string).collect();
                 return Err(Violation::new(
