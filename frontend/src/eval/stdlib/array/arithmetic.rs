@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, bounded, float, is, of, product, text, wrong};
+use super::{Array, NdArray, bounded, float, is, product, text, wrong};
 use crate::eval::arithmetic::{divmod_f32, divmod_f64};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::value::Value;
@@ -206,8 +206,8 @@ pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value>
 /// `left op right`, element by element.
 pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
     // An integer that the array's type does not hold is compared as it is.
-    let exact = |number: &Value, beside: &Value| match (number, of(beside)) {
-        (Value::Int(n), Some(array)) if !array.dtype.has(*n) => {
+    let exact = |number: &Value, beside: &Value| match (number, beside.downcast::<NdArray>()) {
+        (Value::Int(n), Some(array)) if !array.dtype().has(*n) => {
             Array::filled(HostDtype::I64, Vec::new(), Imm::Int(*n)).value()
         }
         _ => number.clone(),

@@ -4,7 +4,7 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::dtype::{bits_to_f32, bits_to_i64, f32_to_bits};
 use nki_isa::{DType, Imm};
 
-use super::Array;
+use super::{Array, float};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::{BuiltinType, Value};
@@ -17,10 +17,7 @@ impl HostDtype {
             Imm::Int(i) => i,
             Imm::Float(x) => x as i64,
         };
-        let float = match value {
-            Imm::Int(i) => i as f64,
-            Imm::Float(x) => x,
-        };
+        let float = float(value);
         match self {
             HostDtype::F64 => Imm::Float(float),
             HostDtype::I64 | HostDtype::U64 => Imm::Int(integer),

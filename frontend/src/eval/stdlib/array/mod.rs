@@ -137,7 +137,10 @@ impl Array {
     /// From numbers, arrays and sequences of them.
     pub(crate) fn from_value(value: &Value, dtype: Option<HostDtype>, span: Span) -> EvalResult<Array> {
         if let Some(array) = of(value) {
-            return Ok(dtype.map_or_else(|| array.clone(), |dtype| array.astype(dtype)));
+            return Ok(match dtype {
+                Some(dtype) => array.astype(dtype),
+                None => array,
+            });
         }
         let (mut shape, mut numbers) = (Vec::new(), Vec::new());
         let mut inner = None;

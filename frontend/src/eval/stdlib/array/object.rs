@@ -111,33 +111,6 @@ impl NdArray {
         Ok(Value::object(NdArray { dims, ..self.clone() }))
     }
 
-    /// `array[index] = value`
-    fn assign(&self, interp: &mut Interp<'_>, index: &Value, value: &Value, span: Span) -> EvalResult<()> {
-        let (places, shape) = match pick(interp, self.offset, &self.dims, index, span)? {
-            Picked::View(offset, dims) => (positions(offset, &dims).collect(), shape_of(&dims)),
-            Picked::Elements(places, shape) => (places, shape),
-        };
-        match value {
-            Value::Int(n) => self.dtype.check(*n, span)?,
-            Value::Float(x)
-                if !x.is_finite() && !self.dtype.is_float() && self.dtype != HostDtype::Device(DType::Bool) =>
-            {
-                return Err(Raise::at("value-error", format!("{x} is no {}", self.dtype), span, "assigned here"));
-            }
-            _ => {}
-        }
-        let mut new = Array::from_value(value, None, span)?;
-        let missing = new.shape.len().saturating_sub(shape.len());
-        let fits = new.shape[..missing].iter().all(|d| *d == 1)
-            && new.shape[missing..].iter().rev().zip(shape.iter().rev()).all(|(d, count)| *d == 1 || d == count);
-        if !fits {
-            let message = format!("an array of shape {} does not fit into {}", text(&new.shape), text(&shape));
-            return Err(wrong(message, span));
-        }
-        new.shape.drain(..missing);
-        self.write(&places, &new.spread(&shape), span)
-    }
-
     /// Writes elements, which are of any type, to their places in the buffer.
     fn write(&self, places: &[usize], new: &Array, span: Span) -> EvalResult<()> {
         if !self.writable {
@@ -225,17 +198,15 @@ impl Object for NdArray {
                 many => many.iter().map(|v| convert::int(v, name, span)).collect(),
             }
         };
-        match name {
-            "reshape" => self.reshape(&ints(&args)?, span),
-            "transpose" => self.transpose(&ints(&args)?, span),
-            "ravel" if self.is_contiguous() => self.reshape(&[-1], span),
-            "ravel" => charged(interp, self.elements().flat().value(), span),
-            "copy" => charged(interp, self.copy(), span),
-            name => {
-                let made = method(interp, &self.elements(), name, args)?;
-                charged(interp, made, span)
-            }
-        }
+        let made = match name {
+            "reshape" => return self.reshape(&ints(&args)?, span),
+            "transpose" => return self.transpose(&ints(&args)?, span),
+            "ravel" if self.is_contiguous() => return self.reshape(&[-1], span),
+            "ravel" => self.elements().flat().value(),
+            "copy" => self.copy(),
+            name => method(interp, &self.elements(), name, args)?,
+        };
+        charged(interp, made, span)
     }
 
     fn item(&self, interp: &mut Interp<'_>, _this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
@@ -256,7 +227,29 @@ impl Object for NdArray {
         value: &Value,
         span: Span,
     ) -> EvalResult<()> {
-        self.assign(interp, index, value, span)
+        let (places, shape) = match pick(interp, self.offset, &self.dims, index, span)? {
+            Picked::View(offset, dims) => (positions(offset, &dims).collect(), shape_of(&dims)),
+            Picked::Elements(places, shape) => (places, shape),
+        };
+        match value {
+            Value::Int(n) => self.dtype.check(*n, span)?,
+            Value::Float(x)
+                if !x.is_finite() && !self.dtype.is_float() && self.dtype != HostDtype::Device(DType::Bool) =>
+            {
+                return Err(Raise::at("value-error", format!("{x} is no {}", self.dtype), span, "assigned here"));
+            }
+            _ => {}
+        }
+        let mut new = Array::from_value(value, None, span)?;
+        let missing = new.shape.len().saturating_sub(shape.len());
+        let fits = new.shape[..missing].iter().all(|d| *d == 1)
+            && new.shape[missing..].iter().rev().zip(shape.iter().rev()).all(|(d, count)| *d == 1 || d == count);
+        if !fits {
+            let message = format!("an array of shape {} does not fit into {}", text(&new.shape), text(&shape));
+            return Err(wrong(message, span));
+        }
+        new.shape.drain(..missing);
+        self.write(&places, &new.spread(&shape), span)
     }
 
     fn binary(
