@@ -352,10 +352,9 @@ impl Session {
             let passes = if compiled.as_written { Passes::AS_WRITTEN } else { Passes::ALL };
             (program, changes) = stage("middle end", || middle_end::rewrite(&program, passes, &laws));
         }
-        let older = compiled.older_compiler.then_some(Descriptors::Older);
-        if let Some(descriptors) = self.static_descriptors.then_some(Descriptors::Static).or(older) {
-            descriptors::choose(&mut program, descriptors);
-        }
+        let usual = if compiled.older_compiler { Descriptors::Older } else { Descriptors::Current };
+        let descriptors = if self.static_descriptors { Descriptors::Static } else { usual };
+        descriptors::choose(&mut program, descriptors);
         let reserved = if compiled.older_compiler { RESERVED } else { 0 };
         let (placed, traced) = rayon::join(
             || stage("place", || place::place_with(&program, self.capacity, reserved)),

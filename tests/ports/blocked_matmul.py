@@ -116,19 +116,21 @@ def mean(tiles):
 def feed_forward(x, w_gate, w_up, w_down, m, n, k, columns=2048):
     """A feed-forward block in bf16 and the mean of its result over the tokens: x[T, D] in fp32, w_gate and w_up[D, F], w_down[F, D].
 
-    Between the products is what the graph has there, one after the other: x is cast and transposed, silu(gate) * up is transposed, the result
-    is added to x. How the compiler does that is not known; its profile has 128 to 130 transfers and 58 MB more than the products, this has 129
-    and 63 MB.
+    Between the products is what the graph has there, one after the other: x is cast and transposed,
+    silu(gate) * up is transposed, the result is added to x. What one kernel of the graph passes to
+    another is in shared HBM, as every kernel's results are. How the compiler does the steps in
+    between is not known; its profile has 128 to 130 transfers and 58 MB more than the products,
+    this has 129 and 63 MB.
     """
     tokens, width = x.shape
     inner, dtype = w_gate.shape[1], w_gate.dtype
     rows = range(tokens // P)
-    x_t = nl.ndarray((width, tokens), dtype=dtype, buffer=nl.private_hbm)
+    x_t = nl.ndarray((width, tokens), dtype=dtype, buffer=nl.shared_hbm)
     for column in nl.affine_range(width // columns):
         transpose([cast(part(x, row, column, columns), dtype) for row in rows], x_t, column * columns)
     gate = product(x_t, w_gate, m, n, k)
     up = product(x_t, w_up, m, n, k)
-    hidden_t = nl.ndarray((inner, tokens), dtype=dtype, buffer=nl.private_hbm)
+    hidden_t = nl.ndarray((inner, tokens), dtype=dtype, buffer=nl.shared_hbm)
     for column in nl.affine_range(inner // columns):
         hidden = [gated(part(gate, row, column, columns), part(up, row, column, columns)) for row in rows]
         transpose(hidden, hidden_t, column * columns)

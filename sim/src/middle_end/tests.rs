@@ -329,13 +329,13 @@ fn copies_go_to_both_engines_if_one_is_busy() {
 }
 
 /// A load, a store to a tensor of the kernel's own, a load of that and a store of the result.
-fn through_hbm(target: Target) -> Program {
+fn through_hbm(target: Target, own: Space, partitions: u32) -> Program {
     let mut b = Builder::new();
     b.program.target = target;
-    let x = b.input("x", &[128, 64], DType::F32);
-    let out = b.output("out", &[128, 64], DType::F32);
-    let own = b.tensor("own", Space::Hbm, &[128, 64], DType::F32);
-    let [first, second] = ["first", "second"].map(|n| b.tensor(n, Space::Sbuf, &[128, 64], DType::F32));
+    let x = b.input("x", &[partitions, 64], DType::F32);
+    let out = b.output("out", &[partitions, 64], DType::F32);
+    let own = b.tensor("own", own, &[partitions, 64], DType::F32);
+    let [first, second] = ["first", "second"].map(|n| b.tensor(n, Space::Sbuf, &[partitions, 64], DType::F32));
     b.push(dma(b.whole(first), b.whole(x)));
     b.push(dma(b.whole(own), b.whole(first)));
     b.push(dma(b.whole(second), b.whole(own)));
@@ -356,7 +356,7 @@ fn descriptors_of_own_tensors_are_made_by_the_hardware() {
         (Target::Trn2, Descriptors::Static, made_before),
         (Target::Trn1, Descriptors::Static, made_before),
     ] {
-        let mut program = through_hbm(target);
+        let mut program = through_hbm(target, Space::Hbm, 128);
         let before = results(&program);
         choose(&mut program, kind);
         assert_eq!(chosen(&program), expected, "{target} {kind:?}");
@@ -367,6 +367,35 @@ fn descriptors_of_own_tensors_are_made_by_the_hardware() {
         choose(&mut program, Descriptors::Older);
         let kept = |p: &Program| chosen(p).into_iter().filter(|c| c.1 != DgeMode::None).collect::<Vec<_>>();
         assert!(kept(&program).iter().all(|c| chosen(&once).contains(c)));
+    }
+}
+
+#[test]
+fn the_compiler_of_today_chooses_descriptors_by_partitions_and_memory() {
+    use DgeMode::{HwDge, None as Before, Unknown as Open};
+    use descriptors::{Descriptors, choose};
+    for (target, own, partitions, expected) in [
+        (Target::Trn2, Space::Hbm, 128, [Open, HwDge, HwDge, Open]),
+        (Target::Trn3, Space::Hbm, 128, [Open, HwDge, HwDge, Open]),
+        // No hardware descriptors.
+        (Target::Trn1, Space::Hbm, 128, [Open; 4]),
+        // What other cores see is as an argument.
+        (Target::Trn2, Space::SharedHbm, 128, [Open; 4]),
+        (Target::Trn2, Space::Hbm, 127, [Open; 4]),
+        (Target::Trn2, Space::Hbm, 2, [Open; 4]),
+        (Target::Trn2, Space::Hbm, 1, [Before; 4]),
+        (Target::Trn2, Space::SharedHbm, 1, [Before; 4]),
+    ] {
+        let mut program = through_hbm(target, own, partitions);
+        let before = results(&program);
+        choose(&mut program, Descriptors::Current);
+        let modes: Vec<DgeMode> = chosen(&program).into_iter().map(|(_, mode)| mode).collect();
+        assert_eq!(modes, expected, "{target} {own:?} {partitions}");
+        assert_eq!(results(&program), before);
+        // What is chosen stays.
+        let once = program.clone();
+        choose(&mut program, Descriptors::Current);
+        assert_eq!(program, once);
     }
 }
 
