@@ -217,7 +217,6 @@ pub(crate) fn compile_from(
         loader.read(&args.file).map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
     let arguments = CommandArguments::parse(&args.args)?;
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        check_passes(args)?;
         return Ok((lowered(args, &text, &arguments)?, arguments));
     }
     // A decorator that names a machine is stronger than a variable, which nobody reads then.
@@ -241,7 +240,6 @@ pub(crate) fn compile_from(
     }
     if compiled.kernel.as_ref().is_some_and(|k| !k.older_compiler) {
         check_grid(args)?;
-        check_passes(args)?;
     }
     if let Some(refused) = compiled.refused {
         return Err(refusal(command, args, refused));
@@ -265,23 +263,6 @@ fn check_grid(args: &KernelArgs) -> Result<(), Failure> {
                 .into(),
         )),
     }
-}
-
-/// Checks that `--as-written` has passes to switch off: only those of the older compiler are modelled, and a lowered kernel does not say that it was one's.
-fn check_passes(args: &KernelArgs) -> Result<(), Failure> {
-    if !args.as_written {
-        return Ok(());
-    }
-    Err(Failure::Call(format!(
-        "{} is for kernels of neuronxcc.nki, whose compiler made the passes that it switches off; `{}` is {}",
-        if args.of_job { "`as_written`" } else { "--as-written" },
-        args.file.display(),
-        if args.file.extension().is_some_and(|e| e == "nkir") {
-            "a lowered kernel, which runs as it is anyway"
-        } else {
-            "a kernel of the current language, which runs as it is written anyway"
-        },
-    )))
 }
 
 /// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
@@ -334,7 +315,7 @@ fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Resul
         };
     }
     let diagnostics = violations(&program);
-    Ok(Compilation { sources, diagnostics, ..Compilation::of(program) })
+    Ok(Compilation { sources, diagnostics, as_written: args.as_written, ..Compilation::of(program) })
 }
 
 /// Rules that a program in text form breaks; a compiled one has been checked by the frontend.

@@ -66,7 +66,7 @@ pub fn changes_text(kernel: &Kernel) -> String {
         return String::new();
     }
     changes.sort_by_key(|c| std::cmp::Reverse(c.bytes));
-    let mut out = String::from("\nChanges of the older compiler (--as-written keeps loads, copies and stores):\n");
+    let mut out = String::from("\nChanges of the compiler (--as-written keeps loads, copies and stores):\n");
     for c in changes.iter().take(MOST) {
         let _ = writeln!(out, "  {}:{}: {} ({} bytes)", c.file, c.line, c.what, c.bytes);
     }

@@ -351,6 +351,10 @@ impl Session {
             let laws = laws(&params)?;
             let passes = if compiled.as_written { Passes::AS_WRITTEN } else { Passes::ALL };
             (program, changes) = stage("middle end", || middle_end::rewrite(&program, passes, &laws));
+        } else if !compiled.as_written
+            && let Some(rewritten) = stage("middle end", || middle_end::without_repeats(&program))
+        {
+            (program, changes) = rewritten;
         }
         let usual = if compiled.older_compiler { Descriptors::Older } else { Descriptors::Current };
         let descriptors = if self.static_descriptors { Descriptors::Static } else { usual };

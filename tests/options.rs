@@ -228,20 +228,45 @@ fn a_launch_grid_is_for_the_older_language() {
     run("1").exits(0);
 }
 
+/// Loads `x` twice.
+const TWICE: &str = "import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def twice(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a, src=x)
+    nisa.dma_copy(dst=b, src=x)
+    nisa.tensor_tensor(dst=b, data1=a, data2=b, op=nl.add)
+    nisa.dma_copy(dst=out, src=b)
+    return out
+";
+
 #[test]
-fn passes_of_the_older_compiler_are_of_the_older_language() {
+fn a_kernel_runs_as_it_is_written_on_request() {
     let s = Session::new();
-    s.write("k.py", ADD_ONE);
+    // The tile of the second load is written again, so that it cannot be the first one's.
+    s.write("written.py", TWICE);
+    let other = "    c = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)\n    nisa.dma_copy(dst=a, src=x)";
+    let twice = TWICE.replace("    nisa.dma_copy(dst=a, src=x)", other);
+    s.write("twice.py", twice.replace("dst=b, data1", "dst=c, data1").replace("src=b)", "src=c)"));
     let x = ["--arg", "x=float32[4,4]"];
-    for (command, more) in [("run", &[][..]), ("check", &[]), ("sweep", &["--grid", "amount=1.0"])] {
-        let words = [&[command, "k.py", "--as-written"], &x[..], more].concat();
-        s.run(&words)
-            .exits(2)
-            .says("--as-written is for kernels of neuronxcc.nki")
-            .says("runs as it is written anyway");
-    }
-    s.run(&["lower", "k.py", "--arg", "x=float32[4,4]", "-o", "k.nkir"]).exits(0);
-    s.run(&[&["run", "k.nkir", "--as-written"], &x[..]].concat()).exits(2).says("is a lowered kernel");
+    s.run(&[&["run", "written.py"], &x[..]].concat()).exits(0).says("192 bytes in 3 transfers");
+    s.run(&[&["run", "twice.py"], &x[..]].concat())
+        .exits(0)
+        .says("128 bytes in 2 transfers")
+        .says("twice.py:12: 1 load dropped: SBUF held the same bytes (64 bytes)");
+    s.run(&[&["run", "twice.py", "--as-written"], &x[..]].concat())
+        .exits(0)
+        .says("192 bytes in 3 transfers")
+        .keeps_quiet_about("dropped");
+    // A lowered kernel has all its loads, and they are dropped when it runs.
+    s.run(&[&["lower", "twice.py", "-o", "k.nkir"], &x[..]].concat()).exits(0);
+    s.run(&[&["run", "k.nkir"], &x[..]].concat()).exits(0).says("128 bytes in 2 transfers");
+    s.run(&[&["run", "k.nkir", "--as-written"], &x[..]].concat()).exits(0).says("192 bytes in 3 transfers");
 }
 
 #[test]

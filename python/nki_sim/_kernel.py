@@ -210,6 +210,9 @@ class Kernel(Generic[P, R]):
         reason = compiled.unsteppable() if stepping else None
         if reason is not None and self._eager:
             raise ArgumentError(f"eager=True: {self.__name__} cannot be stepped through: {reason}")
+        if stepping and reason is None and compiled.rewritten():
+            # Each instruction that Python calls has to be one of the program.
+            compiled = self._compile_with(arguments, True, as_written=True)
         return compiled, stepping and reason is None
 
     def _specialise(self, arguments, stepping):

@@ -347,6 +347,11 @@ impl Compiled {
         (compiled.older_compiler && !compiled.as_written).then_some(rewritten)
     }
 
+    /// Whether the compiler model has changed the program, so that it is not what the kernel says, instruction by instruction.
+    fn rewritten(&self) -> bool {
+        !self.ready.kernel.changes.is_empty()
+    }
+
     /// Calls the traced kernel's function again, for these arguments, while the program runs beside it: each instruction is executed as it is
     /// called. `ranks` are the programs of all ranks, of which this one is number `rank`. Gives the program recorded on the way, and where that
     /// departs from this one, if it does.
@@ -381,7 +386,11 @@ impl Compiled {
             explain: (!self.ready.key.up_to_error).then(|| Rc::new(explain) as _),
             departed: departed.clone(),
         };
-        let key = Key { up_to_error: false, ..self.ready.key.clone() };
+        let key = Key {
+            up_to_error: false,
+            as_written: self.ready.key.as_written || self.ready.key.up_to_error,
+            ..self.ready.key.clone()
+        };
         let (ready, arrays) = compile(py, function, &args, key, &session, Mode::Beside(&run))?;
         let compiled = Compiled { ready: Arc::new(ready), arrays, judge: self.judge.clone() };
         Ok((compiled, departed.take()))
@@ -419,7 +428,7 @@ fn compile(
         target: key.target,
         lnc: key.lnc,
         grid: key.grid.clone(),
-        as_written: key.as_written,
+        as_written: key.as_written || key.up_to_error,
         schedule: key.schedule.clone(),
         config: key.config.clone(),
         ..session.options()

@@ -57,6 +57,23 @@ def eager(kernel):
     return nki.simulate(kernel, eager=True)
 
 
+def test_loads_that_the_compiler_drops_can_be_stepped_through():
+    @nki.jit
+    def kernel(x):
+        first, second = loaded(x), loaded(x)
+        see(first, second)
+        third = loaded(x)
+        nisa.tensor_tensor(first, second, third, nl.add)
+        see(first)
+        return stored(first)
+
+    assert np.array_equal(eager(kernel)(X), 2 * X)
+    (first, second), (total,) = seen
+    assert np.array_equal(first, X) and np.array_equal(second, X)
+    assert np.array_equal(total, 2 * X)
+    assert np.array_equal(plain(kernel)(X), 2 * X)
+
+
 def test_values_follow_each_instruction():
     @nki.jit
     def kernel(x):

@@ -16,9 +16,10 @@ use std::time::Duration;
 use nki_diag::FileId;
 use nki_diag::stop::{self, Stop as Cancel, stoppable};
 use nki_frontend::trace::{Failure, Follower, Held, Trace};
-use nki_isa::names::Named;
+use nki_isa::inst::Action;
+use nki_isa::names::{Engine, Named};
 use nki_isa::program::{NodeKind, Statement, statements};
-use nki_isa::{Fault, Node, RegId, View};
+use nki_isa::{Fault, Inst, Node, RegId, View};
 use nki_sim::inputs::Given;
 use nki_sim::session::{Kernel, Launch, Session, Stop};
 use nki_sim_core::exec::{Look, Moment, Observed, Observer, Reached};
@@ -100,14 +101,28 @@ impl Stops<'_> {
         let end = last as usize + 1;
         let known = end.checked_sub(nodes.len()).and_then(|first| self.statements.get(first..end));
         let same = |known: &Statement<'_>, node: &Node| match (&known.node.kind, &node.kind) {
-            // NaN as an operand is equal to itself here.
-            (NodeKind::Inst(known), NodeKind::Inst(inst)) => {
-                known == inst || format!("{known:?}") == format!("{inst:?}")
-            }
+            (NodeKind::Inst(known), NodeKind::Inst(inst)) => is_made_of(known, inst),
             _ => false,
         };
         known.is_some_and(|known| known.iter().zip(nodes).all(|(k, n)| same(k, n)))
     }
+}
+
+/// Whether an instruction of a placed program is this one of the kernel: who makes the descriptors of a transfer may have been chosen in between.
+fn is_made_of(placed: &Inst, written: &Inst) -> bool {
+    // NaN as an operand is equal to itself here.
+    let same = |inst: &Inst| placed == inst || format!("{placed:?}") == format!("{inst:?}");
+    let chosen = || match placed.action() {
+        Action::Transfers(transfer) => {
+            let engine = match written.action() {
+                Action::Transfers(open) if open.engine == transfer.engine => Engine::Unknown,
+                _ => transfer.engine,
+            };
+            written.with_descriptors(transfer.dge_mode, engine)
+        }
+        _ => None,
+    };
+    same(written) || chosen().is_some_and(|inst| same(&inst))
 }
 
 impl Observer for Stops<'_> {

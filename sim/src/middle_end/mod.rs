@@ -1,5 +1,5 @@
-//! What the middle end of the older compiler changed in a kernel: transfers and copies that it dropped, and transfers that it added where
-//! SBUF was too small.
+//! What a compiler changes in a kernel. The middle end of the older one dropped transfers and copies, and added transfers where SBUF was too small;
+//! the compiler of today drops loads that repeat others.
 //!
 //! Each pass takes the unrolled program and gives another one that computes the same bits. Kernels of `neuronxcc.nki` are rewritten so,
 //! unless they are decorated with `skip_middle_end_transformations`. A program with dynamic control flow or explicit addresses stays as it is.
@@ -14,6 +14,9 @@ mod evictions;
 #[cfg(test)]
 mod merge_tests;
 mod merges;
+mod near;
+#[cfg(test)]
+mod near_tests;
 mod reloads;
 mod room;
 mod spill;
@@ -183,11 +186,7 @@ impl Changes {
 pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Program, Vec<Change>) {
     let mut program = program.clone();
     let mut changes = Changes::default();
-    let plain = |program: &Program| {
-        program.cores.iter().flatten().all(|node| matches!(node.kind, NodeKind::Inst(_)))
-            && program.tensors.iter().all(|t| t.address.is_none())
-    };
-    if !plain(&program) {
+    if !is_plain(&program) {
         return (program, Vec::new());
     }
     if passes.reloads {
@@ -215,6 +214,25 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
         engines::choose(&mut program, model, &mut changes);
     }
     (program, changes.0.into_values().collect())
+}
+
+/// The program without the loads that the compiler of today drops, and what was dropped, by line; `None` if it executes all, or if SBUF would be too
+/// small for what is left.
+pub fn without_repeats(program: &Program) -> Option<(Program, Vec<Change>)> {
+    if !is_plain(program) || !near::repeats(program) {
+        return None;
+    }
+    let mut changes = Changes::default();
+    let mut left = program.clone();
+    near::drop_near(&mut left, &mut changes);
+    let fits = || place_with(&left, Capacity::Error, 0).is_ok();
+    (!changes.0.is_empty() && fits()).then(|| (left, changes.0.into_values().collect()))
+}
+
+/// Whether a program has neither dynamic control flow nor explicit addresses.
+fn is_plain(program: &Program) -> bool {
+    program.cores.iter().flatten().all(|node| matches!(node.kind, NodeKind::Inst(_)))
+        && program.tensors.iter().all(|t| t.address.is_none())
 }
 
 /// A warning, if tiles that do not fit into SBUF are loaded again many times: more bytes than [`MUCH`] times all arguments.

@@ -1,7 +1,7 @@
 //! Drops a load of bytes that a live tile holds.
 
 use nki_isa::inst::Action;
-use nki_isa::program::NodeKind;
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
@@ -56,21 +56,26 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
             last.insert(tile, end);
             known.insert(key, Load { at, tile });
         }
-        if dropped.is_empty() {
-            continue;
-        }
-        remove(&mut program.cores[core], &dropped);
-        for node in &mut program.cores[core] {
-            let NodeKind::Inst(inst) = &mut node.kind else { continue };
-            let mut found = false;
-            let changed = inst.with_views(&mut |view| {
-                if let Some(tile) = instead.get(&view.tensor) {
-                    (view.tensor, found) = (*tile, true);
-                }
-            });
-            if let (true, Some(changed)) = (found, changed) {
-                *inst = changed;
+        replace(&mut program.cores[core], &dropped, &instead);
+    }
+}
+
+/// Drops loads, and has the readers of their tiles read others.
+pub(super) fn replace(stream: &mut Vec<Node>, dropped: &[u32], instead: &FxHashMap<TensorId, TensorId>) {
+    if dropped.is_empty() {
+        return;
+    }
+    remove(stream, dropped);
+    for node in stream {
+        let NodeKind::Inst(inst) = &mut node.kind else { continue };
+        let mut found = false;
+        let changed = inst.with_views(&mut |view| {
+            if let Some(tile) = instead.get(&view.tensor) {
+                (view.tensor, found) = (*tile, true);
             }
+        });
+        if let (true, Some(changed)) = (found, changed) {
+            *inst = changed;
         }
     }
 }
@@ -88,7 +93,13 @@ fn loaded(program: &Program, core: usize, uses: &Uses) -> Vec<i64> {
 
 /// Whether a tile may stay from its last use until it takes the place of another one, which is loaded at a position and used until an end. If so,
 /// notes how long it is alive now.
-fn stays(room: &mut Room, program: &Program, tile: (TensorId, u32), other: (TensorId, u32, u32), limit: i64) -> bool {
+pub(super) fn stays(
+    room: &mut Room,
+    program: &Program,
+    tile: (TensorId, u32),
+    other: (TensorId, u32, u32),
+    limit: i64,
+) -> bool {
     let ((tile, last), (other, at, end)) = (tile, other);
     let (bytes, saved) = (program.tensor(tile).bytes() as i64, program.tensor(other).bytes() as i64);
     if last < at && room.most(last + 1, at) + bytes > limit {
@@ -101,9 +112,9 @@ fn stays(room: &mut Room, program: &Program, tile: (TensorId, u32), other: (Tens
 
 /// What a load reads and what kind of tile it makes.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
-    tensor: TensorId,
-    dtype: nki_isa::DType,
+pub(super) struct Key {
+    pub(super) tensor: TensorId,
+    pub(super) dtype: nki_isa::DType,
     offset: i64,
     dims: nki_isa::view::Dims,
     shape: Vec<u32>,
@@ -111,7 +122,7 @@ struct Key {
 }
 
 /// The key and the tile of an instruction that loads a whole tile, the only one that writes it.
-fn load(program: &Program, uses: &Uses, at: u32, node: &nki_isa::program::Node) -> Option<(Key, TensorId)> {
+pub(super) fn load(program: &Program, uses: &Uses, at: u32, node: &Node) -> Option<(Key, TensorId)> {
     let Action::Transfers(copy) = inst(node)?.action() else { return None };
     let (dst, src): (&View, &View) = (copy.dst, copy.src);
     let tile = program.tensor(dst.tensor);

@@ -1,0 +1,111 @@
+//! Drops a load of bytes that were loaded shortly before, as the compiler of today does.
+
+use nki_isa::inst::{Action, Transfer};
+use nki_isa::program::Node;
+use nki_isa::{Arch, Program, Space, TensorId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::reloads::{Key, load, replace, stays};
+use super::room::Room;
+use super::uses::Uses;
+use super::{Changes, What, inst};
+
+/// Drops each load of a tile of two dimensions that was loaded before: the same bytes into a tile of the same kind, neither written since, and not
+/// more bytes loaded since into each partition than half of SBUF, those of dropped loads included. The readers of the second tile read the first
+/// one. A load counts from the one that is executed: where all iterations load the same tile, some do load it.
+///
+/// A transfer of an argument or a result with one partition ends it: what was loaded before is loaded again after it.
+///
+/// Evidence: the transfers in public profiles of trn2, against those in the source. The tiled matmul of the tutorial, 2048 rows: 1600 of 2112, 1600
+/// by this rule. nki-moe-megakernel: attention prefill `v4a` 950 of 1990 (950), `v3a` 938 of 2190 (1130), `v0` 1946 of 4136 (2028), decode `v1` 404
+/// of 572 (404); `v0`, `v2` and `v3` of decode have all theirs but 6 to 14 of 684 to 1068, and they are those with transfers of one partition. The
+/// loads of the blocked matmuls are to parts of tensors with three dimensions: all of 400 to 1584 are executed, though they repeat after 36
+/// to 44 KiB. The tutorial with hoisted loads repeats after 136 KiB, and has all. Limits from 93 to 119 KiB explain the first three.
+pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
+    let of_arguments: FxHashSet<TensorId> =
+        program.inputs.iter().map(|i| i.tensor).chain(program.outputs.iter().map(|o| o.tensor)).collect();
+    let written_elsewhere = |program: &Program, core: usize| -> FxHashSet<TensorId> {
+        let others = program.cores.iter().enumerate().filter(|(other, _)| *other != core);
+        others.flat_map(|(_, stream)| stream).filter_map(|node| Some(transfer(node)?.dst.tensor)).collect()
+    };
+    for core in 0..program.cores.len() {
+        let uses = Uses::of(program, core);
+        let mut room = Room::of(program, core, &uses);
+        let sbuf = i64::from(Arch::of(program.target).sbuf_bytes);
+        let others = written_elsewhere(program, core);
+        let mut loaded = 0;
+        let mut known: FxHashMap<Key, Known> = FxHashMap::default();
+        let mut instead: FxHashMap<TensorId, TensorId> = FxHashMap::default();
+        let mut dropped: Vec<u32> = Vec::new();
+        for (at, node) in (0..).zip(&program.cores[core]) {
+            let Some(transfer) = transfer(node) else { continue };
+            if is_row_of(&transfer, &of_arguments) {
+                known.clear();
+            }
+            let before = loaded;
+            loaded += bytes_of_load(&transfer);
+            let Some((key, tile)) = load(program, &uses, at, node) else { continue };
+            let kind = program.tensor(tile);
+            let end = uses.of_tensor(tile).last().map_or(at, |u| u.at);
+            // A tile that nobody reads is a finding, which would be lost with the load.
+            if kind.shape.len() != 2 || others.contains(&key.tensor) || end == at {
+                continue;
+            }
+            if let Some(first) = known.get_mut(&key)
+                && !uses.written_between(key.tensor, first.at, at)
+                && before - first.loaded <= sbuf / 2
+                && stays(&mut room, program, (first.tile, first.last), (tile, at, end), sbuf)
+            {
+                first.last = first.last.max(end);
+                instead.insert(tile, first.tile);
+                dropped.push(at);
+                changes.add(What::DroppedLoad, node.loc, kind.elements() * key.dtype.size());
+            } else {
+                known.insert(key, Known { at, loaded: before, tile, last: end });
+            }
+        }
+        replace(&mut program.cores[core], &dropped, &instead);
+    }
+}
+
+/// Whether any load of the program repeats another one, near or not: a quick test before [`drop_near`].
+pub(super) fn repeats(program: &Program) -> bool {
+    program.cores.iter().any(|stream| {
+        let mut seen = FxHashSet::default();
+        stream.iter().filter_map(transfer).any(|t| bytes_of_load(&t) > 0 && !seen.insert(t.src))
+    })
+}
+
+/// A load that is executed.
+struct Known {
+    at: u32,
+    /// Bytes per partition that were loaded before it.
+    loaded: i64,
+    tile: TensorId,
+    /// The last use of its tile, with those of the tiles that it replaces.
+    last: u32,
+}
+
+fn transfer(node: &Node) -> Option<Transfer<'_>> {
+    match inst(node)?.action() {
+        Action::Transfers(transfer) => Some(transfer),
+        _ => None,
+    }
+}
+
+/// Bytes that it loads into each partition of SBUF; 0 if it is no load.
+fn bytes_of_load(transfer: &Transfer<'_>) -> i64 {
+    let (dst, src) = (transfer.dst, transfer.src);
+    if dst.space != Space::Sbuf || !src.space.is_hbm() {
+        return 0;
+    }
+    dst.dims[1..].iter().map(|d| i64::from(d.count)).product::<i64>() * dst.dtype.size() as i64
+}
+
+/// Whether it moves one partition of SBUF from or to an argument or a result.
+fn is_row_of(transfer: &Transfer<'_>, of_arguments: &FxHashSet<TensorId>) -> bool {
+    let sides = [(transfer.dst, transfer.src), (transfer.src, transfer.dst)];
+    sides.iter().any(|(tile, hbm)| {
+        tile.space == Space::Sbuf && tile.partitions() == 1 && hbm.space.is_hbm() && of_arguments.contains(&hbm.tensor)
+    })
+}
