@@ -6,6 +6,8 @@ use nki_isa::names::{DgeMode, Engine, Space};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Inst, Program, TensorId};
 
+use super::is_row;
+
 /// How a compiler chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptors {
@@ -17,11 +19,11 @@ pub enum Descriptors {
     /// Evidence: in the public profiles of attention (trainium-kernel-fusion, trn2) GpSimd triggers the loads of the arguments and the stores of
     /// the result, Scalar the stores of the scores to HBM, Sync the loads of them and of the identity matrix.
     Older,
-    /// As the compiler of today does: descriptors of transfers with one partition of SBUF are made before the program runs; the hardware makes those
+    /// As the compiler of today does: descriptors of transfers with a tile of one partition are made before the program runs; the hardware makes those
     /// of transfers between all partitions of SBUF and a core's own HBM. The others stay open.
     ///
     /// Evidence: the packets by kind of nine profiles of nki-moe-megakernel (trn2). Attention `v3`: 7,776 static packets, which are 16 for each of
-    /// 484 transfers of one partition; 14,976 of the hardware, 144 for each of 104 loads from private HBM; 14,912 of software, 32 for each of 466
+    /// 484 transfers of tiles of one partition; 14,976 of the hardware, 144 for each of 104 loads from private HBM; 14,912 of software, 32 for each of 466
     /// others. Likewise v0, v1, v2, v6 and the sparse mixtures of experts v5 to v7c. The manual of the older compiler says of hardware descriptors
     /// that they are for spilled tensors and 128 partitions. The matmuls inside graphs pass tensors in shared HBM on: their times are those of
     /// software descriptors (1.4% in the median; 5.3% and up to 47% too fast with those of the hardware).
@@ -40,7 +42,7 @@ pub fn choose(program: &mut Program, descriptors: Descriptors) {
         let (mode, engine) = match descriptors {
             Descriptors::Static => (DgeMode::None, Engine::Unknown),
             Descriptors::Older => older(&transfer, &is_argument)?,
-            Descriptors::Current => current(&transfer, &is_argument, context.arch)?,
+            Descriptors::Current => current(&transfer, &is_argument, &context)?,
         };
         let new = inst.with_descriptors(mode, engine)?;
         new.validate(&context).is_ok().then_some(new)
@@ -56,17 +58,19 @@ fn older(transfer: &Transfer<'_>, is_argument: &[bool]) -> Option<(DgeMode, Engi
 }
 
 /// See [`Descriptors::Current`].
-fn current(transfer: &Transfer<'_>, is_argument: &[bool], arch: &Arch) -> Option<(DgeMode, Engine)> {
+fn current(transfer: &Transfer<'_>, is_argument: &[bool], context: &Context<'_>) -> Option<(DgeMode, Engine)> {
     let (hbm, tile) = match (transfer.dst, transfer.src) {
         (hbm, tile) if hbm.space.is_hbm() && tile.space == Space::Sbuf => (hbm, tile),
         (tile, hbm) if hbm.space.is_hbm() && tile.space == Space::Sbuf => (hbm, tile),
         _ => return None,
     };
     let own = hbm.space == Space::Hbm && !is_argument[hbm.tensor.0 as usize];
-    match tile.partitions() {
-        1 => Some((DgeMode::None, Engine::Unknown)),
-        n if own && n == arch.partitions => Some((DgeMode::HwDge, Engine::Unknown)),
-        _ => None,
+    if is_row(tile, context.tensors) {
+        Some((DgeMode::None, Engine::Unknown))
+    } else if own && tile.partitions() == context.arch.partitions {
+        Some((DgeMode::HwDge, Engine::Unknown))
+    } else {
+        None
     }
 }
 

@@ -26,7 +26,7 @@ mod uses;
 
 use nki_isa::ids::Loc;
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::{Inst, Program};
+use nki_isa::{Inst, Program, Tensor, View};
 
 use crate::place::{Capacity, Placement, place_with, span};
 use crate::timing::cost::CostModel;
@@ -261,6 +261,11 @@ fn remove(stream: &mut Vec<Node>, positions: &[u32]) {
         at += 1;
         positions.binary_search(&(at - 1)).is_err()
     });
+}
+
+/// Whether a view in SBUF is of a tile of one partition.
+fn is_row(view: &View, tensors: &[Tensor]) -> bool {
+    tensors[view.tensor.0 as usize].shape.first() == Some(&1)
 }
 
 /// The instruction of a statement of a program without control flow.

@@ -2,19 +2,19 @@
 
 use nki_isa::inst::{Action, Transfer};
 use nki_isa::program::Node;
-use nki_isa::{Arch, Program, Space, TensorId};
+use nki_isa::{Arch, Program, Space, Tensor, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::reloads::{Key, load, replace, stays};
 use super::room::Room;
-use super::uses::Uses;
-use super::{Changes, What, inst};
+use super::uses::{Uses, each_view};
+use super::{Changes, What, inst, is_row};
 
 /// Drops each load of a tile of two dimensions that was loaded before: the same bytes into a tile of the same kind, neither written since, and not
 /// more bytes loaded since into each partition than half of SBUF, those of dropped loads included. The readers of the second tile read the first
 /// one. A load counts from the one that is executed: where all iterations load the same tile, some do load it.
 ///
-/// A transfer of an argument or a result with one partition ends it: what was loaded before is loaded again after it.
+/// A transfer between an argument or a result and a tile of one partition ends it: what was loaded before is loaded again after it.
 ///
 /// Evidence: the transfers in public profiles of trn2, against those in the source. The tiled matmul of the tutorial, 2048 rows: 1600 of 2112, 1600
 /// by this rule. nki-moe-megakernel: attention prefill `v4a` 950 of 1990 (950), `v3a` 938 of 2190 (1130), `v0` 1946 of 4136 (2028), decode `v1` 404
@@ -24,22 +24,18 @@ use super::{Changes, What, inst};
 pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
     let of_arguments: FxHashSet<TensorId> =
         program.inputs.iter().map(|i| i.tensor).chain(program.outputs.iter().map(|o| o.tensor)).collect();
-    let written_elsewhere = |program: &Program, core: usize| -> FxHashSet<TensorId> {
-        let others = program.cores.iter().enumerate().filter(|(other, _)| *other != core);
-        others.flat_map(|(_, stream)| stream).filter_map(|node| Some(transfer(node)?.dst.tensor)).collect()
-    };
     for core in 0..program.cores.len() {
         let uses = Uses::of(program, core);
         let mut room = Room::of(program, core, &uses);
         let sbuf = i64::from(Arch::of(program.target).sbuf_bytes);
-        let others = written_elsewhere(program, core);
+        let others = written_by_others(program, core);
         let mut loaded = 0;
         let mut known: FxHashMap<Key, Known> = FxHashMap::default();
         let mut instead: FxHashMap<TensorId, TensorId> = FxHashMap::default();
         let mut dropped: Vec<u32> = Vec::new();
         for (at, node) in (0..).zip(&program.cores[core]) {
             let Some(transfer) = transfer(node) else { continue };
-            if is_row_of(&transfer, &of_arguments) {
+            if is_row_of(&transfer, &of_arguments, &program.tensors) {
                 known.clear();
             }
             let before = loaded;
@@ -76,6 +72,20 @@ pub(super) fn repeats(program: &Program) -> bool {
     })
 }
 
+/// The tensors that the other cores write: when they do is not known.
+fn written_by_others(program: &Program, core: usize) -> FxHashSet<TensorId> {
+    let mut written = FxHashSet::default();
+    let others = program.cores.iter().enumerate().filter(|(other, _)| *other != core);
+    for node in others.flat_map(|(_, stream)| stream) {
+        each_view(node, &mut |view, writes| {
+            if writes {
+                written.insert(view.tensor);
+            }
+        });
+    }
+    written
+}
+
 /// A load that is executed.
 struct Known {
     at: u32,
@@ -102,10 +112,10 @@ fn bytes_of_load(transfer: &Transfer<'_>) -> i64 {
     dst.dims[1..].iter().map(|d| i64::from(d.count)).product::<i64>() * dst.dtype.size() as i64
 }
 
-/// Whether it moves one partition of SBUF from or to an argument or a result.
-fn is_row_of(transfer: &Transfer<'_>, of_arguments: &FxHashSet<TensorId>) -> bool {
+/// Whether it moves a tile of one partition from or to an argument or a result.
+fn is_row_of(transfer: &Transfer<'_>, of_arguments: &FxHashSet<TensorId>, tensors: &[Tensor]) -> bool {
     let sides = [(transfer.dst, transfer.src), (transfer.src, transfer.dst)];
     sides.iter().any(|(tile, hbm)| {
-        tile.space == Space::Sbuf && tile.partitions() == 1 && hbm.space.is_hbm() && of_arguments.contains(&hbm.tensor)
+        tile.space == Space::Sbuf && is_row(tile, tensors) && hbm.space.is_hbm() && of_arguments.contains(&hbm.tensor)
     })
 }

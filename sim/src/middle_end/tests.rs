@@ -399,6 +399,21 @@ fn the_compiler_of_today_chooses_descriptors_by_partitions_and_memory() {
     }
 }
 
+#[test]
+fn a_row_of_a_larger_tile_has_open_descriptors() {
+    use descriptors::{Descriptors, choose};
+    let mut b = Builder::new();
+    b.program.target = Target::Trn2;
+    let x = b.input("x", &[1, 64], DType::F32);
+    let out = b.output("out", &[1, 64], DType::F32);
+    let tile = b.tensor("tile", Space::Sbuf, &[128, 64], DType::F32);
+    let row = pattern(b.whole(tile), 5, 0, &[(1, 1), (1, 64)]);
+    b.push(dma(row.clone(), b.whole(x)));
+    b.push(dma(b.whole(out), row));
+    choose(&mut b.program, Descriptors::Current);
+    assert!(chosen(&b.program).iter().all(|(_, mode)| *mode == DgeMode::Unknown));
+}
+
 /// Gives tiles the places in the source of the loads that fill them.
 fn made_by_their_loads(program: &mut Program, tiles: &[TensorId]) {
     for node in &program.cores[0] {
