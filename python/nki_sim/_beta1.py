@@ -40,8 +40,6 @@ class Beta1Kernel(Kernel):
     _options = {}
     #: Extents of the launch grid: programs that a core runs, cores, and whether neighbouring programs run on one core.
     grid = ()
-    #: Whether `skip_middle_end_transformations` decorates it.
-    as_written = False
     #: Whether descriptors are made before the kernel runs (the flag `--disable-dge`).
     static_descriptors = False
     benchmark_result = None
@@ -89,7 +87,7 @@ class Beta1Kernel(Kernel):
 
     def __reduce__(self):
         find, (module, name, changes) = super().__reduce__()
-        own = ("_mode", "_options", "grid", "as_written", "static_descriptors")
+        own = ("_mode", "_options", "grid", "static_descriptors")
         return find, (module, name, {**changes, **{field: getattr(self, field) for field in own}})
 
     def __call__(self, *args, **kwargs):

@@ -45,6 +45,8 @@ class Kernel(Generic[P, R]):
     _wanted = None
     #: Whether it is stepped through; None if a debugger or a breakpoint decides.
     _eager = None
+    #: Whether the compiler's changes are left out: dropped loads, and of older kernels other ones (`skip_middle_end_transformations`).
+    as_written = False
 
     def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
         #: The named tuples that programs return (`_dependencies.structure`), by number of the program.
@@ -177,12 +179,12 @@ class Kernel(Generic[P, R]):
         judge = _levels.judge(self)
         settings = list(self._settings)
         config = [self.compile_config, self.specialization_config]
-        launch = self._launch()
+        launch = {**self._launch(), **how}
         given = (self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced)
         if not traced or how.get("known"):
-            return self._cache.compile(*given, **launch, **how)
+            return self._cache.compile(*given, **launch)
         with _dependencies.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1") as noted:
-            compiled = self._cache.compile(*given, **launch, **how)
+            compiled = self._cache.compile(*given, **launch)
         if noted.structure is not None:
             self._structures[compiled.serial()] = noted.structure
         return compiled
@@ -210,7 +212,7 @@ class Kernel(Generic[P, R]):
         reason = compiled.unsteppable() if stepping else None
         if reason is not None and self._eager:
             raise ArgumentError(f"eager=True: {self.__name__} cannot be stepped through: {reason}")
-        if stepping and reason is None and compiled.rewritten():
+        if stepping and reason is None and not self.as_written and compiled.rewritten():
             # Each instruction that Python calls has to be one of the program.
             compiled = self._compile_with(arguments, True, as_written=True)
         return compiled, stepping and reason is None
@@ -247,7 +249,7 @@ class Kernel(Generic[P, R]):
 
     def _launch(self):
         """Further arguments of the compiler: a subclass has a launch grid."""
-        return {}
+        return {"as_written": self.as_written}
 
     def _run(self, args, kwargs, timed):
         return self._run_bound(self.bind(*args, **kwargs), timed)
@@ -307,7 +309,7 @@ class Kernel(Generic[P, R]):
 
     def __reduce__(self):
         # Pickle by global name, like a function, together with the requested options.
-        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given", "_eager")}
+        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given", "_eager", "as_written")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -444,7 +446,7 @@ def _made(func, given):
 def simulate(kernel: Kernel[P, R], **options: Any) -> Kernel[P, R]: ...
 @overload
 def simulate(kernel: Callable[P, R], **options: Any) -> Kernel[P, R]: ...
-def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None, eager=None):
+def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None, eager=None, as_written=None):
     """The kernel as a function of NumPy, torch or jax arrays. Every kernel is simulated, so this is
     the kernel itself.
 
@@ -460,12 +462,15 @@ def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allo
     :param eager: whether each instruction is executed as the kernel calls it, so that a debugger shows
         values: `repr(tensor)`, `tensor.value`. By default if a debugger is attached or the kernel calls
         `breakpoint()`. The result is the same.
+    :param as_written: True keeps what the compiler would change: loads that it drops, and in kernels for
+        `neuronxcc.nki` copies and spills. The result is the same, the latency is not.
     """
-    if eager is not None and not isinstance(eager, bool):
-        raise ArgumentTypeError(f"eager={eager!r} is neither True nor False")
+    for name, value in (("eager", eager), ("as_written", as_written)):
+        if value is not None and not isinstance(value, bool):
+            raise ArgumentTypeError(f"{name}={value!r} is neither True nor False")
     kernel = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
     given = _levels.lists("{}= of nki.simulate", deny, warn, allow)
-    changes = {name: value for name, value in (("capacity", capacity), ("_given", given), ("_eager", eager)) if value is not None}
+    changes = {name: value for name, value in (("capacity", capacity), ("_given", given), ("_eager", eager), ("as_written", as_written)) if value is not None}
     if settings:
         new = {**dict(kernel._settings), **{str(name): str(value) for name, value in settings.items()}}
         changes["_settings"] = tuple(sorted(new.items()))

@@ -225,16 +225,16 @@ class Profiled:
 def profile(kernel: "_ranks.Ranks", **options: Any) -> "_ranks.ProfiledRanks": ...
 @overload
 def profile(kernel: Kernel[..., Any] | Callable[..., Any], **options: Any) -> Profiled: ...
-def profile(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None):
+def profile(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None, as_written=None):
     """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`.
 
     Accepts the result of `simulate_ranks(kernel, n)` as well.
 
-    :param capacity: as for `nki.simulate`, like `settings`, `deny`, `warn` and `allow`.
+    :param capacity: as for `nki.simulate`, like `settings`, `deny`, `warn`, `allow` and `as_written`.
     """
     from . import _ranks
 
-    options = {"capacity": capacity, "settings": settings, "deny": deny, "warn": warn, "allow": allow}
+    options = {"capacity": capacity, "settings": settings, "deny": deny, "warn": warn, "allow": allow, "as_written": as_written}
     if isinstance(kernel, _ranks.Ranks):
         return _ranks.ProfiledRanks(_ranks.Ranks(simulate(kernel.kernel, **options), kernel.count))
     return Profiled(simulate(kernel, **options))

@@ -4,6 +4,7 @@ import concurrent.futures
 import io
 import os
 import pdb
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -72,6 +73,33 @@ def test_loads_that_the_compiler_drops_can_be_stepped_through():
     assert np.array_equal(first, X) and np.array_equal(second, X)
     assert np.array_equal(total, 2 * X)
     assert np.array_equal(plain(kernel)(X), 2 * X)
+
+
+def test_loads_are_kept_on_request():
+    @nki.jit
+    def kernel(x):
+        first, second = loaded(x), loaded(x)
+        total = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.tensor_tensor(total, first, second, nl.add)
+        return stored(total)
+
+    for given, transfers in ((None, 2), (False, 2), (True, 3)):
+        for options in ({}, {"settings": {"kernel.measure": "device"}}):
+            result, report = nki_sim.profile(kernel, as_written=given, **options)(X)
+            assert np.array_equal(result, 2 * X)
+            assert report["summary"]["dma_transfer_count"] == transfers
+            assert ("compiler_changes" in report) == (transfers == 2)
+    kept = nki.simulate(kernel, as_written=True)
+    assert np.array_equal(nki.simulate(kept, eager=True)(X), 2 * X)
+    assert pickle.loads(pickle.dumps(named)).as_written is False
+    assert pickle.loads(pickle.dumps(nki.simulate(named, as_written=True))).as_written is True
+    with pytest.raises(TypeError, match="as_written='yes' is neither True nor False"):
+        nki.simulate(kernel, as_written="yes")
+
+
+@nki.jit
+def named(x):
+    return stored(loaded(x))
 
 
 def test_values_follow_each_instruction():
