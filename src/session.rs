@@ -346,8 +346,6 @@ impl Session {
         let mut params = self.params.params(program.target).map_err(Stop::Call)?;
         if compiled.older_compiler {
             params = params.for_neuronxcc();
-        }
-        if compiled.older_compiler {
             let laws = laws(&params)?;
             let passes = if compiled.as_written { Passes::AS_WRITTEN } else { Passes::ALL };
             (program, changes) = stage("middle end", || middle_end::rewrite(&program, passes, &laws));

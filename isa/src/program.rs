@@ -105,6 +105,18 @@ impl Program {
         &self.tensors[id.0 as usize]
     }
 
+    /// By tensor: whether it is an argument or a result.
+    pub fn visible(&self) -> Vec<bool> {
+        let mut visible = vec![false; self.tensors.len()];
+        let tensors = self.inputs.iter().map(|i| i.tensor).chain(self.outputs.iter().map(|o| o.tensor));
+        for t in tensors {
+            if let Some(v) = visible.get_mut(t.0 as usize) {
+                *v = true;
+            }
+        }
+        visible
+    }
+
     /// The name that the kernel gave a statement; empty without.
     pub fn name_of(&self, node: &Node) -> &str {
         node.tag.map_or("", |t| &*self.tags[t.0 as usize].name)

@@ -85,6 +85,7 @@ impl Declaration {
         };
         n * self.dtype.size()
     }
+
     /// The partition at which a view of the tensor starts. A tensor without an address counts as one at partition 0: where it is placed
     /// satisfies the same rules.
     pub fn start_partition(&self, view: &View) -> u32 {

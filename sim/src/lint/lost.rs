@@ -77,13 +77,6 @@ pub(crate) struct Watch<'p> {
 impl<'p> Watch<'p> {
     pub(crate) fn new(program: &'p Program, placement: &'p Placement) -> Self {
         let arch = Arch::of(program.target);
-        let mut visible = vec![false; program.tensors.len()];
-        let tensors = program.outputs.iter().map(|o| o.tensor).chain(program.inputs.iter().map(|i| i.tensor));
-        for t in tensors {
-            if let Some(v) = visible.get_mut(t.0 as usize) {
-                *v = true;
-            }
-        }
         let chip = |_| [Index::new(u64::from(arch.sbuf_bytes)), Index::new(u64::from(arch.psum_bytes()))];
         Watch {
             program,
@@ -91,7 +84,7 @@ impl<'p> Watch<'p> {
             chip: program.cores.iter().map(chip).collect(),
             hbm: FxHashMap::default(),
             shared: BTreeMap::new(),
-            visible,
+            visible: program.visible(),
             slots: Vec::new(),
             free: Vec::new(),
             executed: 0,

@@ -4,9 +4,9 @@ use nki_isa::inst::{Action, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{DgeMode, Engine, Space};
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::{Arch, Inst, Program, TensorId};
+use nki_isa::{Arch, Inst, Program};
 
-use super::is_row;
+use super::{has_one_partition, hbm_and_tile};
 
 /// How a compiler chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +34,14 @@ pub enum Descriptors {
 /// Chooses for the transfers that leave it open. Where the target or the transfer cannot have these descriptors, it stays open: gathers, addresses
 /// that are known only when the program runs, targets without hardware descriptors.
 pub fn choose(program: &mut Program, descriptors: Descriptors) {
-    let mut is_argument = vec![false; program.tensors.len()];
-    let arguments = program.inputs.iter().map(|i| i.tensor).chain(program.outputs.iter().map(|o| o.tensor));
-    arguments.for_each(|TensorId(id)| is_argument[id as usize] = true);
+    let visible = program.visible();
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let chosen = |inst: &Inst| -> Option<Inst> {
         let Action::Transfers(transfer) = inst.action() else { return None };
         let (mode, engine) = match descriptors {
             Descriptors::Static => (DgeMode::None, Engine::Unknown),
-            Descriptors::Older => older(&transfer, &is_argument)?,
-            Descriptors::Current => current(&transfer, &is_argument, &context)?,
+            Descriptors::Older => older(&transfer, &visible)?,
+            Descriptors::Current => current(&transfer, &visible, &context)?,
         };
         let new = inst.with_descriptors(mode, engine)?;
         new.validate(&context).is_ok().then_some(new)
@@ -52,21 +50,17 @@ pub fn choose(program: &mut Program, descriptors: Descriptors) {
 }
 
 /// See [`Descriptors::Older`].
-fn older(transfer: &Transfer<'_>, is_argument: &[bool]) -> Option<(DgeMode, Engine)> {
+fn older(transfer: &Transfer<'_>, visible: &[bool]) -> Option<(DgeMode, Engine)> {
     let hbm = || [transfer.dst, transfer.src].into_iter().filter(|view| view.space.is_hbm());
-    let own = hbm().next().is_some() && !hbm().any(|v| is_argument[v.tensor.0 as usize]);
+    let own = hbm().next().is_some() && !hbm().any(|v| visible[v.tensor.0 as usize]);
     own.then(|| (DgeMode::HwDge, if transfer.dst.space.is_hbm() { Engine::Scalar } else { Engine::Sync }))
 }
 
 /// See [`Descriptors::Current`].
-fn current(transfer: &Transfer<'_>, is_argument: &[bool], context: &Context<'_>) -> Option<(DgeMode, Engine)> {
-    let (hbm, tile) = match (transfer.dst, transfer.src) {
-        (hbm, tile) if hbm.space.is_hbm() && tile.space == Space::Sbuf => (hbm, tile),
-        (tile, hbm) if hbm.space.is_hbm() && tile.space == Space::Sbuf => (hbm, tile),
-        _ => return None,
-    };
-    let own = hbm.space == Space::Hbm && !is_argument[hbm.tensor.0 as usize];
-    if is_row(tile, context.tensors) {
+fn current(transfer: &Transfer<'_>, visible: &[bool], context: &Context<'_>) -> Option<(DgeMode, Engine)> {
+    let (hbm, tile) = hbm_and_tile(transfer)?;
+    let own = hbm.space == Space::Hbm && !visible[hbm.tensor.0 as usize];
+    if has_one_partition(tile, context.tensors) {
         Some((DgeMode::None, Engine::Unknown))
     } else if own && tile.partitions() == context.arch.partitions {
         Some((DgeMode::HwDge, Engine::Unknown))

@@ -10,7 +10,7 @@ use nki_isa::{Arch, Dim, Inst, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, inst, overflows_of, remove};
+use super::{Changes, What, hbm_and_tile, inst, overflows_of, remove, transfer};
 
 /// Most bytes of a merged transfer. Evidence: see [`merge_transfers`].
 const MOST_BYTES: usize = 512 << 10;
@@ -43,20 +43,19 @@ pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
         return;
     }
     merge(program, changes, What::MergedTransfer, |program, uses, at, node| {
-        let Action::Transfers(transfer) = inst(node)?.action() else { return None };
+        let transfer = transfer(node)?;
+        let (hbm, tile) = hbm_and_tile(&transfer)?;
         let loads = transfer.src.space.is_hbm();
-        let (hbm, tile) = if loads { (transfer.src, transfer.dst) } else { (transfer.dst, transfer.src) };
         let most = MOST_BYTES / tile.partitions().max(1) as usize;
-        let rows = hbm.space.is_hbm() && hbm.indirect.is_none() && tile.free_elements() > 1;
+        let rows = hbm.indirect.is_none() && tile.free_elements() > 1;
         // The first dimension of the rows is that of the partitions: what follows it continues in the next tile.
         let along = hbm.dims.len() >= 2 && hbm.dims[0].count == tile.partitions();
-        let plain = rows && along && tile.space == Space::Sbuf;
         let once = match loads {
             true => uses.of_tensor(tile.tensor).iter().all(|u| u.at == at || !u.writes && u.at > at),
             false => !uses.written_between(tile.tensor, at, u32::MAX),
         };
         let part = Part { at, tile: tile.tensor, other: hbm.clone(), most, last: !loads };
-        (plain && once && is_whole(tile, program)).then_some(part)
+        (rows && along && once && is_whole(tile, program)).then_some(part)
     });
 }
 

@@ -25,8 +25,9 @@ mod tests;
 mod uses;
 
 use nki_isa::ids::Loc;
+use nki_isa::inst::{Action, Transfer};
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::{Inst, Program, Tensor, View};
+use nki_isa::{Inst, Program, Space, Tensor, View};
 
 use crate::place::{Capacity, Placement, place_with, span};
 use crate::timing::cost::CostModel;
@@ -263,8 +264,23 @@ fn remove(stream: &mut Vec<Node>, positions: &[u32]) {
     });
 }
 
+/// The transfer of a statement of a program without control flow.
+fn transfer(node: &Node) -> Option<Transfer<'_>> {
+    match inst(node)?.action() {
+        Action::Transfers(transfer) => Some(transfer),
+        _ => None,
+    }
+}
+
+/// The side in HBM and the side in SBUF of a transfer between them.
+fn hbm_and_tile<'a>(transfer: &Transfer<'a>) -> Option<(&'a View, &'a View)> {
+    let (dst, src) = (transfer.dst, transfer.src);
+    let (hbm, tile) = if dst.space.is_hbm() { (dst, src) } else { (src, dst) };
+    (hbm.space.is_hbm() && tile.space == Space::Sbuf).then_some((hbm, tile))
+}
+
 /// Whether a view in SBUF is of a tile of one partition.
-fn is_row(view: &View, tensors: &[Tensor]) -> bool {
+fn has_one_partition(view: &View, tensors: &[Tensor]) -> bool {
     tensors[view.tensor.0 as usize].shape.first() == Some(&1)
 }
 

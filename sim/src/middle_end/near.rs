@@ -1,18 +1,18 @@
 //! Drops a load of bytes that were loaded shortly before, as the compiler of today does.
 
-use nki_isa::inst::{Action, Transfer};
-use nki_isa::program::Node;
+use nki_isa::inst::Transfer;
 use nki_isa::{Arch, Program, Space, Tensor, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::reloads::{Key, load, replace, stays};
 use super::room::Room;
 use super::uses::{Uses, each_view};
-use super::{Changes, What, inst, is_row};
+use super::{Changes, What, has_one_partition, hbm_and_tile, transfer};
 
 /// Drops each load of a tile of two dimensions that was loaded before: the same bytes into a tile of the same kind, neither written since, and not
 /// more bytes loaded since into each partition than half of SBUF, those of dropped loads included. The readers of the second tile read the first
-/// one. A load counts from the one that is executed: where all iterations load the same tile, some do load it.
+/// one. What was loaded since counts from the last load of these bytes that is executed: a tile that every iteration loads is loaded again from time
+/// to time.
 ///
 /// A transfer between an argument or a result and a tile of one partition ends it: what was loaded before is loaded again after it.
 ///
@@ -22,8 +22,7 @@ use super::{Changes, What, inst, is_row};
 /// loads of the blocked matmuls are to parts of tensors with three dimensions: all of 400 to 1584 are executed, though they repeat after 36
 /// to 44 KiB. The tutorial with hoisted loads repeats after 136 KiB, and has all. Limits from 93 to 119 KiB explain the first three.
 pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
-    let of_arguments: FxHashSet<TensorId> =
-        program.inputs.iter().map(|i| i.tensor).chain(program.outputs.iter().map(|o| o.tensor)).collect();
+    let visible = program.visible();
     for core in 0..program.cores.len() {
         let uses = Uses::of(program, core);
         let mut room = Room::of(program, core, &uses);
@@ -35,7 +34,7 @@ pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
         let mut dropped: Vec<u32> = Vec::new();
         for (at, node) in (0..).zip(&program.cores[core]) {
             let Some(transfer) = transfer(node) else { continue };
-            if is_row_of(&transfer, &of_arguments, &program.tensors) {
+            if is_row_of_argument(&transfer, &visible, &program.tensors) {
                 known.clear();
             }
             let before = loaded;
@@ -96,26 +95,16 @@ struct Known {
     last: u32,
 }
 
-fn transfer(node: &Node) -> Option<Transfer<'_>> {
-    match inst(node)?.action() {
-        Action::Transfers(transfer) => Some(transfer),
-        _ => None,
-    }
-}
-
 /// Bytes that it loads into each partition of SBUF; 0 if it is no load.
 fn bytes_of_load(transfer: &Transfer<'_>) -> i64 {
     let (dst, src) = (transfer.dst, transfer.src);
     if dst.space != Space::Sbuf || !src.space.is_hbm() {
         return 0;
     }
-    dst.dims[1..].iter().map(|d| i64::from(d.count)).product::<i64>() * dst.dtype.size() as i64
+    (dst.free_elements() * dst.dtype.size()) as i64
 }
 
 /// Whether it moves a tile of one partition from or to an argument or a result.
-fn is_row_of(transfer: &Transfer<'_>, of_arguments: &FxHashSet<TensorId>, tensors: &[Tensor]) -> bool {
-    let sides = [(transfer.dst, transfer.src), (transfer.src, transfer.dst)];
-    sides.iter().any(|(tile, hbm)| {
-        tile.space == Space::Sbuf && is_row(tile, tensors) && hbm.space.is_hbm() && of_arguments.contains(&hbm.tensor)
-    })
+fn is_row_of_argument(transfer: &Transfer<'_>, visible: &[bool], tensors: &[Tensor]) -> bool {
+    hbm_and_tile(transfer).is_some_and(|(hbm, tile)| has_one_partition(tile, tensors) && visible[hbm.tensor.0 as usize])
 }

@@ -1,13 +1,12 @@
 //! Drops a load of bytes that a live tile holds.
 
-use nki_isa::inst::Action;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::room::Room;
 use super::uses::{Uses, is_whole};
-use super::{Changes, RESERVED, STAYING, What, inst, remove};
+use super::{Changes, RESERVED, STAYING, What, remove, transfer};
 
 /// A load that fills a whole tile which nothing else writes.
 struct Load {
@@ -123,7 +122,7 @@ pub(super) struct Key {
 
 /// The key and the tile of an instruction that loads a whole tile, the only one that writes it.
 pub(super) fn load(program: &Program, uses: &Uses, at: u32, node: &Node) -> Option<(Key, TensorId)> {
-    let Action::Transfers(copy) = inst(node)?.action() else { return None };
+    let copy = transfer(node)?;
     let (dst, src): (&View, &View) = (copy.dst, copy.src);
     let tile = program.tensor(dst.tensor);
     let plain = src.space.is_hbm() && dst.space.is_on_chip() && src.indirect.is_none() && is_whole(dst, program);
