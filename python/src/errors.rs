@@ -32,11 +32,18 @@ pub(crate) fn as_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> PyResu
     serde_json::to_string(&list).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
+/// The text of an exception. It begins with the errors, because many tools show only the first line of it.
+fn message(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
+    let (mut all, findings): (Vec<_>, Vec<_>) = diagnostics.iter().cloned().partition(Diagnostic::is_error);
+    all.extend(findings);
+    render_all(&all, sources, ColorChoice::Plain)
+}
+
 /// The exception for a kernel that is wrong, or of which a finding is denied: `nki_sim.KernelError`, and Python's own class for the same
 /// mistake.
 pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap) -> PyErr {
     let diagnostics = &applied.diagnostics;
-    let mut rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    let mut rendered = message(diagnostics, sources);
     if !applied.denied.is_empty() {
         rendered.push('\n');
         rendered.push_str(&denied_text(&applied.denied));
@@ -60,7 +67,7 @@ pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap
 
 /// The exception for what a kernel that Python executes did wrong: of Python's class of this name.
 pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, sources: &SourceMap) -> PyErr {
-    let rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    let rendered = message(diagnostics, sources);
     let made = as_json(diagnostics, sources).and_then(|json| {
         PyModule::import(py, "nki_sim._errors")?.getattr("kernel_error")?.call1((rendered.trim_end(), class, json))
     });
@@ -72,7 +79,7 @@ pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, so
 
 /// The same exception with all that was found.
 pub(crate) fn with_findings(py: Python<'_>, error: PyErr, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
-    let rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    let rendered = message(diagnostics, sources);
     let changed = as_json(diagnostics, sources).and_then(|json| {
         let extend = PyModule::import(py, "nki_sim._errors")?.getattr("extend")?;
         extend.call1((error.value(py), rendered.trim_end(), json))

@@ -28,6 +28,23 @@ def ramp(rows=4, columns=8, dtype=np.float32):
     return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
 
 
+@pytest.mark.parametrize("frontend", ["python", "parser"])
+def test_the_text_of_an_exception_begins_with_the_error(monkeypatch, frontend):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
+
+    @nki.jit
+    def kernel(x):
+        t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x)
+        nisa.tensor_tensor(dst=t, data1=t, data2=t, op=nl.divide)
+        nisa.tensor_tensor(dst=t, data1=t, data2=t[:, 0:3], op=nl.add)
+        return t
+
+    with pytest.raises(nki_sim.KernelError, match=r"^error\[shape-mismatch\](.|\n)*warning\[divide-operator\]") as info:
+        kernel(ramp())
+    assert [d["id"] for d in info.value.diagnostics] == ["divide-operator", "shape-mismatch"]
+
+
 def test_a_kernel_is_called_in_every_way():
     x, y = ramp(), ramp() + 1
     want = x + y
