@@ -345,6 +345,11 @@ impl Tensor {
         view.offset = offset;
         let first = usize::from(on_chip);
         for d in first..last {
+            // No access takes the step of a dimension of size 1.
+            if view.dims[d].count == 1 {
+                view.dims[d].stride = view.dims[d].stride * old / new;
+                continue;
+            }
             let Some(stride) = scale(view.dims[d].stride) else {
                 return refuse(format!("dimension {d} steps by {} bytes", view.dims[d].stride * old));
             };

@@ -374,6 +374,14 @@ fn the_guides_shapes() {
 }
 
 #[test]
+fn the_step_of_a_dimension_of_size_1_never_refuses_another_dtype() {
+    let t = tensor(Space::Hbm, &[4, 1], DType::BF16).permute(&[1, 0]).unwrap();
+    assert_eq!(t.view_as(DType::F32).unwrap().shape_text(), "(1, 2)");
+    let t = tensor(Space::Hbm, &[2, 3], DType::BF16).slice(1, 0, 2, 1).unwrap();
+    assert_eq!(t.view_as(DType::F32).unwrap_err().id, "dtype-view");
+}
+
+#[test]
 fn rearrange_splits_and_reorders() {
     let t = tensor(Space::Sbuf, &[128, 24], DType::F32);
     let u = t.rearrange(&[vec!["b"], vec!["h", "w"]], &[vec!["b"], vec!["w"], vec!["h"]], &[("h", 4)]).unwrap();
