@@ -249,7 +249,20 @@ fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         }
         _ => {
             let dtype = dtype(d, "arange", HostDtype::F64, span)?;
-            Array::from_fn(dtype, vec![n], |i| Imm::Float(first + i as f64 * by))
+            // NumPy makes two elements. Their difference, in the precision of the type, leads to the others.
+            let [start, next] = [first, first + by].map(|x| dtype.fit(Imm::Float(x)));
+            Array::from_fn(dtype, vec![n], |i| match (start, next) {
+                _ if i < 2 => [start, next][i],
+                (Imm::Int(a), Imm::Int(b)) => Imm::Int(a.wrapping_add((i as i64).wrapping_mul(b.wrapping_sub(a)))),
+                (a, b) if dtype == HostDtype::F64 => {
+                    let a = array::float(a);
+                    Imm::Float(a + i as f64 * (array::float(b) - a))
+                }
+                (a, b) => {
+                    let (a, b) = (array::float(a) as f32, array::float(b) as f32);
+                    Imm::Float(f64::from(a + i as f32 * (b - a)))
+                }
+            })
         }
     }
     .value())

@@ -117,3 +117,47 @@ fn what_the_host_computes_is_no_empty_list() {
     let refused = "host-value: `SIZES` belongs to the host program and has no value in a kernel";
     assert_eq!(run(source), refused);
 }
+
+#[test]
+fn ranges_of_floats_are_numpys_to_the_last_bit() {
+    for (expr, expected) in [
+        (
+            "np.arange(5, 1, -0.7)",
+            "[5.0, 4.3, 3.5999999999999996, 2.8999999999999995, 2.1999999999999993, 1.4999999999999991]",
+        ),
+        ("np.arange(0, 1, 0.1, dtype=np.float32)[8:]", "[0.800000011920929, 0.9000000357627869]"),
+        ("np.arange(1, 3, 0.37, dtype=np.float16)[4:]", "[2.48046875, 2.8515625]"),
+        ("np.arange(0, 5, 1.5, dtype=np.int32)", "[0, 1, 2, 3]"),
+        ("np.arange(1e3, 1e3 + 1, 0.25)", "[1000.0, 1000.25, 1000.5, 1000.75]"),
+        ("np.arange(0.5, 1)", "[0.5]"),
+    ] {
+        let expr = format!("import numpy as np\nprint(({expr}).tolist())");
+        check(&expr, expected);
+        check_kernel(&expr, expected);
+    }
+}
+
+#[test]
+fn operators_of_bool_and_narrow_arrays_are_numpys() {
+    let of = |expr: &str| {
+        format!("import numpy as np\nb = np.array([True, False])\nu = np.array([3], dtype=np.uint8)\nprint(({expr}))")
+    };
+    for (expr, expected) in [
+        ("(u / -1).tolist(), (300 / u).tolist(), (u / 300).tolist()", "([-3.0], [100.0], [0.01])"),
+        (
+            "(1 - b).tolist(), (b * b).tolist(), (b + b).tolist(), (~b).tolist()",
+            "([0, 1], [True, False], [True, False], [False, True])",
+        ),
+        ("(b ** b).tolist(), (b << b).tolist(), (b ** b).dtype == np.int8", "([1, 1], [2, 0], True)"),
+    ] {
+        check(&of(expr), expected);
+    }
+    for (expr, message) in [
+        ("b - b", "type-error: `-` of bool arrays"),
+        ("True - b", "type-error: `-` of bool arrays"),
+        ("-b", "type-error: `-` of a bool array"),
+        ("u * -1", "integer-overflow: -1 is out of bounds for uint8"),
+    ] {
+        check(&of(expr), message);
+    }
+}

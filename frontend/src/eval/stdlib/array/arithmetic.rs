@@ -139,7 +139,23 @@ fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
 
 /// `left op right`, element by element.
 pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Array> {
+    // A quotient of integers is a float, whatever their types hold.
+    let (left, right) = if op == BinOp::Div { (&exact(left, right), &exact(right, left)) } else { (left, right) };
     let (a, b, mut dtype, shape) = pair(left, right, span)?;
+    if dtype == HostDtype::Device(DType::Bool) {
+        match op {
+            BinOp::Sub => {
+                let refused = Raise::at("type-error", "`-` of bool arrays", span, "here");
+                return Err(
+                    refused.help("write `a ^ b` for the elements that differ, or `a & ~b` for those of `a` alone")
+                );
+            }
+            BinOp::FloorDiv | BinOp::Mod | BinOp::Pow | BinOp::LShift | BinOp::RShift => {
+                dtype = HostDtype::Device(DType::I8);
+            }
+            _ => {}
+        }
+    }
     let divides = matches!(op, BinOp::FloorDiv | BinOp::Mod);
     if divides && !dtype.is_float() && b.values.iter().any(|v| v.as_i64() == Some(0)) {
         return Err(Raise::at("division-by-zero", "division by zero", span, "an element of the divisor is 0"));
@@ -189,6 +205,9 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
 pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value> {
     let each = |of: &dyn Fn(Imm) -> Imm| array.each(array.dtype, of).value();
     match op {
+        UnaryOp::Neg if array.dtype == HostDtype::Device(DType::Bool) => {
+            Err(Raise::at("type-error", "`-` of a bool array", span, "here").help("write `~a`"))
+        }
         UnaryOp::Pos => Ok(array.clone().value()),
         UnaryOp::Neg => Ok(each(&|v| match v {
             Imm::Int(i) => Imm::Int(i.wrapping_neg()),
@@ -203,15 +222,18 @@ pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value>
     }
 }
 
-/// `left op right`, element by element.
-pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
-    // An integer that the array's type does not hold is compared as it is.
-    let exact = |number: &Value, beside: &Value| match (number, beside.downcast::<NdArray>()) {
+/// A number for an operator that takes an integer as it is, also if the type of the array beside it does not hold it.
+fn exact(number: &Value, beside: &Value) -> Value {
+    match (number, beside.downcast::<NdArray>()) {
         (Value::Int(n), Some(array)) if !array.dtype().has(*n) => {
             Array::filled(HostDtype::I64, Vec::new(), Imm::Int(*n)).value()
         }
         _ => number.clone(),
-    };
+    }
+}
+
+/// `left op right`, element by element.
+pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
     let (a, b, _, shape) = pair(&exact(left, right), &exact(right, left), span)?;
     let holds = |x: Imm, y: Imm| {
         let order = match (x, y) {
