@@ -106,7 +106,8 @@ copy (`array.copy()`).";
     "host-value", "a kernel uses a value of the host program", "
 Modules such as torch, and values computed by them, are not executed: a kernel is compiled from its
 source and its arguments alone. Pass the values that it needs (shapes, numbers, dtypes) as
-arguments, or compute them with `math`.";
+arguments, or compute them with `math`. Messages of `logging` and `warnings.warn` have no effect on a
+kernel and are skipped.";
 
     "host-condition" (Suspicious), "a condition at module level depends on the host", "
 `nki-sim run FILE.py` interprets the file instead of running it in Python. A condition at module

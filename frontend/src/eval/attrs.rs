@@ -199,6 +199,9 @@ impl Interp<'_> {
                 sym::start => slice.start.clone(),
                 sym::stop => slice.stop.clone(),
                 sym::step => slice.step.clone(),
+                _ if super::methods::exists(base, &self.name(name)) => {
+                    Value::BoundBuiltin(Rc::new((base.clone(), name)))
+                }
                 _ => return Ok(None),
             },
             Value::Range(range) if matches!(name, sym::start | sym::stop | sym::step) => Value::Int(match name {
@@ -227,6 +230,9 @@ impl Interp<'_> {
                 _ => return Ok(None),
             },
             Value::BoundMethod(bound) => return self.find_attr(&bound.function.clone(), name, span),
+            Value::Host(host) if self.in_kernel && is_log(&host.path, &self.name(name)) => {
+                Value::native("log", |_, _| Ok(Value::None), 0)
+            }
             Value::Host(host) => {
                 if self.in_kernel {
                     return Err(self.host_error(host, span));
@@ -302,5 +308,16 @@ impl Interp<'_> {
             Some(near) => raise.help(format!("did you mean `{near}`?")),
             None => raise,
         }
+    }
+}
+
+/// Whether the name is of a function that only writes a message: of `logging`, one of its loggers, or `warnings`.
+fn is_log(path: &str, name: &str) -> bool {
+    match name {
+        "debug" | "info" | "warning" | "error" | "critical" | "exception" | "log" => {
+            path == "logging" || path.starts_with("logging.getLogger(...)") || path == "Logger object"
+        }
+        "warn" => path == "warnings",
+        _ => false,
     }
 }

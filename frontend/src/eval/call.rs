@@ -260,7 +260,8 @@ impl Interp<'_> {
             | Value::Range(_)
             | Value::Bool(_)
             | Value::Int(_)
-            | Value::Float(_) => {
+            | Value::Float(_)
+            | Value::Slice(_) => {
                 if self.absorbs_method(base, &args) {
                     return Ok(Value::Poison);
                 }

@@ -253,7 +253,7 @@ impl Interp<'_> {
                 Value::Str(part) => text.contains(&**part),
                 other => return Err(self.bad_operands("in", other, container, span)),
             },
-            Value::Range(range) => item.as_int().is_some_and(|x| {
+            Value::Range(range) => whole(item).is_some_and(|x| {
                 let (low, high) = if range.step > 0 {
                     (range.start, range.stop)
                 } else {
@@ -285,6 +285,12 @@ impl Interp<'_> {
             }
         })
     }
+}
+
+/// The integer that a number equals: `2.0` is an element of `range(3)`.
+fn whole(number: &Value) -> Option<i64> {
+    let is_whole = |x: &f64| x.trunc() == *x && x.abs() < 2f64.powi(63);
+    number.as_int().or_else(|| number.as_float().filter(is_whole).map(|x| x as i64))
 }
 
 fn ordered(op: CmpOp, order: Ordering) -> bool {

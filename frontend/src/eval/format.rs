@@ -27,7 +27,9 @@ impl Interp<'_> {
                         _ => String::new(),
                     });
                 }
-                if instance.class.exception_base().is_some() {
+                if instance.class.exception_base().is_some()
+                    && !matches!(instance.class.kind.get(), ClassKind::Dataclass(_))
+                {
                     let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
                     return self.exception_text(&args);
                 }
@@ -177,6 +179,16 @@ impl Interp<'_> {
                     out.push_str(&format!("<{} object>", instance.class.name));
                     return Ok(());
                 }
+                if instance.class.exception_base().is_some()
+                    && !matches!(instance.class.kind.get(), ClassKind::Dataclass(_))
+                {
+                    let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
+                    out.push_str(&instance.class.name);
+                    out.push('(');
+                    self.write_items(&args, out, depth)?;
+                    out.push(')');
+                    return Ok(());
+                }
                 let shown = match instance.class.kind.get() {
                     ClassKind::Dataclass(_) | ClassKind::NamedTuple => {
                         Some(instance.class.fields.borrow().iter().filter(|f| f.repr).map(|f| f.name).collect())
@@ -238,7 +250,6 @@ impl Interp<'_> {
             return Err(bad("the field is too wide".into()));
         }
         let number = match value {
-            Value::Bool(_) if parsed.kind.is_none() => None,
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(value.clone()),
             _ => None,
         };
@@ -264,9 +275,13 @@ impl Interp<'_> {
 
     /// `text.format(...)`
     pub(crate) fn str_format(&mut self, text: &str, args: &CallArgs) -> EvalResult<String> {
+        self.format_fields(text, args, &mut 0, false)
+    }
+
+    /// `text` with its fields filled in; `next` is the argument of the next field that names none.
+    fn format_fields(&mut self, text: &str, args: &CallArgs, next: &mut usize, is_nested: bool) -> EvalResult<String> {
         let mut out = String::new();
         let mut chars = text.chars().peekable();
-        let mut next = 0;
         while let Some(c) = chars.next() {
             match c {
                 '{' if chars.peek() == Some(&'{') => {
@@ -280,11 +295,14 @@ impl Interp<'_> {
                     out.push('}');
                 }
                 '{' => {
-                    let mut field = String::new();
+                    let (mut field, mut depth) = (String::new(), 0);
                     loop {
                         match chars.next() {
-                            Some('}') => break,
-                            Some(c) => field.push(c),
+                            Some('}') if depth == 0 => break,
+                            Some(c) => {
+                                depth += i32::from(c == '{') - i32::from(c == '}');
+                                field.push(c);
+                            }
                             None => {
                                 return Err(Raise::at(
                                     "value-error",
@@ -300,8 +318,8 @@ impl Interp<'_> {
                     let end = path.find(['.', '[']).unwrap_or(path.len());
                     let (head, tail) = path.split_at(end);
                     let value = if head.is_empty() {
-                        next += 1;
-                        args.positional.get(next - 1).cloned()
+                        *next += 1;
+                        args.positional.get(*next - 1).cloned()
                     } else if let Ok(index) = head.parse::<usize>() {
                         args.positional.get(index).cloned()
                     } else {
@@ -330,7 +348,13 @@ impl Interp<'_> {
                     if conversion == "r" {
                         value = Value::str(self.repr(&value)?);
                     }
-                    let text = self.format_value(&value, spec, args.span)?;
+                    // A specification can have fields itself: `{:{width}}`. They have none.
+                    let spec = if spec.contains('{') && !is_nested {
+                        self.format_fields(spec, args, next, true)?
+                    } else {
+                        spec.to_owned()
+                    };
+                    let text = self.format_value(&value, &spec, args.span)?;
                     self.charge_text(out.len().saturating_add(text.len()), args.span)?;
                     out.push_str(&text);
                 }
@@ -427,33 +451,48 @@ impl Spec {
         }
     }
 
-    fn grouped(&self, digits: &str, every: usize) -> String {
-        let Some(separator) = self.group else { return digits.to_owned() };
+    /// The digits with separators between groups, and what follows them. Zeros that fill the field are grouped, too.
+    fn grouped(&self, sign: &str, digits: &str, rest: &str, every: usize) -> String {
+        let Some(separator) = self.group else { return format!("{digits}{rest}") };
+        let is_filled = self.fill.is_none_or(|c| c == '0') && self.zero && self.align.is_none_or(|c| c == '=');
+        let width = if is_filled { self.width.saturating_sub(sign.len() + rest.len()) } else { 0 };
+        let length = |count: usize| count + count.saturating_sub(1) / every;
+        let mut count = digits.len();
+        while length(count) < width {
+            count += 1;
+        }
         let mut out = String::new();
-        for (index, c) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index).is_multiple_of(every) {
+        for (index, c) in format!("{digits:0>count$}").chars().enumerate() {
+            if index > 0 && (count - index).is_multiple_of(every) {
                 out.push(separator);
             }
             out.push(c);
         }
-        out
+        out + rest
     }
 
     fn int(&self, x: i64) -> Option<String> {
         let n = x.unsigned_abs();
-        let body = match self.kind {
-            None | Some('d' | 'n') => self.grouped(&n.to_string(), 3),
-            Some('x') => format!("{}{n:x}", if self.alternate { "0x" } else { "" }),
-            Some('X') => format!("{}{n:X}", if self.alternate { "0X" } else { "" }),
-            Some('b') => format!("{}{n:b}", if self.alternate { "0b" } else { "" }),
-            Some('o') => format!("{}{n:o}", if self.alternate { "0o" } else { "" }),
-            Some('c') => char::from_u32(u32::try_from(x).ok()?)?.to_string(),
+        let sign = self.sign(x < 0);
+        let prefixed = |prefix: &str, digits: String| {
+            let sign = if self.alternate { format!("{sign}{prefix}") } else { sign.to_owned() };
+            let body = self.grouped(&sign, &digits, "", 4);
+            (sign, body)
+        };
+        let (sign, body) = match self.kind {
+            None | Some('d' | 'n') => (sign.to_owned(), self.grouped(sign, &n.to_string(), "", 3)),
+            Some('x' | 'X' | 'b' | 'o') if self.group == Some(',') => return None,
+            Some('x') => prefixed("0x", format!("{n:x}")),
+            Some('X') => prefixed("0X", format!("{n:X}")),
+            Some('b') => prefixed("0b", format!("{n:b}")),
+            Some('o') => prefixed("0o", format!("{n:o}")),
+            Some('c') => (String::new(), char::from_u32(u32::try_from(x).ok()?)?.to_string()),
             Some(_) => return self.float(x as f64),
         };
         if self.precision.is_some() {
             return None;
         }
-        Some(self.pad(self.sign(x < 0), &body, '>'))
+        Some(self.pad(&sign, &body, '>'))
     }
 
     fn float(&self, x: f64) -> Option<String> {
@@ -476,12 +515,10 @@ impl Spec {
             Some('E' | 'G' | 'F') => body.to_uppercase(),
             _ => body,
         };
-        let body = match body.split_once('.') {
-            Some((whole, rest)) if self.group.is_some() => format!("{}.{rest}", self.grouped(whole, 3)),
-            None if self.group.is_some() => self.grouped(&body, 3),
-            _ => body,
-        };
-        Some(self.pad(self.sign(negative), &body, '>'))
+        let sign = self.sign(negative);
+        let (digits, rest) = body.split_at(body.find(|c: char| !c.is_ascii_digit()).unwrap_or(body.len()));
+        let body = if x.is_finite() { self.grouped(sign, digits, rest, 3) } else { body };
+        Some(self.pad(sign, &body, '>'))
     }
 }
 
@@ -497,7 +534,8 @@ fn general(a: f64, precision: usize, keep_point: bool) -> String {
     let exp: i32 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let trim =
         |s: &str| if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_owned() } else { s.to_owned() };
-    if exp < -4 || exp >= precision as i32 {
+    // Without a type, a number that ends at its point has the exponent, as 2e+00 of precision 1.
+    if exp < -4 || exp >= precision as i32 - i32::from(keep_point) {
         let text = exponent(a, precision - 1);
         let (mantissa, e) = text.split_once('e').unwrap_or((&text, "+00"));
         format!("{}e{e}", trim(mantissa))

@@ -71,6 +71,7 @@ const STR: &[&str] = &[
 ];
 const INT: &[&str] = &["bit_length", "bit_count", "item", "as_integer_ratio", "is_integer", "conjugate"];
 const FLOAT: &[&str] = &["is_integer", "item"];
+const SLICE: &[&str] = &["indices"];
 
 fn table(value: &Value) -> &'static [&'static str] {
     match value {
@@ -82,6 +83,7 @@ fn table(value: &Value) -> &'static [&'static str] {
         Value::Str(_) => STR,
         Value::Int(_) | Value::Bool(_) => INT,
         Value::Float(_) => FLOAT,
+        Value::Slice(_) => SLICE,
         _ => &[],
     }
 }
@@ -133,6 +135,7 @@ impl Interp<'_> {
             Value::Set(set) => self.set_method(set, &text, args),
             Value::Str(string) => self.str_method(string, &text, args),
             Value::Int(_) | Value::Bool(_) | Value::Float(_) => self.number_method(base, &text, args),
+            Value::Slice(slice) => self.slice_method(slice, args),
             other => {
                 let items = self.iterate(other, args.span)?;
                 self.sequence_method(&items, &text, args)
@@ -150,6 +153,19 @@ impl Interp<'_> {
             "as_integer_ratio" => Value::tuple(vec![Value::Int(int), Value::Int(1)]),
             _ => base.clone(),
         })
+    }
+
+    /// `slice.indices(length)`
+    fn slice_method(&mut self, slice: &Slice, args: CallArgs) -> EvalResult<Value> {
+        args.positional_only(self, "indices", 1, 1)?;
+        let length = self.as_index(&args.positional[0]).and_then(|length| usize::try_from(length).ok());
+        let Some(length) = length else {
+            let message =
+                format!("indices() needs a length that is not negative, got {}", self.repr(&args.positional[0])?);
+            return Err(Raise::at("value-error", message, args.span, "in this call"));
+        };
+        let (start, stop, step) = self.slice_bounds(slice, length, args.span)?;
+        Ok(Value::tuple(vec![Value::Int(start), Value::Int(stop), Value::Int(step)]))
     }
 
     fn sequence_method(&mut self, items: &[Value], name: &str, args: CallArgs) -> EvalResult<Value> {

@@ -12,6 +12,7 @@ mod live;
 mod numbers;
 mod python;
 mod recover;
+mod text;
 
 /// Files in memory.
 struct Files<'a>(&'a [(&'a str, &'a str)]);

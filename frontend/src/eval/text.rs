@@ -319,10 +319,11 @@ impl Interp<'_> {
                 ('d' | 'i', Value::Float(x)) => Value::Int(*x as i64),
                 _ => value,
             };
-            let kind = match kind {
-                'i' => 'd',
-                'r' => 's',
-                other => other,
+            let kind = match (kind, &value) {
+                ('i', _) => 'd',
+                ('r', _) => 's',
+                ('c', Value::Str(one)) if one.chars().count() == 1 => 's',
+                (other, _) => other,
             };
             if kind == 's' && !spec.is_empty() && !spec.starts_with('<') {
                 spec.insert(0, '>');

@@ -32,6 +32,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("itertools", &["batched", "compress", "groupby"]),
     ("math", &["dist", "fsum", "ldexp", "perm", "sumprod"]),
     ("operator", &["attrgetter", "itemgetter", "methodcaller"]),
+    ("types", &["SimpleNamespace"]),
 ];
 
 /// The class that a class derives from which names a type of Python's as its base.

@@ -42,6 +42,7 @@ pub(crate) const MODULES: &[&str] = &[
     "copy",
     "builtins",
     "ml_dtypes",
+    "types",
 ];
 
 type Unary = fn(f64) -> f64;

@@ -330,3 +330,17 @@ class ChainMap:
 
     def __repr__(self):
         return f"ChainMap({', '.join(map(repr, self.maps))})"
+
+
+class SimpleNamespace:
+    def __init__(self, mapping=(), /, **kwargs):
+        for key, value in {**dict(mapping), **kwargs}.items():
+            setattr(self, key, value)
+
+    def __eq__(self, other):
+        return self.__dict__ == other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+
+    def __repr__(self):
+        return "namespace(" + ", ".join(f"{key}={value!r}" for key, value in self.__dict__.items()) + ")"
+
+    __hash__ = None
