@@ -268,22 +268,6 @@ def _fields(cls, kind):
     return []
 
 
-class SimpleNamespace:
-    """`types.SimpleNamespace` where a kernel is evaluated: that class is written in C."""
-
-    def __init__(self, **fields):
-        for name, value in fields.items():
-            setattr(self, name, value)
-
-    def __eq__(self, other):
-        return isinstance(other, SimpleNamespace) and vars(self) == vars(other)
-
-
-def class_in_kernels(cls):
-    """The class that stands for a class of Python's library in kernels, or the class itself."""
-    return SimpleNamespace if cls is types.SimpleNamespace else cls
-
-
 def instance_fields(obj):
     """The attributes of an instance of a class written in Python; None for other objects."""
     cls = type(obj)

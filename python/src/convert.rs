@@ -301,9 +301,8 @@ impl<'a> Conversion<'a> {
                 Arg::Object(self.table.id(object))
             }));
         }
-        if object.cast::<PyType>().is_ok() {
-            let class = helpers(py)?.bind(py).getattr("class_in_kernels")?.call1((object,))?;
-            return self.class(class.cast::<PyType>()?).map(Some);
+        if let Ok(class) = object.cast::<PyType>() {
+            return self.class(class).map(Some);
         }
         if object.is_instance(known.method.bind(py))? {
             let receiver = self.value(&object.getattr("__self__")?, name)?;
@@ -388,8 +387,7 @@ impl<'a> Conversion<'a> {
             let key: String = key.extract()?;
             out.push((key.clone(), self.value(&value, &format!("{name}.{key}"))?));
         }
-        let class = helpers.getattr("class_in_kernels")?.call1((class,))?;
-        let class = Box::new(self.class(class.cast::<PyType>()?)?);
+        let class = Box::new(self.class(class)?);
         Ok(Arg::Shared(identity, Box::new(Arg::Instance { class, fields: out })))
     }
 }

@@ -28,7 +28,7 @@ def ramp(rows=4, columns=8, dtype=np.float32):
     return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
 
 
-@pytest.mark.parametrize("frontend", ["python", "parser"])
+@pytest.mark.parametrize("frontend", ["tracer", "parser"])
 def test_the_text_of_an_exception_begins_with_the_error(monkeypatch, frontend):
     monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
 
