@@ -71,6 +71,8 @@ def cases():
     yield "flash_attention 2048 x 128 float32, scaled", True, 1, ours, lambda: attention(q, k, v)
     x = normal(128, 64)
     yield "softmax_rows [128, 64] float32, small", True, 50, lambda: rows(x), lambda: softmax(x)
+    add, left, right = kernel("elementwise.py", "elementwise_add"), normal(4, 8), normal(4, 8)
+    yield "elementwise_add [4, 8] float32, small", False, 200, lambda: add(left, right), lambda: left + right
 
 
 def used():
@@ -171,7 +173,7 @@ def full():
         for name, _, calls, ours, theirs in cases():
             (wall, cpu, faults), (theirs_wall, theirs_cpu, _) = compare(calls, ours, theirs, 10)
             print(
-                f"{name}: {wall * 1e3:.3f} ms, {theirs_wall * 1e3:.3f} ms, ratio {wall / theirs_wall:.2f};"
+                f"{name}: {wall * 1e3:.4f} ms, {theirs_wall * 1e3:.4f} ms, ratio {wall / theirs_wall:.2f};"
                 f" processor time {cpu * 1e3:.3f} ms, {theirs_cpu * 1e3:.3f} ms, ratio {cpu / theirs_cpu:.2f}; {faults:.0f} page faults"
             )
         for other in others:

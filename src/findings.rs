@@ -4,6 +4,7 @@
 //! first: flags or arguments of a call, what Python configured, the environment, the project file, the defaults of the mode.
 
 use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
 use nki_diag::levels::Source;
 use nki_diag::{Advice, Applied, Denied, Diagnostic, Level, Levels, Mode};
@@ -41,15 +42,20 @@ impl Lists {
 }
 
 /// Decides what becomes of findings.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judge {
-    levels: Levels,
+    /// Shared: each call of a kernel from Python has a judge.
+    levels: Arc<Levels>,
+    /// What follows from the levels.
+    includes_strict: bool,
+    checks: Checks,
 }
 
 impl Default for Judge {
     /// The default levels of `nki-sim run`, whatever the environment and the project file say.
     fn default() -> Self {
-        Judge { levels: Levels::new(Mode::Run, false) }
+        static DEFAULT: LazyLock<Judge> = LazyLock::new(|| Judge::of(Levels::new(Mode::Run, false)));
+        DEFAULT.clone()
     }
 }
 
@@ -66,7 +72,12 @@ impl Judge {
         if let Some(file) = file {
             levels.push(project::levels_for(file)?);
         }
-        Ok(Judge { levels })
+        Ok(Judge::of(levels))
+    }
+
+    fn of(levels: Levels) -> Judge {
+        let checks = Checks::wanted(|slug| levels.level(slug) != Level::Allow);
+        Judge { includes_strict: levels.includes_strict(), checks, levels: Arc::new(levels) }
     }
 
     /// The levels themselves.
@@ -76,12 +87,12 @@ impl Judge {
 
     /// Whether strict findings have to be looked for.
     pub fn includes_strict(&self) -> bool {
-        self.levels.includes_strict()
+        self.includes_strict
     }
 
     /// The findings about values that a run has to look for: those that are not allowed.
     pub fn checks(&self) -> Checks {
-        Checks::wanted(|slug| self.levels.level(slug) != Level::Allow)
+        self.checks
     }
 
     /// Applies the levels to all findings of a run, and words what its user can do.

@@ -23,6 +23,9 @@ const UNWRITTEN: &str = "NKI_SIM_UNWRITTEN";
 /// `warn` makes a warning of a kernel that does not fit into SBUF or PSUM.
 const CAPACITY: &str = "NKI_SIM_CAPACITY";
 
+/// The physical cores of a logical core where a call from Python does not say it.
+const LOGICAL_CORES: &str = "NEURON_LOGICAL_NC_CONFIG";
+
 pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
     match env::var(name) {
         Ok(v) if v.trim().is_empty() => Ok(None),
@@ -62,6 +65,18 @@ pub fn unwritten() -> Result<UnwrittenValue, String> {
         None | Some("nan") => Ok(UnwrittenValue::Sentinel),
         Some("zero") => Ok(UnwrittenValue::Zero),
         Some(other) => Err(format!("environment variable {UNWRITTEN}: `{other}` is neither nan nor zero")),
+    }
+}
+
+/// Physical cores of a logical core: a variable decides, else 1.
+///
+/// # Errors
+/// If the variable is neither 1 nor 2.
+pub fn logical_cores() -> Result<u32, String> {
+    match variable(LOGICAL_CORES)?.as_deref().map(str::trim) {
+        None | Some("1") => Ok(1),
+        Some("2") => Ok(2),
+        Some(other) => Err(format!("{LOGICAL_CORES}='{other}': a logical core has 1 or 2 physical cores")),
     }
 }
 

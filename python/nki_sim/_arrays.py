@@ -13,8 +13,15 @@ from ._errors import ArgumentError, ArgumentTypeError
 _ML_DTYPES = ("bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn")
 
 
+#: The dtypes that NumPy itself has. They are immutable; a structured one is not.
+_NUMPY = {name: np.dtype(name) for name in ("float32", "float16", "int32", "uint32", "int16", "uint16", "int8", "uint8", "int64")}
+
+
 def numpy_dtype(name):
     """The NumPy dtype of a device type."""
+    known = _NUMPY.get(name)
+    if known is not None:
+        return known
     if name == "tfloat32":
         name = "float32"
     if name in _ML_DTYPES:
@@ -264,13 +271,13 @@ def kind_of(values):
 
 
 def make(memory, shape, dtype, kind):
-    """An array of this type on memory of the simulator."""
-    data = np.asarray(memory)
+    """An array of this type on memory of the simulator, or on a bytearray, which becomes the array's own."""
     if kind == "torch":
-        return _to_torch(data, shape, dtype)
+        return _to_torch(np.asarray(memory), shape, dtype)
     if kind not in ("numpy", "jax"):
-        return _to_torch(data, shape, dtype).to(kind)
-    array = data.view(numpy_dtype(dtype)).reshape(shape)
+        return _to_torch(np.asarray(memory), shape, dtype).to(kind)
+    # One new array, where a view and its reshape are two.
+    array = np.ndarray(shape, numpy_dtype(dtype), memory if type(memory) is bytearray else np.asarray(memory))
     if kind == "jax":
         import jax
 

@@ -64,12 +64,3 @@ class SpecializationConfig:
 
 for _class in (AddressRotation, CompileConfig, SpecializationConfig):
     _native.register(_class, f"nki.compiler.{_class.__name__}")
-
-
-def logical_cores():
-    """Physical cores of a logical core, as NEURON_LOGICAL_NC_CONFIG has it; else 1."""
-    (text,) = _native.variables("NEURON_LOGICAL_NC_CONFIG")
-    text = (text or "").strip()
-    if text not in ("", "1", "2"):
-        raise ValueError(f"NEURON_LOGICAL_NC_CONFIG={text!r}: a logical core has 1 or 2 physical cores")
-    return int(text or 1)

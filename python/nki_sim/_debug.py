@@ -16,6 +16,9 @@ from ._errors import KernelError, SimError
 #: Modules of debuggers that do not use `bdb`.
 _DEBUGGERS = ("pydevd", "_pydevd", "debugpy", "_debugpy")
 
+#: `sys.monitoring`; None before Python 3.12, where each look for it would raise and take as long as binding the arguments of a call.
+_MONITORING = getattr(sys, "monitoring", None)
+
 
 def attached():
     """Whether a debugger follows this thread. Tools that measure coverage or time are no debuggers."""
@@ -28,23 +31,22 @@ def attached():
         module = getattr(function, "__module__", None) or type(function).__module__
         if module.startswith(_DEBUGGERS):
             return True
-    monitoring = getattr(sys, "monitoring", None)
-    return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
+    return _MONITORING is not None and _MONITORING.get_tool(_MONITORING.DEBUGGER_ID) is not None
 
 
 def breaks(function):
     """Whether a function, or one defined in it, names `breakpoint`, and breakpoints are on."""
-    return _names_breakpoint(function.__code__) and os.environ.get("PYTHONBREAKPOINT") != "0"
+    return names_breakpoint(function.__code__) and breakpoints_are_on()
 
 
-def _names_breakpoint(code):
-    if "breakpoint" in code.co_names:
-        return True
-    # A call of a kernel asks this: `any` takes three times as long.
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType) and _names_breakpoint(constant):
-            return True
-    return False
+def names_breakpoint(code):
+    """Whether code, or code defined in it, names `breakpoint`."""
+    return "breakpoint" in code.co_names or any(names_breakpoint(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+def breakpoints_are_on():
+    """Whether the environment leaves breakpoints on."""
+    return os.environ.get("PYTHONBREAKPOINT") != "0"
 
 
 class _Shared:

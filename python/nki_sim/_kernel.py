@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _arrays, _debug, _dependencies, _levels, _native, _options, _source, _watch
-from ._config import logical_cores
 from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
 
@@ -43,6 +42,8 @@ class Kernel(Generic[P, R]):
     func: Callable[P, R]
     #: The values of intermediates that its runs keep (`trace_values`).
     _wanted = None
+    #: The code of the function, and whether it names `breakpoint`.
+    _named = (None, False)
     #: Whether it is stepped through; None if a debugger or a breakpoint decides.
     _eager = None
     #: Whether the compiler's changes are left out: dropped loads, and of older kernels other ones (`skip_middle_end_transformations`).
@@ -108,7 +109,7 @@ class Kernel(Generic[P, R]):
     @property
     def lnc(self):
         """Physical cores that it runs on."""
-        return logical_cores() if self._lnc is None else self._lnc
+        return _native.logical_cores() if self._lnc is None else self._lnc
 
     def __getitem__(self, grid: int | tuple[int]) -> "Kernel[P, R]":
         """The kernel on this number of physical cores: `kernel[2]` or `kernel[(2,)]`."""
@@ -177,10 +178,9 @@ class Kernel(Generic[P, R]):
             _source.require(self.func)
             self._has_source = True
         judge = _levels.judge(self)
-        settings = list(self._settings)
-        config = [self.compile_config, self.specialization_config]
+        config = (self.compile_config, self.specialization_config)
         launch = {**self._launch(), **how}
-        given = (self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced)
+        given = (self.func, arguments, self.target, self._lnc, judge, self._schedule, config, self.capacity, self._settings, traced)
         if not traced or how.get("known"):
             return self._cache.compile(*given, **launch)
         with _dependencies.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1") as noted:
@@ -202,7 +202,7 @@ class Kernel(Generic[P, R]):
             )
         if self._eager is False or not traces:
             return self._compile(arguments), False
-        stepping = self._eager or _debug.attached() or _debug.breaks(self.func)
+        stepping = self._eager or _debug.attached() or self._breaks()
         compiled = self._compile_with(arguments, True, known=True)
         if compiled is None:
             compiled, failed = self._specialise(arguments, stepping)
@@ -216,6 +216,14 @@ class Kernel(Generic[P, R]):
             # Each instruction that Python calls has to be one of the program.
             compiled = self._compile_with(arguments, True, as_written=True)
         return compiled, stepping and reason is None
+
+    def _breaks(self):
+        """`_debug.breaks` of the function; whether code names `breakpoint` is looked up once for each code."""
+        code = self.func.__code__
+        known = self._named
+        if known[0] is not code:
+            known = self._named = code, _debug.names_breakpoint(code)
+        return known[1] and _debug.breakpoints_are_on()
 
     def _specialise(self, arguments, stepping):
         """Compiles the kernel, and notes whether it meets a breakpoint on the way. If it fails and can be stepped through, the program goes up to
@@ -387,6 +395,8 @@ def _explain(error, arguments):
 
 def _shape(result, kind):
     """The return value of a kernel, with arrays of this type."""
+    if result is not None and result[0] == "array":
+        return _arrays.make(*result[1], kind)
     return _shaped(result, lambda how, what: _arrays.make(*what, kind) if how == "array" else what)
 
 

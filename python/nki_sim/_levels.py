@@ -19,8 +19,9 @@ _NAMES = {
     "ini": "nki_sim_{} of pytest's ini file",
 }
 
-#: The sources that were set.
+#: The sources that were set, and all of them, the strongest first.
 _process = {}
+_sources = ()
 
 #: Whether the command line requested strict findings.
 _strict = False
@@ -59,12 +60,13 @@ def check(which, deny, warn, allow):
 
 def set_source(which, deny, warn, allow, strict=False):
     """Sets a source of the process: `command`, `pytest`, `configure` or `ini`."""
-    global _strict
+    global _strict, _sources
     given = check(which, deny, warn, allow)
     if given is None:
         _process.pop(which, None)
     else:
         _process[which] = given
+    _sources = tuple(_process[name] for name in _NAMES if name in _process)
     _strict = _strict or strict
 
 
@@ -78,7 +80,7 @@ def folder(function):
 def judge(kernel):
     """The judge that decides the levels of the findings of a `Kernel`."""
     at = kernel._folder if kernel._folder is not None else os.getcwd()
-    sources = tuple([s for s in (kernel._given, *map(_process.get, _NAMES)) if s is not None])
+    sources = _sources if kernel._given is None else (kernel._given, *_sources)
     strict = kernel.strict or _strict
     variables = _native.variables("NKI_SIM_DENY", "NKI_SIM_WARN", "NKI_SIM_ALLOW")
     key = kernel._close, strict, sources, variables, at

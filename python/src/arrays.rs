@@ -9,6 +9,7 @@ use nki_frontend::{HostArray, HostDtype};
 use nki_isa::DType;
 use nki_isa::names::Named;
 use nki_sim_core::{Buffer, ForeignBytes};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use rustc_hash::FxHashMap;
@@ -174,7 +175,7 @@ struct Layout {
 
 /// The layout of an array; `None` for an object without memory here (`TensorSpec`).
 fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
-    let Some(capsule) = array.getattr_opt("__array_struct__")? else { return Ok(None) };
+    let Some(capsule) = array.getattr_opt(intern!(array.py(), "__array_struct__"))? else { return Ok(None) };
     let capsule: Bound<'_, PyCapsule> = capsule.cast_into()?;
     let interface = capsule.pointer_checked(None)?.cast::<Interface>();
     // SAFETY: by the array interface the capsule holds such a structure as long as it lives, with as many strides as dimensions; `two` says that
@@ -239,14 +240,14 @@ pub(crate) fn take(
 ) -> PyResult<(Array, Vec<usize>, DType)> {
     let py = array.py();
     let fail = |class: &str, what: String| Err(ours(py, class, &format!("argument `{name}` {what}")));
-    let shape = array.getattr("shape")?;
+    let shape = array.getattr(intern!(py, "shape"))?;
     let Ok(shape) = shape.extract::<Vec<usize>>() else {
         return fail(
             "ArgumentError",
             format!("has shape {}; a kernel is compiled for one shape, in numbers", shape.str()?),
         );
     };
-    let dtype = array.getattr("dtype")?;
+    let dtype = array.getattr(intern!(py, "dtype"))?;
     let device = match device {
         Some(device) => Some(device),
         None => device_dtype(&dtype)?,
@@ -368,11 +369,11 @@ impl Memory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        dict.set_item("shape", PyTuple::new(py, [self.0.len()])?)?;
-        dict.set_item("typestr", "|u1")?;
+        dict.set_item(intern!(py, "shape"), PyTuple::new(py, [self.0.len()])?)?;
+        dict.set_item(intern!(py, "typestr"), intern!(py, "|u1"))?;
         // The buffer was the simulator's own and belongs to this object alone now: it is never read or written in Rust again.
-        dict.set_item("data", (self.0.as_ptr() as usize, false))?;
-        dict.set_item("version", 3)?;
+        dict.set_item(intern!(py, "data"), (self.0.as_ptr() as usize, false))?;
+        dict.set_item(intern!(py, "version"), 3)?;
         Ok(dict)
     }
 }

@@ -12,6 +12,7 @@ use nki_isa::{Program, Target, TensorId};
 use nki_sim::session::{Compilation, Kernel, Session, Stop};
 use nki_sim_core::exec::LITTLE;
 use nki_sim_core::place::Capacity;
+use pyo3::intern;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
@@ -79,13 +80,14 @@ impl Ready {
         self.snapshot.as_ref().map_or(Ok(true), |snapshot| snapshot.bind(py).getattr("reusable")?.is_truthy())
     }
 
-    /// Whether it is the program for these arguments. `arrays` are collected on the way.
+    /// Whether it is the program for these arguments, which are `given` in Python. Arrays are collected on the way.
     fn fits(
         &self,
         key: &Key,
         args: &[(String, Bound<'_, PyAny>)],
-        py: Python<'_>,
+        given: &Bound<'_, PyAny>,
     ) -> PyResult<Option<Vec<(String, Array)>>> {
+        let py = given.py();
         if *key != self.key || args.len() != self.args.len() {
             return Ok(None);
         }
@@ -98,13 +100,13 @@ impl Ready {
             let mut conversion = Conversion::of_argument(table, std::mem::take(&mut arrays));
             let arg = conversion.value(value, name)?;
             arrays = conversion.arrays.unwrap_or_default();
-            if !same(&Some(arg), &Some(known.clone())) {
+            if !same(Some(&arg), Some(known)) {
                 return Ok(None);
             }
         }
         let mut good = self.reads.iter().all(|read| read.still_holds(py, table));
         if let Some(snapshot) = &self.snapshot {
-            good = good && snapshot.bind(py).call_method1("holds", (args.to_vec(),))?.is_truthy()?;
+            good = good && snapshot.bind(py).call_method1(intern!(py, "holds"), (given,))?.is_truthy()?;
         }
         table.release();
         Ok(good.then_some(arrays))
@@ -147,7 +149,7 @@ impl Cache {
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
+    /// Without `lnc`, the environment decides. `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
     /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it; with `static_descriptors` descriptors are made
     /// before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept. With `known`
     /// nothing is compiled: None if there is no program yet.
@@ -157,9 +159,9 @@ impl Cache {
         &self,
         py: Python<'_>,
         function: &Bound<'_, PyAny>,
-        args: Vec<(String, Bound<'_, PyAny>)>,
+        args: Bound<'_, PyAny>,
         target: Option<&str>,
-        lnc: u32,
+        lnc: Option<u32>,
         judge: &Judge,
         schedule: Vec<(String, String)>,
         config: Option<[Bound<'_, PyAny>; 2]>,
@@ -172,6 +174,8 @@ impl Cache {
         up_to_error: bool,
         known: bool,
     ) -> PyResult<Option<Compiled>> {
+        let given = args;
+        let args: Vec<(String, Bound<'_, PyAny>)> = given.extract()?;
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
         let strict = judge.includes_strict();
@@ -188,7 +192,7 @@ impl Cache {
         };
         let key = Key {
             target,
-            lnc,
+            lnc: lnc.map_or_else(nki_sim::settings::logical_cores, Ok).map_err(value_error)?,
             strict,
             schedule,
             config,
@@ -203,7 +207,7 @@ impl Cache {
         let kept: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in kept {
-            if let Some(arrays) = ready.fits(&key, &args, py)? {
+            if let Some(arrays) = ready.fits(&key, &args, &given)? {
                 return Ok(Some(Compiled { ready, arrays, judge }));
             }
         }

@@ -92,16 +92,16 @@ impl Read {
     /// Whether reading gives the same again.
     pub(crate) fn still_holds(&self, py: Python<'_>, table: &Table) -> bool {
         match self {
-            Read::Global(scope, name, arg) => same(&global(py, table, *scope, name), arg),
+            Read::Global(scope, name, arg) => same(global(py, table, *scope, name).as_ref(), arg.as_ref()),
             Read::Object(id, object) => describe(py, table, *id) == *object,
             Read::File(file, array) => array_of_file(py, file) == *array,
-            Read::Import(scope, path, arg) => same(&import(py, table, *scope, path), arg),
+            Read::Import(scope, path, arg) => same(import(py, table, *scope, path).as_ref(), arg.as_ref()),
         }
     }
 }
 
 /// Equality that distinguishes `0.0` from `-0.0`.
-pub(crate) fn same(a: &Option<Arg>, b: &Option<Arg>) -> bool {
+pub(crate) fn same(a: Option<&Arg>, b: Option<&Arg>) -> bool {
     match (a, b) {
         (Some(Arg::Float(a)), Some(Arg::Float(b))) => a.to_bits() == b.to_bits(),
         _ => a == b,

@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use nki_isa::names::Named;
 use nki_isa::{DType, Target};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 /// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
 #[pyfunction]
@@ -50,11 +50,18 @@ fn named_target(name: Option<&str>) -> PyResult<Target> {
     }
 }
 
+/// Physical cores of a logical core where a kernel does not say it: the environment decides.
+#[pyfunction]
+fn logical_cores() -> PyResult<u32> {
+    nki_sim::settings::logical_cores().map_err(errors::value_error)
+}
+
 /// Variables of the environment, None where one is not set: what `os.environ` has, which takes a microsecond for each.
 #[pyfunction]
 #[pyo3(signature = (*names))]
-fn variables<'py>(py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, names.iter().map(std::env::var_os))
+fn variables<'py>(names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    let value = |name: Bound<'py, PyAny>| Ok(std::env::var_os(name.cast::<PyString>()?.to_str()?));
+    PyTuple::new(names.py(), names.iter().map(value).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// The positions of those entries, each a dictionary with a key and a value, whose value is not the same object any more; `missing` is the value of a
@@ -121,6 +128,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     module.add_function(wrap_pyfunction!(target, module)?)?;
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
+    module.add_function(wrap_pyfunction!(logical_cores, module)?)?;
     module.add_function(wrap_pyfunction!(variables, module)?)?;
     module.add_function(wrap_pyfunction!(changed, module)?)?;
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;

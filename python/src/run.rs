@@ -12,7 +12,7 @@ use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::values::{Wanted, recorders};
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) ready: Arc<Ready>,
-    /// In the shape that the kernel returned them: a new array as `(memory, shape, dtype)`, an input as the caller's object in a list.
+    /// In the shape that the kernel returned them: a new array as `(memory, shape, dtype)`, where the memory may be a bytearray, an input as the caller's object in a list.
     #[pyo3(get)]
     pub(crate) result: Py<PyAny>,
     /// Lines that the kernel printed on the device.
@@ -41,6 +41,9 @@ pub(crate) struct Outcome {
     #[pyo3(get)]
     values: Option<Py<PyList>>,
 }
+
+/// Bytes up to which a result is copied into memory of Python: NumPy takes longer to learn the address of other memory.
+const SMALL: usize = 4096;
 
 /// What each rank did, and when, if that was requested.
 type Done<'k> = Vec<(Ran<'k>, Option<Timeline>)>;
@@ -219,7 +222,11 @@ impl Compiled {
         let Some(host) = outputs[index].take().or_else(|| first.and_then(|i| outputs[i].clone())) else {
             return Err(PyRuntimeError::new_err(format!("output {index} was taken twice")));
         };
-        let memory = Py::new(py, Memory(host.data))?;
+        let memory = if host.data.len() <= SMALL {
+            PyByteArray::new(py, &host.data).into_any()
+        } else {
+            Bound::new(py, Memory(host.data))?.into_any()
+        };
         let made = ("array", (memory, host.shape, host.dtype.name()));
         Ok(made.into_pyobject(py)?.into_any().unbind())
     }

@@ -114,11 +114,22 @@ impl<'p> Interpreter<'p> {
     /// Before a statement that loads from HBM: a run that has stored a result there ends, and what only the run used is released. The load then takes
     /// buffers that are used again.
     pub(super) fn end_stored_run(&mut self) {
-        if !matches!(&self.deferred.pending, Pending::Rows(run) if run.has_stored()) {
-            return;
+        if matches!(&self.deferred.pending, Pending::Rows(run) if run.has_stored()) {
+            self.flush_without_dead();
         }
-        let Pending::Rows(run) = take(&mut self.deferred.pending) else { return };
-        let dead = self.dead_storages();
-        self.compute_run(run, &dead);
+    }
+
+    /// Computes what waits. Rows of tensors whose lifetime ends before the current statement exist for no longer than a run needs them.
+    pub(super) fn flush_without_dead(&mut self) {
+        match take(&mut self.deferred.pending) {
+            Pending::Rows(run) => {
+                let dead = self.dead_storages();
+                self.compute_run(run, &dead);
+            }
+            pending => {
+                self.deferred.pending = pending;
+                self.flush();
+            }
+        }
     }
 }
