@@ -201,7 +201,7 @@ impl<'a> Scheduler<'a> {
     /// wait for data, but none that waits for space: space is given out in the order of the class.
     fn transfers(&self, q: usize, class: Class) -> impl Iterator<Item = (Ps, u32)> {
         let queue = &self.queues[q];
-        let Compiler { trigger_window, dma_window, .. } = self.compiler;
+        let Compiler { trigger_window, transfer_window, dma_window, .. } = self.compiler;
         let first = queue.computation.ops.get(queue.computation.first);
         let near = first.map_or(u32::MAX, |op| self.position[*op as usize].saturating_add(trigger_window));
         let other = if class == Class::Load { &queue.stores } else { &queue.loads };
@@ -223,7 +223,7 @@ impl<'a> Scheduler<'a> {
             blocked = if resolved { !ready.by_data } else { self.data[op as usize] == 0 };
             Some((resolved && self.position[op as usize] < near).then_some((ready.at, op)))
         };
-        waiting.take(trigger_window as usize).map_while(candidate).flatten()
+        waiting.take(transfer_window as usize).map_while(candidate).flatten()
     }
 
     /// Finds out when queue `q` can start something.

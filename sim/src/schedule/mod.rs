@@ -45,6 +45,8 @@ pub struct Compiler {
     pub latency_window: u32,
     /// How far ahead of the first waiting instruction of an engine that also computes a transfer is triggered, in instructions of the engine.
     pub trigger_window: u32,
+    /// From how many of an engine's next transfers of a class one is triggered while those before it wait for data.
+    pub transfer_window: u32,
     /// How far a transfer is triggered ahead of another, in operations of the program.
     pub dma_window: u32,
     /// The compiler's estimate of the time of a trigger, in thousandths of what the machine needs.
@@ -67,6 +69,7 @@ impl Policy {
                 compute_window: window(compiler.compute_window.value),
                 latency_window: window(compiler.latency_window.value),
                 trigger_window: window(compiler.trigger_window.value),
+                transfer_window: window(compiler.transfer_window.value),
                 dma_window: window(compiler.dma_window.value),
                 trigger_estimate: (compiler.trigger_estimate.value * 1e3).round() as u64,
                 dma_latency: (compiler.dma_latency_us.value * 1e6).round() as Ps,

@@ -125,7 +125,7 @@ fn an_engine_hides_its_own_latency_by_a_few_instructions_only() {
 }
 
 /// GpSimd writes the descriptors of loads. Computation of its own that waits for nothing stays among them where the program has it, and what
-/// waits for a load is overtaken by the loads behind it.
+/// waits for a load is overtaken by the loads behind it, as far as the window reaches.
 #[test]
 fn loads_overtake_only_computation_that_waits() {
     let mut b = Builder::new();
@@ -147,9 +147,42 @@ fn loads_overtake_only_computation_that_waits() {
         b.push(add(b.whole(own), b.whole(own), b.whole(t)));
     }
     b.push(dma(b.whole(out), b.whole(own)));
-    order_of(&b.program, &Params::of(Target::Trn2), |_, order| {
-        assert_eq!(order.queues[GPSIMD][..6], [0, 2, 3, 4, 5, 1]);
-    });
+    let mut params = Params::of(Target::Trn2);
+    for (window, expected) in
+        [("1", [0, 3, 1, 2, 4, 5]), ("3", [0, 2, 3, 1, 4, 5]), ("4", [0, 2, 3, 4, 1, 5]), ("64", [0, 2, 3, 4, 5, 1])]
+    {
+        params.set_text("compiler.trigger_window", window).unwrap();
+        order_of(&b.program, &params, |_, order| assert_eq!(order.queues[GPSIMD][..6], expected, "window {window}"));
+    }
+}
+
+/// A transfer whose data is there overtakes those that wait for theirs only from the next few of its class.
+#[test]
+fn a_transfer_overtakes_a_few_of_its_class() {
+    let mut b = Builder::new();
+    let shape = [128, 512];
+    let x = b.input("x", &shape, DType::F32);
+    let sum = b.tensor("sum", Space::Sbuf, &shape, DType::F32);
+    let ready = b.tensor("ready", Space::Sbuf, &shape, DType::F32);
+    b.push(dma(b.whole(ready), b.whole(x)));
+    b.push(dma(b.whole(sum), b.whole(x)));
+    for _ in 0..20 {
+        b.push(add(b.whole(sum), b.whole(sum), b.whole(sum)));
+    }
+    // Three stores wait for the sum, the last one for nothing.
+    for _ in 0..3 {
+        let out = b.output("out", &shape, DType::F32);
+        b.push(dma(b.whole(out), b.whole(sum)));
+    }
+    let out = b.output("last", &shape, DType::F32);
+    b.push(dma(b.whole(out), b.whole(ready)));
+    let mut params = Params::of(Target::Trn2);
+    for (window, last) in [("3", [22, 23, 24, 25]), ("4", [25, 22, 23, 24])] {
+        params.set_text("compiler.transfer_window", window).unwrap();
+        order_of(&b.program, &params, |_, order| {
+            assert_eq!(order.queues[GPSIMD][2..], last, "window {window}");
+        });
+    }
 }
 
 const GPSIMD: usize = 3;

@@ -59,7 +59,7 @@ sections! {
     /// Time outside the instructions.
     pub struct Kernel { measure: Param<String>, head_us: Param, neuronxcc_head_us: Param, device_head_us: Param, pair_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { tensor_window: Param, compute_window: Param, latency_window: Param, trigger_window: Param, dma_window: Param, trigger_estimate: Param, dma_latency_us: Param, fp32_estimate: Param, }
+    pub struct Compiler { tensor_window: Param, compute_window: Param, latency_window: Param, trigger_window: Param, transfer_window: Param, dma_window: Param, trigger_estimate: Param, dma_latency_us: Param, fp32_estimate: Param, }
     /// Semaphores between engines.
     pub struct Sync { engine_ns: Rows, dma_ns: Rows, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
