@@ -20,8 +20,8 @@ struct Job {
     op: u32,
     /// Engine time left, in millionths of a picosecond.
     left: u64,
-    /// HBM bytes per engine and microsecond at the full rate.
-    hbm: u64,
+    /// Bytes of the shared traffic per engine and microsecond at the full rate.
+    shared: u64,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(crate) struct Engines {
     first: Vec<u8>,
     /// Engines in each class.
     members: Vec<u64>,
-    /// What HBM lets them do.
+    /// What the traffic of all cores lets them do.
     scale: Millionths,
     /// Something has begun or ended since this was looked at.
     pub(crate) touched: bool,
@@ -108,11 +108,11 @@ impl Engines {
         self.touched = true;
         let scale = self.scale;
         let time: u128 = cost.engines.iter().map(|(_, t)| u128::from(*t)).sum();
-        let hbm = (u128::from(cost.hbm_load) * u128::from(WHOLE) / time.max(1)) as u64;
+        let shared = (u128::from(cost.shared_load) * u128::from(WHOLE) / time.max(1)) as u64;
         for (c, class) in self.classes.iter_mut().enumerate() {
             let Some(&(_, time)) = cost.engines.iter().find(|(e, t)| *e == self.first[c] && *t > 0) else { continue };
             class.advance(now, scale);
-            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), hbm });
+            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), shared });
             class.schedule(now, scale, c as u32, tick);
             parts += 1;
         }
@@ -145,18 +145,18 @@ impl Engines {
         class.schedule(now, self.scale, index, tick);
     }
 
-    /// HBM bytes per microsecond that the transfers under way would move if nothing but the DMA engines held them up.
+    /// Bytes of the shared traffic per microsecond that the transfers under way would move if nothing but the DMA engines held them up.
     pub(crate) fn demand(&mut self) -> u128 {
         let mut total = 0;
         for (class, members) in self.classes.iter_mut().zip(&self.members) {
             Class::running(&mut class.queues, Millionths::FULL, |job, rate| {
-                total += u128::from(job.hbm) * u128::from(rate) * u128::from(*members) / u128::from(WHOLE);
+                total += u128::from(job.shared) * u128::from(rate) * u128::from(*members) / u128::from(WHOLE);
             });
         }
         total
     }
 
-    /// From now on transfers from and to HBM move at `scale` of their rates.
+    /// From now on transfers move at `scale` of their rates.
     pub(crate) fn rescale(&mut self, scale: Millionths, now: Ps, tick: &mut impl FnMut(Ps, u32, u32)) {
         let before = std::mem::replace(&mut self.scale, scale);
         if before != scale {
@@ -169,7 +169,7 @@ impl Engines {
 }
 
 impl Class {
-    /// Calls `f(job, rate)` for the jobs that make progress: the first of each queue. `scale` is that of transfers from or to HBM.
+    /// Calls `f(job, rate)` for the jobs that make progress: the first of each queue, at `scale` of their rates.
     fn running(queues: &mut [VecDeque<Job>], scale: Millionths, mut f: impl FnMut(&mut Job, u64)) {
         let active = queues.iter().filter(|q| !q.is_empty()).count() as u64;
         if active == 0 {
@@ -178,8 +178,7 @@ impl Class {
         let share = (WHOLE / active).max(1);
         let scaled = if scale == Millionths::FULL { share } else { scale.done_in(share).max(1) };
         for job in queues.iter_mut().filter_map(VecDeque::front_mut) {
-            let rate = if job.hbm > 0 { scaled } else { share };
-            f(job, rate);
+            f(job, scaled);
         }
     }
 

@@ -47,15 +47,16 @@ impl Laws<'_> {
                 notify: ns(notify.value),
                 engines: self.spread(d, place, total),
                 bytes: d.bytes,
-                hbm_load: self.hbm_load(d),
+                shared_load: self.shared_load(d),
             })),
             confidence: confidence.max(extra),
         }
     }
 
-    /// What a transfer asks of the stack of HBM that two cores share, as bytes at its rate: each descriptor takes a little longer than its bytes,
-    /// and the first bytes of a run that is apart from the others, too.
-    fn hbm_load(&self, d: &Dma) -> u64 {
+    /// What a transfer asks of the traffic that two cores share, as bytes at its rate. Of each side in HBM a descriptor takes a little longer than
+    /// its bytes, and the first bytes of a run that is apart from the others, too. A copy inside SBUF counts with its bytes: two cores that make such
+    /// copies and stream through HBM at the same time move no more than those that only stream (Tilebench, operator jacobi_stencil_2d).
+    fn shared_load(&self, d: &Dma) -> u64 {
         let cores = &self.params.cores;
         let descriptors = d.src.runs.max(d.dst.runs) as f64;
         let more = descriptors * cores.hbm_descriptor_ns.value * cores.hbm_bytes_per_ns.value;
@@ -64,6 +65,9 @@ impl Laws<'_> {
             let slow = apart * f64::from(side.run_bytes).min(cores.hbm_apart_bytes.value);
             d.bytes as f64 + more + slow * cores.hbm_apart.value
         };
+        if !d.src.space.is_hbm() && !d.dst.space.is_hbm() {
+            return d.bytes;
+        }
         [&d.src, &d.dst].into_iter().filter(|side| side.space.is_hbm()).map(of_side).sum::<f64>().max(0.0) as u64
     }
 

@@ -98,7 +98,7 @@ impl<'p> Laws<'p> {
                 queues("hardware_queues", &d.hardware_queues)?,
             ],
             dma_engines: d.engines.value.clamp(1.0, MOST_ENGINES) as u32,
-            hbm: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
+            shared: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
         };
         Ok(Laws { params, measure, machine })
     }

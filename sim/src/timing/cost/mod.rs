@@ -111,9 +111,9 @@ pub struct DmaCost {
     pub engines: SmallVec<[(u8, Ps); 16]>,
     /// Bytes, counted at the destination.
     pub bytes: u64,
-    /// Bytes that the stack of HBM could move in the time that it needs for the transfer: those read and written, and a little
-    /// more for each descriptor and for rows that are apart.
-    pub hbm_load: u64,
+    /// Bytes of the traffic that the cores of a logical core share: those read from HBM and written to it, and a little more for
+    /// each descriptor and for rows that are apart; those copied inside SBUF.
+    pub shared_load: u64,
 }
 
 /// What it takes to start a transfer.
@@ -134,8 +134,8 @@ impl Cost {
         let CostKind::Dma(whole) = &self.kind else { return None };
         let part = |n: u64| (n as f64 * share).round() as u64;
         let engines = whole.engines.iter().map(|&(e, time)| (e, part(time))).collect();
-        let (bytes, hbm_load) = (part(whole.bytes), part(whole.hbm_load));
-        let dma = DmaCost { engines, bytes, hbm_load, ..(**whole).clone() };
+        let (bytes, shared_load) = (part(whole.bytes), part(whole.shared_load));
+        let dma = DmaCost { engines, bytes, shared_load, ..(**whole).clone() };
         Some(Cost { kind: CostKind::Dma(Box::new(dma)), ..self.clone() })
     }
 }
@@ -222,8 +222,8 @@ pub struct MachineConstants {
     pub queues: [Vec<Engine>; OpenQueue::COUNT],
     /// DMA engines of a core.
     pub dma_engines: u32,
-    /// Bytes per microsecond of the HBM stack that the cores of a logical core share.
-    pub hbm: u64,
+    /// Bytes per microsecond of the traffic that the cores of a logical core share.
+    pub shared: u64,
 }
 
 impl MachineConstants {

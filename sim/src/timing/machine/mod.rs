@@ -130,7 +130,7 @@ pub(crate) fn run<O: Observer>(
         let Some((_, c)) = next else { break };
         cores[c].step();
         changed.push(c);
-        share_hbm(&mut cores, &ids, c);
+        share_traffic(&mut cores, &ids, c);
     }
     let waiting = |c: &Core<'_, O>| c.segments.iter().map(|s| s.pending).sum();
     cores.into_iter().map(|c| Finished { waiting: waiting(&c), end: c.end, observer: c.observer }).collect()
@@ -151,16 +151,16 @@ fn hold<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], here: &[(usize, 
     }
 }
 
-/// The cores of a logical core use one stack of HBM: together they get no more than it gives, each in proportion to what it asks for. One core alone
-/// reaches that with copies from HBM to HBM, whose bytes count twice.
-fn share_hbm<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], stepped: usize) {
+/// The cores of a logical core share one stack of HBM and the way to it: together they move no more than it gives, each in proportion to what it asks
+/// for. One core alone reaches that with copies from HBM to HBM, whose bytes count twice.
+fn share_traffic<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], stepped: usize) {
     if !std::mem::take(&mut cores[stepped].engines.touched) {
         return;
     }
     let rank = ids[stepped].rank;
     let now = cores[stepped].now;
     let of_rank: SmallVec<[usize; 2]> = (0..cores.len()).filter(|&i| ids[i].rank == rank).collect();
-    let limit = cores[stepped].machine.hbm;
+    let limit = cores[stepped].machine.shared;
     let wanted: u128 = of_rank.iter().map(|&i| cores[i].engines.demand()).sum();
     let scale = if wanted > u128::from(limit) && wanted > 0 {
         Millionths::from_parts((u128::from(limit) * u128::from(Millionths::FULL.parts()) / wanted).max(1) as u64)

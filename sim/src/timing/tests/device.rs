@@ -284,3 +284,26 @@ fn copies_between_places_in_hbm_are_bounded_by_the_stack() {
     let stack = Params::of(Target::Trn2).cores.hbm_bytes_per_ns.value;
     assert!(rate <= stack && rate > 0.9 * stack, "{rate}");
 }
+
+/// Copies inside SBUF count to the traffic that two cores share; one core alone is bounded by its DMA engines.
+#[test]
+fn copies_inside_sbuf_count_to_what_two_cores_share() {
+    let mut b = Builder::new();
+    let shape = [128, 8192];
+    let rounds = 3;
+    for _ in 0..rounds {
+        let [from, to] = ["from", "to"].map(|name| b.tensor(name, Space::Sbuf, &shape, DType::F32));
+        b.push(dma(b.whole(to), b.whole(from)));
+    }
+    let one = b.program;
+    let mut two = one.clone();
+    two.cores.push(one.cores[0].clone());
+    let rate = |program: &Program| {
+        let bytes = program.cores.len() as f64 * f64::from(rounds) * 128.0 * 8192.0 * 4.0;
+        bytes / ns(time(program).dma.active)
+    };
+    let (alone, together) = (rate(&one), rate(&two));
+    let shared = Params::of(Target::Trn2).cores.hbm_bytes_per_ns.value;
+    assert!((0.9 * 435.0..435.0).contains(&alone), "{alone}");
+    assert!((0.95 * shared..=shared).contains(&together), "{together}");
+}
