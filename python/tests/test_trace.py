@@ -29,6 +29,7 @@ import nki.language as nl
 import numpy as np
 import pytest
 from findings import warned
+from kernels import load, scaled, store
 from nki.isa import dma_copy as copy_alias
 
 import nki_sim
@@ -38,23 +39,6 @@ from conftest import ROOT, statements
 
 def ramp(rows=4, columns=8, dtype=np.float32):
     return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
-
-
-def load(x):
-    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=x)
-    return tile
-
-
-def store(tile):
-    out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=out, src=tile)
-    return out
-
-
-def scaled(tile, by):
-    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=by)
-    return tile
 
 
 @pytest.fixture(params=["tracer", "parser"])

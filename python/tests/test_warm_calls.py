@@ -14,28 +14,12 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 import nki_sim
+from kernels import load, scaled, store
 
 BY = 2.0
 FACTORS = [2.0]
 NAMED = {"by": 2.0}
 ROW = np.full((4, 8), 2.0, np.float32)
-
-
-def load(x):
-    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=x)
-    return tile
-
-
-def store(tile):
-    out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=out, src=tile)
-    return out
-
-
-def scaled(tile, by):
-    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=by)
-    return tile
 
 
 def factor():

@@ -27,10 +27,7 @@ impl Interp<'_> {
                         _ => String::new(),
                     });
                 }
-                if instance.class.exception_base().is_some()
-                    && !matches!(instance.class.kind.get(), ClassKind::Dataclass(_))
-                {
-                    let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
+                if let Some(args) = exception_args(instance) {
                     return self.exception_text(&args);
                 }
                 self.repr(value)
@@ -179,10 +176,7 @@ impl Interp<'_> {
                     out.push_str(&format!("<{} object>", instance.class.name));
                     return Ok(());
                 }
-                if instance.class.exception_base().is_some()
-                    && !matches!(instance.class.kind.get(), ClassKind::Dataclass(_))
-                {
-                    let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
+                if let Some(args) = exception_args(instance) {
                     out.push_str(&instance.class.name);
                     out.push('(');
                     self.write_items(&args, out, depth)?;
@@ -527,6 +521,12 @@ fn exponent(a: f64, precision: usize) -> String {
     let (mantissa, exp) = text.split_once('e').unwrap_or((&text, "0"));
     let exp: i32 = exp.parse().unwrap_or(0);
     format!("{mantissa}e{}{:02}", if exp < 0 { '-' } else { '+' }, exp.abs())
+}
+
+/// The arguments of an instance of a class of exceptions.
+fn exception_args(instance: &Instance) -> Option<Vec<Value>> {
+    let args = || instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
+    instance.class.exception_base().map(|_| args())
 }
 
 fn general(a: f64, precision: usize, keep_point: bool) -> String {
