@@ -117,9 +117,10 @@ pub fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Edit distance; two neighbours that are swapped count once.
+/// Edit distance, ignoring case; two neighbours that are swapped count once.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let letters = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<char>>();
+    let (a, b) = (letters(a), letters(b));
     let width = b.len() + 1;
     let mut table: Vec<usize> = (0..(a.len() + 1) * width).map(|k| if k < width { k } else { 0 }).collect();
     for i in 1..=a.len() {

@@ -489,3 +489,43 @@ def doubled(x):
     module = importlib.import_module(name)
     np.testing.assert_array_equal(np.asarray(module.doubled(X)), X * 2)
     assert both_frontends == ["doubled"]
+
+
+@nki.jit
+def sorted_by_numpy(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, np.sort(nl.load(x)))
+    return out
+
+
+@nki.jit
+def into_an_array(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, np.exp(nl.load(x), out=np.zeros(x.shape, np.float32)))
+    return out
+
+
+@nki.jit
+def summed_by_a_ufunc(x):
+    out = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, np.add.reduce(nl.load(x), axis=1))
+    return out
+
+
+@pytest.mark.parametrize("kernel", [sorted_by_numpy, into_an_array, summed_by_a_ufunc], ids=lambda k: k.__name__)
+def test_functions_of_numpy_that_the_language_has_not(kernel):
+    with pytest.raises(TypeError, match="the contents of a tensor are not known"):
+        kernel(X)
+
+
+@nki.jit
+def facts_of_tiles(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    assert np.shape(tile) == (128, 64) and np.ndim(tile) == 2
+    nl.store(out, np.float64(2) * tile + np.int32(1))
+    return out
+
+
+def test_facts_of_tiles_and_numbers_of_numpy():
+    np.testing.assert_array_equal(np.asarray(facts_of_tiles(X)), 2 * X + 1)

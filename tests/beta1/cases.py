@@ -39,6 +39,10 @@ def values():
     x, y = normal((128, 96), 7), normal((128, 96), 8)
     operators = [-(x - y) * 0.5 + 2 / (1 + x * x), np.maximum(x, 0) * (x > y) * 3 - x, x + y[:1]]
     yield case("operators", dict(x=x, y=y, scale=0.5), out=np.stack(operators).astype(np.float32), atol=1e-4)
+    x, y = normal((64, 96), 71), normal((64, 96), 72)
+    parts = [x - (x * y).mean(axis=1, keepdims=True), np.exp(np.minimum(x, y)) / (y * y).sum(axis=1, keepdims=True)]
+    parts += [np.where(x > y, x, -y), 2 - x - y.max(axis=1, keepdims=True), 1.5 * x]
+    yield case("of_numpy", dict(x=x, y=y), out=np.stack(parts), atol=1e-4)
     x = normal((128, 700), 9)
     import ml_dtypes
 

@@ -100,6 +100,19 @@ def operators(x, y, scale):
 
 
 @nki.jit
+def of_numpy(x, y):
+    """NumPy's functions and operators on tiles are those of the language."""
+    out = nl.ndarray((5, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
+    a, b = nl.load(x), nl.load(y)
+    nl.store(out[0], a - np.mean(a * b, axis=[1]))
+    nl.store(out[1], np.exp(np.minimum(a, b)) / np.sum(np.square(b), axis=1, keepdims=True))
+    nl.store(out[2], np.where(np.greater(a, b), a, np.negative(b)))
+    nl.store(out[3], np.float32(2) - np.add(a, np.max(b, axis=1, keepdims=True)))
+    nl.store(out[4], np.multiply(a, 3.0) * np.float64(0.5))
+    return out
+
+
+@nki.jit
 def widened(x):
     """A row over all partitions, and types of results."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)

@@ -63,7 +63,7 @@ def generated(x):
                 nl.sum(table[i0, i1, nl.arange(100)[:, None], nl.arange(64)[None, :]], axis=[1]), op=np.add, loop_indices=[i1]
             )
             " end loop i1 "
-        both = nl.ndarray((par_dim(128), 64), dtype=np.float32, buffer=nl.sbuf)
+        both = nl.ndarray((par_dim(128), 64), dtype=table.dtype, buffer=nl.sbuf)
         both[nl.arange(128)[:, None], nl.arange(64)[None, :]] = nl.add(
             table[i0, 0, nl.arange(128)[:, None], nl.arange(64)[None, :]],
             table[i0, 1, nl.arange(128)[:, None], nl.arange(64)[None, :]],

@@ -7,7 +7,7 @@ use nki_diag::Span;
 use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::expr::nearest;
-use super::modules::native_names;
+use super::modules::{home_of, native_names};
 use super::native::CallArgs;
 use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Function, Value};
 use crate::syntax::*;
@@ -304,6 +304,11 @@ impl Interp<'_> {
             }
         };
         let raise = Raise::at("no-attribute", subject, span, label);
+        if let Value::NativeModule(module) = base
+            && let Some(home) = home_of(module, &text)
+        {
+            return raise.help(format!("did you mean `{home}`?"));
+        }
         match nearest(&text, candidates.iter().map(String::as_str)) {
             Some(near) => raise.help(format!("did you mean `{near}`?")),
             None => raise,

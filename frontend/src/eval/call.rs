@@ -120,6 +120,9 @@ impl Interp<'_> {
     /// Calls a value.
     pub(crate) fn call(&mut self, callee: &Value, mut args: CallArgs) -> EvalResult<Value> {
         self.check_strictly(Construct::Call(callee, args.span));
+        if let Some(function) = self.array_function(callee, &args) {
+            return self.call(&function, args);
+        }
         match callee {
             Value::Function(function) => self.call_function(function, None, args),
             Value::Native(native) => {
@@ -185,6 +188,21 @@ impl Interp<'_> {
             }
             _ => Err(self.not_callable(callee, args.span)),
         }
+    }
+
+    /// What a function of NumPy stands for in this dialect if it is called with tensors.
+    fn array_function(&mut self, callee: &Value, args: &CallArgs) -> Option<Value> {
+        let path = match callee {
+            Value::Native(native) => &*native.name,
+            Value::Host(host) => &*host.path,
+            _ => return None,
+        };
+        let name = path.strip_prefix("numpy.")?;
+        let takes_tensor = args.values().any(|value| matches!(value, Value::Object(object) if object.is_device_data()));
+        // A result is a new tile.
+        let has_out = args.keyword.iter().any(|(keyword, _)| &*self.name(*keyword) == "out");
+        let (dialect, name) = (self.dialect, name.to_owned());
+        (takes_tensor && !has_out).then(|| dialect.array_function(self, &name)).flatten()
     }
 
     fn not_callable(&self, callee: &Value, span: Span) -> Box<Raise> {

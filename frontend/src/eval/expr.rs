@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
 
-use super::error::{EvalResult, Raise};
+use super::error::{EvalResult, Raise, closest};
 use super::exec::unsupported;
 use super::language::{Construct, Hint};
 use super::native::CallArgs;
@@ -572,25 +572,5 @@ impl Interp<'_> {
 
 /// The candidate most like `name`, if any is near.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .filter(|c| !c.is_empty() && *c != name)
-        .map(|c| (distance(name, c), c))
-        .filter(|(d, _)| *d <= (name.chars().count() / 3).max(1))
-        .min()
-        .map(|(_, c)| c)
-}
-
-/// Edit distance, ignoring case.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], cost);
-        }
-    }
-    row[b.len()]
+    closest(name, candidates.filter(|c| !c.is_empty() && *c != name))
 }

@@ -120,6 +120,11 @@ pub(crate) trait Dialect {
         self.base().method(interp, base, name, args)
     }
 
+    /// The function of the language that NumPy's function `name` stands for where it is called with tensors; `None` if it stands for none.
+    fn array_function(&self, _interp: &mut Interp<'_>, _name: &str) -> Option<Value> {
+        None
+    }
+
     /// Names of the methods of tensors that only this dialect has.
     fn tensor_methods(&self) -> &'static [&'static str] {
         &[]

@@ -406,11 +406,11 @@ impl Interp<'_> {
                     let raise =
                         Raise::at("import-error", format!("`{}` has no `{text}`", module.path), bind.span, "not there");
                     let names = native_names(module);
-                    let raise = match super::expr::nearest(&text, names.iter().map(String::as_str)) {
-                        Some(near) => raise.help(format!("did you mean `{near}`?")),
+                    let near = super::expr::nearest(&text, names.iter().map(String::as_str)).map(str::to_owned);
+                    return Err(match home_of(module, &text).or(near) {
+                        Some(meant) => raise.help(format!("did you mean `{meant}`?")),
                         None => raise,
-                    };
-                    return Err(raise);
+                    });
                 }
                 (None, Some(Value::NativeModule(module))) => self.host(format!("{}.{text}", module.path), span),
                 (None, Some(other)) => {
@@ -598,4 +598,16 @@ fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Vec<&'a str>) {
 /// Names of a native module, for "did you mean".
 pub(super) fn native_names(module: &NativeModule) -> Vec<String> {
     module.dialect.map_or_else(Vec::new, |d| d.names(&module.path)).iter().map(|n| (*n).to_owned()).collect()
+}
+
+/// A name in the other module of a package that has it: `nki.isa.tensor_copy` for `nki.language.tensor_copy`.
+pub(super) fn home_of(module: &NativeModule, name: &str) -> Option<String> {
+    const MODULES: [&str; 3] = ["language", "isa", "collectives"];
+    let package = match module.path.rsplit_once('.') {
+        Some((package, last)) if MODULES.contains(&last) => package,
+        _ => &*module.path,
+    };
+    let homes = MODULES.iter().map(|part| format!("{package}.{part}"));
+    let has = |home: &String| module.dialect.is_some_and(|d| d.names(home).contains(&name));
+    homes.filter(|home| *home != module.path).find(has).map(|home| format!("{home}.{name}"))
 }

@@ -561,9 +561,20 @@ impl Pass<'_> {
         }
     }
 
+    /// `t.dtype` of a table of tiles: of its first one, and as it was given.
+    pub(super) fn table_dtype(&self, expr: &Expr) -> Option<(String, Option<String>)> {
+        let ExprKind::Attr(base, name) = &expr.kind else { return None };
+        let tile = name_of(base).and_then(|_| self.tile(base)).filter(|tile| !tile.blocks.is_empty())?;
+        let text = format!("{}[0].dtype", self.kinds.source(base.span));
+        (&**self.kinds.names.name(*name) == "dtype").then_some((text, tile.dtype))
+    }
+
     /// An attribute: names of the old modules that are gone.
     pub(super) fn attribute(&mut self, expr: &Expr) -> Outcome<String> {
         let ExprKind::Attr(base, _) = &expr.kind else { return self.spliced(expr.span, &[]) };
+        if let Some((text, _)) = self.table_dtype(expr) {
+            return Ok(text);
+        }
         let Some(path) = self.kinds.path(expr) else { return self.spliced(expr.span, &[base]) };
         if let Some(number) = lowest(&path) {
             return Ok(number.to_owned());

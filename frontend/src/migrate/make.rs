@@ -57,7 +57,10 @@ impl Pass<'_> {
             let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
             named.or(at.and_then(|at| parts.given.get(at)).filter(|g| g.keyword.is_none())).map(|g| g.value)
         };
-        let dtype = get("dtype").map(|e| self.kinds.source(e.span).to_owned());
+        let dtype = get("dtype").map(|e| match self.table_dtype(e) {
+            Some((text, given)) => given.unwrap_or(text),
+            None => self.kinds.source(e.span).to_owned(),
+        });
         let buffer = get("buffer").filter(|e| !matches!(e.kind, ExprKind::None));
         let path = buffer.and_then(|e| self.buffer(e));
         let memory = match path.as_deref() {

@@ -44,6 +44,17 @@ impl Trace<'_, '_> {
         })
     }
 
+    /// The function of the language that NumPy's function `name` stands for where it is called with tensors.
+    ///
+    /// # Errors
+    /// The kernel takes too many steps.
+    pub fn array_function(&mut self, name: &str, span: Span) -> Outcome<Option<Item>> {
+        self.at(span, |interp| {
+            let dialect = interp.dialect;
+            Ok(dialect.array_function(interp, name).map(Item))
+        })
+    }
+
     /// `function(...)`
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::active::{Tracing, active, of_number};
 use super::functions::call;
+use super::numpy;
 use super::turns::Turns;
 use super::values::{arguments, item_of, to_python};
 use crate::errors::ours;
@@ -381,10 +382,44 @@ impl Handle {
         this
     }
 
-    /// NumPy leaves operators with a handle to the handle.
-    #[classattr]
-    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
-        py.None()
+    /// What a ufunc of NumPy does with a handle, and an operator of NumPy's numbers and arrays.
+    #[pyo3(signature = (ufunc, method, *inputs, **keywords))]
+    fn __array_ufunc__(
+        this: &Bound<'_, Self>,
+        ufunc: &Bound<'_, PyAny>,
+        method: &str,
+        inputs: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = this.py();
+        let name: String = ufunc.getattr("__name__")?.extract()?;
+        let keywords = keywords.cloned().unwrap_or_else(|| PyDict::new(py));
+        if let Some(operator) = numpy::reflected(&name, method, inputs, &keywords)? {
+            return Ok(inputs.get_item(1)?.call_method1(operator, (inputs.get_item(0)?,))?.unbind());
+        }
+        let (tracing, value) = this.get().open(py)?;
+        if method == "__call__"
+            && let Some(made) = numpy::of_language(&tracing, &name, inputs, &keywords)?
+        {
+            return Ok(made);
+        }
+        tracing.operate_as(py, Some("TypeError"), |t, span| t.contents(&value, span))
+    }
+
+    /// What another function of NumPy does with a handle.
+    fn __array_function__(
+        &self,
+        function: &Bound<'_, PyAny>,
+        _types: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        keywords: &Bound<'_, PyDict>,
+    ) -> PyResult<Py<PyAny>> {
+        let (tracing, _) = self.open(args.py())?;
+        let name: String = function.getattr("__name__")?.extract()?;
+        match numpy::of_language(&tracing, &name, args, keywords)? {
+            Some(made) => Ok(made),
+            None => Ok(function.getattr("_implementation")?.call(args, Some(keywords))?.unbind()),
+        }
     }
 
     #[pyo3(signature = (*_args, **_keywords))]

@@ -4,6 +4,7 @@ mod active;
 mod follow;
 mod functions;
 mod handles;
+mod numpy;
 mod places;
 mod turns;
 mod values;

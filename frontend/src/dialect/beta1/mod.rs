@@ -76,6 +76,10 @@ impl Dialect for Beta1 {
         names(&in_package(module))
     }
 
+    fn array_function(&self, interp: &mut Interp<'_>, name: &str) -> Option<Value> {
+        language_name(interp, "neuronxcc.nki.language", ops::function(name)?)
+    }
+
     fn undefined(&self, _interp: &mut Interp<'_>, _name: &str, _span: Span) -> Option<Value> {
         None
     }

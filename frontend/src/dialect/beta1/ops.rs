@@ -1,4 +1,4 @@
-//! What `op=` takes: operations of `nl`, and NumPy's functions and ufuncs.
+//! NumPy's functions and ufuncs as operations: what `op=` takes, and what a call with tiles computes.
 
 use nki_isa::Arg;
 use nki_isa::names::Named;
@@ -22,6 +22,18 @@ pub(crate) fn spelled(name: &str) -> &str {
         "pow" | "float_power" => "power",
         "remainder" => "mod",
         other => other,
+    }
+}
+
+/// The function of `nl` that NumPy's function `name` stands for where it is called with tiles.
+pub(super) fn function(name: &str) -> Option<&str> {
+    match name {
+        "amax" => Some("max"),
+        "amin" => Some("min"),
+        "max" | "min" | "sum" | "prod" | "all" | "mean" | "var" | "where" | "transpose" | "matmul" | "broadcast_to"
+        | "expand_dims" | "zeros_like" | "empty_like" => Some(name),
+        "any" => None,
+        other => Some(spelled(other)).filter(|op| NlOp::find(op, language::call_op).is_some()),
     }
 }
 
