@@ -7,7 +7,7 @@ use nki_diag::Span;
 use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::expr::nearest;
-use super::modules::{home_of, native_names};
+use super::modules::meant_in;
 use super::native::CallArgs;
 use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Function, Value};
 use crate::syntax::*;
@@ -281,10 +281,7 @@ impl Interp<'_> {
         let text = self.name(name);
         let mut candidates: Vec<String> = Vec::new();
         let (subject, label) = match base {
-            Value::NativeModule(module) => {
-                candidates = native_names(module);
-                (format!("`{}` has no `{text}`", module.path), "not there".to_owned())
-            }
+            Value::NativeModule(module) => (format!("`{}` has no `{text}`", module.path), "not there".to_owned()),
             Value::Module(module) => {
                 candidates.extend(module.symbols.borrow().iter().map(|s| self.name(*s).to_string()));
                 (format!("module `{}` has no `{text}`", module.name), "not there".to_owned())
@@ -304,13 +301,12 @@ impl Interp<'_> {
             }
         };
         let raise = Raise::at("no-attribute", subject, span, label);
-        if let Value::NativeModule(module) = base
-            && let Some(home) = home_of(module, &text)
-        {
-            return raise.help(format!("did you mean `{home}`?"));
-        }
-        match nearest(&text, candidates.iter().map(String::as_str)) {
-            Some(near) => raise.help(format!("did you mean `{near}`?")),
+        let meant = match base {
+            Value::NativeModule(module) => meant_in(module, &text),
+            _ => nearest(&text, candidates.iter().map(String::as_str)).map(str::to_owned),
+        };
+        match meant {
+            Some(meant) => raise.help(format!("did you mean `{meant}`?")),
             None => raise,
         }
     }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
+use super::expr::nearest;
 use super::language::Dialect;
 use super::native::Native;
 use super::value::*;
@@ -405,9 +406,7 @@ impl Interp<'_> {
                 (None, Some(Value::NativeModule(module))) if module.dialect.is_some() => {
                     let raise =
                         Raise::at("import-error", format!("`{}` has no `{text}`", module.path), bind.span, "not there");
-                    let names = native_names(module);
-                    let near = super::expr::nearest(&text, names.iter().map(String::as_str)).map(str::to_owned);
-                    return Err(match home_of(module, &text).or(near) {
+                    return Err(match meant_in(module, &text) {
                         Some(meant) => raise.help(format!("did you mean `{meant}`?")),
                         None => raise,
                     });
@@ -596,12 +595,18 @@ fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Vec<&'a str>) {
 }
 
 /// Names of a native module, for "did you mean".
-pub(super) fn native_names(module: &NativeModule) -> Vec<String> {
+fn native_names(module: &NativeModule) -> Vec<String> {
     module.dialect.map_or_else(Vec::new, |d| d.names(&module.path)).iter().map(|n| (*n).to_owned()).collect()
 }
 
+/// What was probably meant by a name that a module lacks: the same name of another module of its package, or one of its own that is like it.
+pub(super) fn meant_in(module: &NativeModule, name: &str) -> Option<String> {
+    let like = || nearest(name, native_names(module).iter().map(String::as_str)).map(str::to_owned);
+    home_of(module, name).or_else(like)
+}
+
 /// A name in the other module of a package that has it: `nki.isa.tensor_copy` for `nki.language.tensor_copy`.
-pub(super) fn home_of(module: &NativeModule, name: &str) -> Option<String> {
+fn home_of(module: &NativeModule, name: &str) -> Option<String> {
     const MODULES: [&str; 3] = ["language", "isa", "collectives"];
     let package = match module.path.rsplit_once('.') {
         Some((package, last)) if MODULES.contains(&last) => package,
