@@ -294,7 +294,7 @@ pub(crate) struct RunArgs {
     /// Write a tensor as it is after an execution of a line; ITERATION counts the executions from 0 [default: the last]
     #[arg(long, value_name = "NAME@LINE[:ITERATION]=FILE.npy", value_parser = name_value, conflicts_with = "ranks")]
     pub(crate) dump: Vec<(String, String)>,
-    /// Stop in Python's debugger before an execution of a line (needs --frontend python); ITERATION counts the executions from 0 [default: 0]
+    /// Stop in Python's debugger before an execution of a line and before each later one (needs --frontend python); ITERATION counts the executions from 0 [default: 0]
     #[arg(long = "break", value_name = "LINE[:ITERATION]", value_parser = place, conflicts_with_all = ["ranks", "no_numerics"])]
     pub(crate) stop: Option<Break>,
     /// Compute only the timeline, no values
