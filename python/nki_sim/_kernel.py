@@ -547,19 +547,19 @@ def warn_of_grid(name, grid, level=3):
 
 
 def from_source(text, name=None, globals=None) -> Kernel[..., Any]:
-    """A kernel from source text: the function `name` (by default the last one defined), evaluated
-    with these globals."""
+    """A kernel from source text: the function `name`, evaluated with these globals. By default it is
+    the last decorated function that the text defines, or the last function if none is decorated."""
     filename = f"<nki-sim text {abs(hash(text)):x}>"
     scope = {"__name__": "__nki_text__", **(globals or {})}
     _source.remember(filename, text)
     exec(compile(text, filename, "exec"), scope)
     if name is None:
-        found = [v for v in scope.values() if isinstance(v, Kernel)] or [
-            v for v in scope.values() if isinstance(v, types.FunctionType) and v.__globals__ is scope
-        ]
-        if not found:
+        # Kernels that the text is given or imports are none of its own.
+        functions = [v for v in scope.values() if isinstance(v, (Kernel, types.FunctionType))]
+        own = [v for v in functions if getattr(inspect.unwrap(v), "__globals__", None) is scope]
+        if not own:
             raise ArgumentTypeError("the text defines no function")
-        return simulate(found[-1])
+        return simulate(([v for v in own if isinstance(v, Kernel)] or own)[-1])
     if name not in scope:
         raise ArgumentTypeError(f"the text defines no `{name}`")
     return simulate(scope[name])

@@ -425,6 +425,24 @@ def test_source_from_text_linecache_and_callers():
     np.testing.assert_array_equal(nki.simulate(scope["from_text"])(ramp()), ramp() * 5)
 
 
+def test_a_text_is_given_kernels():
+    given = nki_sim.from_source(TEXT, globals={"shift": 2.0})
+    scope = {"kernel": given, "plain": given.func}
+    twice = nki_sim.from_source("def twice(x): return kernel(kernel(x))", globals=scope)
+    np.testing.assert_array_equal(twice(ramp()), ramp() + 4)
+    decorated = "import nki\n@nki.jit\ndef twice(x): return plain(plain(x))\ndef helper(x): return x"
+    np.testing.assert_array_equal(nki_sim.from_source(decorated, globals=scope)(ramp()), ramp() + 4)
+    with pytest.raises(nki_sim.ArgumentTypeError, match="the text defines no function"):
+        nki_sim.from_source("x = 1", globals=scope)
+
+
+def test_names_that_no_import_binds():
+    for name, advice in [("np", "import numpy as np"), ("nisa", "import nki.isa as nisa")]:
+        kernel = nki_sim.from_source(f"def k(x): return {name}.copy(x)")
+        with pytest.raises(nki_sim.KernelError, match=f"write `{advice}` at the top of the file"):
+            kernel(ramp())
+
+
 def test_a_kernel_without_source(monkeypatch):
     scope = {"shift": 1.0}
     exec("".join(TEXT).replace("from_text", "lost"), scope)
