@@ -81,6 +81,8 @@ def test_each_tool_has_a_structured_result():
         slow = {"source": SOURCE, "args": {**args, "width": 64}}
         compared = structured(await call("compare", before=run, after=slow, fail_if=["latency > +2%"]))
         assert compared["status"] == "failed" and compared["fail_if"][0]["failed"] and compared["files"] == ["kernel.py", "kernel.py"]
+        compared = structured(await call("compare", before=run, after={**run, "target": "trn1"}))
+        assert compared["notes"] == ["the target differs: trn2 in `before`, trn1 in `after`"]
 
         page = structured(await call("explain", name="uninitialized-read"))
         assert page["text"].startswith("# uninitialized-read")

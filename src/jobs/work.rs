@@ -303,6 +303,11 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
     {
         if let Side::Job(job) = side {
             *shown = job.file().map_or_else(|_| name.to_owned(), ToOwned::to_owned);
+            // Two jobs may have one file, and the report of a job is nothing that its sender knows.
+            let report = folder.path().join(format!("{name}.json")).display().to_string();
+            for note in &mut difference.notes {
+                *note = note.replace(&report, name);
+            }
         }
     }
     let passed = !difference.fails();
