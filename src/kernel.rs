@@ -350,7 +350,10 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
     let file = args.file.display();
     let names = |kernels: &[KernelInfo]| kernels.iter().map(|k| &*k.name).collect::<Vec<_>>().join(", ");
     Failure::Call(match refused {
-        Refused::NoKernel => format!("`{file}` has no kernel: it defines no function"),
+        Refused::NoKernel => format!(
+            "`{file}` has no kernel: it defines no function; a script that calls kernels runs with `python {file}`, \
+             or here if its calls are under `if __name__ == \"__main__\":`"
+        ),
         Refused::SeveralKernels(kernels) => {
             let option = if args.of_job { "`kernel`" } else { "--kernel" };
             format!("`{file}` has {} kernels; choose one with {option}: {}", kernels.len(), names(&kernels))
@@ -398,8 +401,9 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
         return message + &format!("; its signature is {}", signature(kernel));
     }
     message += &format!("\n  signature: {}", signature(kernel));
-    message += &format!("\n  example:   {}", example(command, args, kernel));
-    let lines_above = Disk.read(&args.file).is_ok_and(|text| run_line::is_above(kernel, &text));
+    let text = Disk.read(&args.file).unwrap_or_default();
+    let lines_above = run_line::is_above(kernel, &text);
+    message += &format!("\n  example:   {}", example(command, args, kernel, &run_line::supplied(kernel, &text)));
     message += if lines_above {
         "\n  the `# nki-sim:` comment above the kernel counts only without --arg: repeat what it supplies"
     } else {
@@ -431,13 +435,14 @@ fn signature(kernel: &KernelInfo) -> String {
     format!("{}({})", kernel.name, params.join(", "))
 }
 
-fn example(command: &str, args: &KernelArgs, kernel: &KernelInfo) -> String {
+/// A call with all arguments: those of the command line, else those of the run lines, else made up.
+fn example(command: &str, args: &KernelArgs, kernel: &KernelInfo, supplied: &[(String, String)]) -> String {
     let mut words = vec!["nki-sim".to_string(), command.into(), args.file.display().to_string()];
     if let Some(name) = &args.kernel {
         words.extend(["--kernel".into(), name.clone()]);
     }
     for p in &kernel.params {
-        let given = args.args.iter().find(|(n, _)| *n == p.name).map(|(_, v)| v.as_str());
+        let given = args.args.iter().chain(supplied).find(|(n, _)| *n == p.name).map(|(_, v)| v.as_str());
         let value = match (given, &p.default) {
             (Some(v), _) => v,
             (None, Some(_)) => continue,

@@ -85,6 +85,16 @@ pub(crate) fn is_above(kernel: &KernelInfo, text: &str) -> bool {
     !above(text, kernel.span.start as usize).is_empty()
 }
 
+/// The arguments that the run lines above a kernel supply, as far as they can be read.
+pub(crate) fn supplied(kernel: &KernelInfo, text: &str) -> Vec<(String, String)> {
+    let lines = above(text, kernel.span.start as usize);
+    let arguments = |&(start, end): &(usize, usize)| {
+        let line = &text[start..end];
+        words(line).into_iter().filter_map(|(from, to)| line[from..to].split_once('=')).collect::<Vec<_>>()
+    };
+    lines.iter().flat_map(arguments).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
 /// The run lines above the function whose name is at `name`: of each, where its arguments begin and end. Between them and `def` there may be other
 /// comments, blank lines and decorators.
 fn above(text: &str, name: usize) -> Vec<(usize, usize)> {

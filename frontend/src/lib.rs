@@ -18,10 +18,10 @@ use std::path::Path;
 
 use nki_isa::Target;
 
-pub use dialect::api_names;
 pub use dialect::beta2::names::{ApiKind, ApiName, tile_size};
 pub use dialect::beta2::reference;
 pub use dialect::common::kernel::unknown_option;
+pub use dialect::{api_names, usual_import};
 pub use entry::{Arguments, Compiled, KernelInfo, Listing, Param, Refused, Returned, compile, compile_live, kernels};
 pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDataclass, HostDefault, HostDtype, HostEnum,

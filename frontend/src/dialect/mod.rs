@@ -30,6 +30,21 @@ fn of_file(options: &Options, imports: &[&str]) -> &'static dyn Dialect {
     }
 }
 
+/// The import that usually binds a name, where `package` (`nki` or `neuronxcc`) provides the language.
+pub fn usual_import(name: &str, package: &str) -> Option<String> {
+    let nki = if package == "neuronxcc" { "neuronxcc.nki" } else { "nki" };
+    Some(match name {
+        "np" => "import numpy as np".to_owned(),
+        "math" | "functools" | "itertools" => format!("import {name}"),
+        "nki" if nki == "nki" => "import nki".to_owned(),
+        "nki" => format!("import {nki} as nki"),
+        "nl" => format!("import {nki}.language as nl"),
+        "nisa" => format!("import {nki}.isa as nisa"),
+        "ncc" if nki == "nki" => "import nki.collectives as ncc".to_owned(),
+        _ => return None,
+    })
+}
+
 /// The public names of the current language and of Beta 1, enums before their members.
 pub fn api_names() -> Vec<ApiName> {
     let mut names = beta2::names::api_names();

@@ -179,7 +179,10 @@ impl Interp<'_> {
         candidates.extend(frame.names.iter().map(|s| self.name(*s)));
         let mut diagnostic =
             Diagnostic::error("undefined-name", format!("the name `{text}` is not defined")).at(span, "not found");
-        if let Some(near) = nearest(&text, candidates.iter().map(|c| &**c)) {
+        let package = self.dialect.packages().first().copied().unwrap_or_default();
+        if let Some(import) = crate::usual_import(&text, package) {
+            diagnostic = diagnostic.help(format!("write `{import}` at the top of the file"));
+        } else if let Some(near) = nearest(&text, candidates.iter().map(|c| &**c)) {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
         Raise::new(diagnostic)

@@ -84,16 +84,7 @@ pub(crate) trait Object: Any + fmt::Debug {
 
     /// The error of an attribute that it does not have.
     fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
-        let message = format!("{} has no attribute `{name}`", article(self.type_name()));
-        let mut diagnostic = Diagnostic::error("unknown-attribute", message).at(span, "here");
-        let mut names = self.attributes();
-        names.extend(self.methods());
-        if let Some(near) = closest(name, names.iter().copied()) {
-            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
-        } else if !names.is_empty() {
-            diagnostic = diagnostic.help(format!("it has: {}", names.join(", ")));
-        }
-        Raise::new(diagnostic)
+        unknown_attribute(self, name, span)
     }
 
     /// `this.name(...)` for one of [`Self::methods`].
@@ -336,6 +327,20 @@ pub(crate) trait DeviceRange {
 pub(crate) fn unsupported(op: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
     let message = format!("`{op}` of {} and {}", left.type_name(), right.type_name());
     Raise::at("unsupported-operator", message, span, "here")
+}
+
+/// The error of an attribute that an object does not have, with the nearest of those that it has.
+pub(crate) fn unknown_attribute<T: Object + ?Sized>(object: &T, name: &str, span: Span) -> Box<Raise> {
+    let message = format!("{} has no attribute `{name}`", article(object.type_name()));
+    let mut diagnostic = Diagnostic::error("unknown-attribute", message).at(span, "here");
+    let mut names = object.attributes();
+    names.extend(object.methods());
+    if let Some(near) = closest(name, names.iter().copied()) {
+        diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+    } else if !names.is_empty() {
+        diagnostic = diagnostic.help(format!("it has: {}", names.join(", ")));
+    }
+    Raise::new(diagnostic)
 }
 
 /// A type with its article: "an int", "a tensor".

@@ -145,6 +145,7 @@ fn memory_limit(exceeded: Exceeded, span: Span) -> Box<Raise> {
     fatal(
         Diagnostic::error("memory-limit", format!("specialisation needs {needed} of memory, the limit is {limit}"))
             .at(span, "the limit was passed here")
+            .note("a loop that never ends reaches this limit, too")
             .advise(Advice::MoreMemory),
     )
 }

@@ -38,11 +38,18 @@ pub fn same_partitions(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     if a.1.partitions() == b.1.partitions() {
         return Ok(());
     }
-    Err(Violation::new(
-        "partition-mismatch",
-        b.0,
-        format!("`{}` has {} partitions, `{}` has {}", b.0, b.1.partitions(), a.0, a.1.partitions()),
-    ))
+    let (here, there) = (b.1.partitions(), a.1.partitions());
+    let plural = if here == 1 { "" } else { "s" };
+    let message = format!("`{}` has {here} partition{plural}, `{}` has {there}", b.0, a.0);
+    let wrong = Violation::new("partition-mismatch", b.0, message);
+    if here == 1 && b.0 != "dst" {
+        let columns = b.1.free_elements();
+        return Err(wrong.help(format!(
+            "one partition is not repeated over the others: load the row into all of them, with a stride of 0 over the source, \
+             for example nisa.dma_copy(dst=tile, src=row.ap([[0, {there}], [1, {columns}]]))"
+        )));
+    }
+    Err(wrong)
 }
 
 /// The views have the same number of elements per partition.

@@ -375,7 +375,14 @@ pub fn take_operand<T: crate::arg::Operand>(
     }
     if let Some(space) = wrong {
         let allowed: Vec<_> = schema.spaces.iter().map(|s| s.to_string()).collect();
+        let reaches_hbm = schema.spaces.iter().any(|s| s.is_hbm());
         let help = match (space, schema.role) {
+            (Space::Sbuf, crate::schema::Role::Out) if schema.spaces == [Space::Psum] => {
+                "the tensor engine writes to PSUM: make the tile with buffer=nl.psum, and copy the result to SBUF with nisa.tensor_copy"
+            }
+            (Space::Psum, crate::schema::Role::In) if schema.spaces.contains(&Space::Sbuf) && !reaches_hbm => {
+                "copy the tile to SBUF with nisa.tensor_copy first"
+            }
             (Space::Psum, crate::schema::Role::In) if schema.spaces.contains(&Space::Sbuf) => {
                 "neither DMA nor GpSimd reaches PSUM: copy the tile to SBUF with nisa.tensor_copy first"
             }

@@ -304,6 +304,7 @@ fn described(
     };
     let mut diagnostic = Diagnostic::error(slug, message);
     let mut inner: Option<String> = None;
+    let place = places.last().map(|(span, _)| *span);
     for (span, name) in places.into_iter().rev().take(7) {
         diagnostic = match inner {
             None => diagnostic.at(span, if slug == "assertion-failed" { "this is false" } else { "raised here" }),
@@ -311,7 +312,21 @@ fn described(
         };
         inner = Some(name);
     }
+    if slug == "undefined-name"
+        && let Some(import) = usual_import(trace, &text, place)
+    {
+        diagnostic = diagnostic.help(format!("write `{import}` at the top of the file"));
+    }
     Ok(Some((diagnostic, class)))
+}
+
+/// The import that the file at a place lacks, if Python says that it does not know the name.
+fn usual_import(trace: &Trace<'_, '_>, said: &str, place: Option<Span>) -> Option<String> {
+    let name = said.strip_prefix("name '")?.split('\'').next()?;
+    let text = trace.sources().text(place?.file)?;
+    let package =
+        if text.contains("import neuronxcc") || text.contains("from neuronxcc") { "neuronxcc" } else { "nki" };
+    nki_frontend::usual_import(name, package)
 }
 
 /// The text of a condition at a place.

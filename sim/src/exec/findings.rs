@@ -237,6 +237,9 @@ impl Findings {
         let out = Diagnostic::warning(slug, message).at_loc(span(t.loc), t.loc.line, t.loc.column, made);
         let out = if count == total {
             out.help("copy the result to it with nisa.dma_copy(dst=...) or nl.store")
+        } else if program.cores.len() == 1 && count * 2 == total {
+            out.note("one of two halves is written, by one core: if the kernel divides its work by nl.program_id, the second core writes the other")
+                .advise(Advice::TwoCores)
         } else {
             out
         };

@@ -6,7 +6,8 @@ use nki_isa::inst::{Action, Footprint};
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind, Step as TrailStep};
 use nki_isa::schema::{OperandSchema, Role};
-use nki_isa::{Arg, Imm, Inst, Program, TensorId, View, Violation};
+use nki_isa::tensor::Tensor;
+use nki_isa::{Arg, Imm, Inst, Program, Space, TensorId, View, Violation};
 
 use super::independent::Dependent;
 use super::lost::Lost;
@@ -72,7 +73,13 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
                     format!("overwrites `{name}`"),
                 );
                 let out = if over.loc == loc { out } else { beside(out, loc, "the result that is lost") };
-                out.help("read it first, write to another buffer, or leave the first write out")
+                if over.loc == loc && program.outputs.iter().any(|o| o.tensor == l.tensor) {
+                    out.help(format!(
+                        "each iteration writes the same elements of the output: index `{name}` by the variable of the loop"
+                    ))
+                } else {
+                    out.help("read it first, write to another buffer, or leave the first write out")
+                }
             }
         }
         None if is_load(l.node) => at(
@@ -86,7 +93,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
             loc,
             format!("writes `{name}`"),
         )
-        .help("leave the instruction out, or check the index and the name by which its result should be read"),
+        .help(unread(program, tensor)),
     };
     out = beside(out, tensor.loc, format!("`{name}` is made here"));
     if executed > 1 {
@@ -97,6 +104,17 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
         out = out.note(format!("first: in {where_}"));
     }
     out
+}
+
+/// What to do about a result that nothing reads. What a kernel writes to HBM is usually meant to be an output.
+fn unread(program: &Program, tensor: &Tensor) -> String {
+    let name = &tensor.name;
+    if tensor.space != Space::SharedHbm {
+        return "leave the instruction out, or check the index and the name by which its result should be read".into();
+    }
+    let returns =
+        if program.outputs.is_empty() { "the kernel returns nothing" } else { "the kernel does not return it" };
+    format!("{returns}: write `return {name}` to make it an output, or leave the instruction out")
 }
 
 /// An operand that has no effect or is hardly intended.

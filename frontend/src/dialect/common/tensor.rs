@@ -11,7 +11,7 @@ use crate::build::tensor::{DynamicOffset, Tensor};
 use crate::eval::Interp;
 use crate::eval::convert::{flag, int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Object;
+use crate::eval::foreign::{Object, unknown_attribute};
 use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype;
 use crate::eval::value::{Key, Value};
@@ -66,6 +66,15 @@ impl Object for Tensor {
 
     fn repr(&self) -> String {
         format!("<tensor {} {} {} {}>", self.storage.name, self.shape_text(), self.view.dtype, self.view.space)
+    }
+
+    fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
+        if !matches!(name, "T" | "transpose" | "swapaxes") {
+            return unknown_attribute(self, name, span);
+        }
+        let message = format!("a tensor has no attribute `{name}`");
+        Raise::at("unknown-attribute", message, span, "here")
+            .help("nisa.nc_transpose swaps partitions and elements; `permute` reorders the other dimensions")
     }
 
     /// Tensors are compared by identity.

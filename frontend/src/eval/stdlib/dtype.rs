@@ -111,7 +111,7 @@ pub(crate) fn dtype(value: &Value, what: impl Display, span: Span) -> EvalResult
         }
         Value::Type(t) => match t.name() {
             "bool" => Ok(DType::Bool),
-            _ => Err(wrong(what, "a dtype such as nl.float32", value, span)),
+            name => Err(unknown_dtype(name, span)),
         },
         other => Err(wrong(what, "a dtype such as nl.float32", other, span)),
     }

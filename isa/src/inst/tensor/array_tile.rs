@@ -81,7 +81,8 @@ pub(super) fn check_contraction(stationary: &View, moving: &View, rows: u32) -> 
             "partition-mismatch",
             "moving",
             format!("`moving` has {k_moving} partitions, `stationary` has {k}: the contraction runs over both"),
-        ));
+        )
+        .help("`stationary` is [K, M] and `moving` [K, N], with K on the partitions: transpose the one that has K in a row (nisa.nc_transpose)"));
     }
     if k > rows {
         return Err(Violation::new(
