@@ -1,5 +1,6 @@
 //! `nki-sim explain NAME`: a diagnostic, a name of the API, a cause of a stall, a remedy, a timing parameter, or a table or column of a report.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use nki_diag::slugs;
@@ -101,6 +102,9 @@ fn pages(name: &str) -> Vec<String> {
     let figures = FIGURES.iter().filter(|f| f.names.contains(&name));
     out.extend(figures.map(|f| format!("# {name}\n\nColumn of a report (`{}`). {}\n", f.names.join("`, `"), f.about)));
     out.extend(parameter(name).or_else(|| tables::explain(name)));
+    if out.is_empty() {
+        out.extend(group(name));
+    }
     out
 }
 
@@ -218,6 +222,25 @@ fn parameter(name: &str) -> Option<String> {
     (out.len() > empty).then_some(out)
 }
 
+/// The timing parameters whose names begin with a group: `vector.cycles`, also written `vector.cycles.*`.
+fn group(name: &str) -> Option<String> {
+    let name = name.strip_suffix(".*").unwrap_or(name);
+    let of = |&target: &Target| params::names(target).into_iter().filter(|p| inside(p, name).is_some());
+    let members: BTreeSet<String> = Target::ALL.iter().flat_map(of).collect();
+    if members.is_empty() {
+        return None;
+    }
+    let mut out = format!("# {name}\n\nGroup of timing parameters:\n\n");
+    for member in members {
+        let values = Target::ALL.iter().filter_map(|&t| {
+            let p = Params::of(t).get(&member)?;
+            Some(format!("{t} {}", p.value))
+        });
+        let _ = writeln!(out, "- `{member}`: {}", values.collect::<Vec<_>>().join(", "));
+    }
+    Some(out)
+}
+
 /// The functions and members of the API that are not instructions, with their names in kernels.
 fn api() -> Vec<(String, Entry)> {
     let mut out = Vec::new();
@@ -304,6 +327,15 @@ mod tests {
         for name in names() {
             assert!(!pages(&name).is_empty(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_group_of_parameters_lists_them() {
+        let page = pages("vector.cycles").concat();
+        assert!(page.contains("Group of timing parameters") && page.contains("- `vector.cycles."), "{page}");
+        assert_eq!(pages("vector.cycles.*").concat(), page);
+        // Whatever begins so is no group: names have parts.
+        assert!(pages("vector.cyc").is_empty() && pages("*").is_empty() && pages("").is_empty());
     }
 
     #[test]
