@@ -1,5 +1,6 @@
 //! Geometry and limits of each generation. Never latencies: those are `sim::timing` parameters.
 
+use crate::dtype::DType;
 use crate::names::Named;
 
 /// Partitions of a quadrant of SBUF and PSUM, in all generations.
@@ -115,6 +116,22 @@ impl Arch {
             Target::Trn1 => &TRN1,
             Target::Trn2 => &TRN2,
             Target::Trn3 => &TRN3,
+        }
+    }
+
+    /// Most columns of a matmul with a result of this type.
+    pub fn moving_max(&self, dst: DType) -> u32 {
+        if dst.size() == 2 && self.moving_free_max_bf16 > 0 { self.moving_free_max_bf16 } else { self.moving_free_max }
+    }
+
+    /// Where a matmul with a result of type `dst` could have more columns, to continue a sentence; empty if nowhere.
+    pub fn more_columns(&self, dst: DType) -> String {
+        let own = self.moving_max(dst);
+        let more = |target: &&Target| Self::of(**target).moving_max(dst) > own;
+        match Target::ALL.iter().find(more) {
+            _ if self.moving_free_max_bf16 > own => format!("; a bfloat16 `dst` takes {}", self.moving_free_max_bf16),
+            Some(&target) => format!("; {} takes {}", target.or_later(), Self::of(target).moving_max(dst)),
+            None => String::new(),
         }
     }
 
