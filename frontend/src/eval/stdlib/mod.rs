@@ -132,7 +132,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("typing" | "typing_extensions", "overload" | "final" | "override" | "no_type_check" | "runtime_checkable") => {
             native(identity)
         }
-        ("abc", "abstractmethod") => native(identity),
+        ("abc", "abstractmethod") => native(abstract_method),
         ("abc", "ABC") => Some(Value::Type(BuiltinType::Object)),
 
         ("dataclasses" | "enum", _) if let Some(value) = class_attr(interp, module, name) => Some(value),
@@ -221,6 +221,15 @@ fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> 
             None => Some(interp.host(format!("numpy.{name}"), span)),
         },
     }
+}
+
+/// `@abstractmethod`
+fn abstract_method(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let method = args.positional.into_iter().next().unwrap_or(Value::None);
+    if let Value::Function(function) = &method {
+        function.attrs.borrow_mut().set(crate::syntax::sym::isabstractmethod, Value::Bool(true));
+    }
+    Ok(method)
 }
 
 fn identity(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
