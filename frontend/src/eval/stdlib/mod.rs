@@ -5,6 +5,7 @@ pub(crate) mod dtype;
 mod library;
 mod math;
 mod numpy;
+mod numpy_functions;
 mod objects;
 pub(crate) mod ordering;
 mod tools;
@@ -91,7 +92,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("math" | "numpy", "lcm") => native(lcm),
         ("math", "prod") => native(prod),
         ("math" | "numpy", "log") => native(log),
-        ("math", "pow") | ("numpy", "power") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
+        ("math", "pow") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
         ("math", "fmod") => native(|i, a| binary_float(i, a, "fmod", |x, y| x % y)),
         ("math", "copysign") => native(|i, a| binary_float(i, a, "copysign", f64::copysign)),
         ("math" | "numpy", "hypot") => native(|i, a| binary_float(i, a, "hypot", f64::hypot)),
@@ -216,7 +217,7 @@ fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> 
             let x = number(i, &a, "sign")?;
             Ok(Value::Float(if x == 0.0 { 0.0 } else { x.signum() }))
         }),
-        _ => match numpy::function(name) {
+        _ => match numpy::function(name).or_else(|| numpy_functions::function(name)) {
             Some(function) => native(function),
             None => Some(interp.host(format!("numpy.{name}"), span)),
         },
