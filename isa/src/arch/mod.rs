@@ -229,6 +229,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_column_limit_names_what_allows_more() {
+        let more = |target, dst| Arch::of(target).more_columns(dst);
+        assert_eq!(more(Target::Trn2, DType::F32), "; trn3 takes 4096");
+        assert_eq!(more(Target::Trn3, DType::F32), "; a bfloat16 `dst` takes 8192");
+        assert_eq!(more(Target::Trn3, DType::BF16), "");
+    }
+
+    #[test]
     fn capacities_are_those_of_the_guides() {
         let mib = |t| u64::from(Arch::of(t).sbuf_bytes) * u64::from(Arch::of(t).partitions) / (1024 * 1024);
         assert_eq!(Target::ALL.iter().map(|&t| mib(t)).collect::<Vec<_>>(), [24, 28, 32]);

@@ -176,6 +176,14 @@ fn changes(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #[test]
+    fn the_imports_of_beta1_are_found() {
+        let text =
+            "import nki\nimport neuronxcc.nki.isa as nisa  # old\n# import neuronxcc\n    from neuronxcc import nki\n";
+        let found: Vec<_> = super::imports(text).collect();
+        assert_eq!(found, [(2, "import neuronxcc.nki.isa as nisa"), (4, "from neuronxcc import nki")]);
+    }
+
+    #[test]
     fn a_beta1_file_is_told_what_to_change() {
         let text = "from neuronxcc import nki\nimport neuronxcc.nki.language as nl\nfrom neuronxcc.starfish import x\n\
                     # nl.mgrid\nt = nl.ncores\nt = nisa.activation(nl.exp, x, mask=i < 3)\n";
