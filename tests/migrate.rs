@@ -69,6 +69,7 @@ fn reductions() {
             ("of_two_axes", &["x=float32[64,40]"]),
             ("of_middle_axes", &["x=float32[64,40]"]),
             ("of_four_axes", &["x=float32[64,40]"]),
+            ("of_numpy", &["x=float32[64,40]"]),
         ],
     );
 }

@@ -182,3 +182,28 @@ def exchange_with_itself_fixed(x):
     nisa.sendrecv(src=tile, dst=theirs, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
     nisa.dma_copy(dst=out[core], src=theirs)
     return out
+
+
+# args: table=float32[100,32]
+# seen-by: check run
+@nki.jit
+def rows_of_another_length(table):
+    """A gather takes the indices for rows of 48 elements, as the pattern has them; the table's rows have 32."""
+    out = nl.ndarray((64, 48), dtype=table.dtype, buffer=nl.shared_hbm)
+    index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.iota(dst=index, pattern=[[1, 1]], offset=0, channel_multiplier=1)
+    tile = nl.ndarray((64, 48), dtype=table.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=table.ap(pattern=[[48, 64], [1, 48]], vector_offset=index))  # plant: row-crossing
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def rows_of_another_length_fixed(table):
+    out = nl.ndarray((64, 48), dtype=table.dtype, buffer=nl.shared_hbm)
+    index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.iota(dst=index, pattern=[[1, 1]], offset=0, channel_multiplier=48)
+    tile = nl.ndarray((64, 48), dtype=table.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=table.reshape((3200,)).ap(pattern=[[1, 64], [1, 48]], vector_offset=index))
+    nisa.dma_copy(dst=out, src=tile)
+    return out

@@ -34,6 +34,15 @@ device the indices of the other partitions are not those.
     index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)       # right
     nisa.dma_copy(dst=t, src=x.ap([[512, 64], [1, 512]], 0, vector_offset=index, indirect_dim=0))";
 
+    "row-crossing" (Suspicious), "a row of a gather or scatter ends within the next row", "
+With `vector_offset=`, an index moves by one row of the tensor that `.ap` is called on; the stride of the
+pattern's first pair is ignored. The pattern accesses more than this row, and not whole rows: the rest of
+the elements is from the next row.
+
+    x                                                             # shape (64, 512)
+    x.ap([[640, 32], [1, 640]], 0, vector_offset=index)           # wrong: index 3 is element 1536, not 1920
+    x.reshape((32768,)).ap([[1, 32], [1, 640]], 0, vector_offset=start)      # right: windows at any element";
+
     "integer-function" (Suspicious), "the values of a function are rounded to integers", "
 An activation function is applied to an integer tile and its result is an integer tile, although
 nearly all its values are fractions: `tanh` of an integer becomes -1, 0 or 1. The usual cause is a

@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::modules::meant_in;
 use super::native::CallArgs;
-use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Function, Value};
+use super::value::{BoundMethod, BuiltinType, Class, ClassKind, Descriptor, Dict, Function, Value};
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -124,6 +124,10 @@ impl Interp<'_> {
                         class.fields.borrow().iter().map(|f| Value::Str(self.name(f.name))).collect::<Vec<_>>(),
                     ),
                     sym::module => Value::str(""),
+                    sym::mro => match self.mro_of(class) {
+                        Some(classes) => Value::tuple(classes),
+                        None => return Ok(None),
+                    },
                     _ => return Ok(None),
                 },
             },
@@ -320,5 +324,23 @@ fn is_log(path: &str, name: &str) -> bool {
         }
         "warn" => path == "warnings",
         _ => false,
+    }
+}
+
+impl Interp<'_> {
+    /// `cls.__mro__`; `None` for a class with a base of the standard library (`ABC`), which is not among its bases here.
+    fn mro_of(&self, class: &Class) -> Option<Vec<Value>> {
+        let classes = class.mro.get()?;
+        let is_known = |base: &Expr| match &base.kind {
+            ExprKind::Name(name, _) | ExprKind::Attr(_, name) => {
+                let name = &*self.name(*name);
+                name == "object" || classes.iter().any(|class| &*class.name == name)
+            }
+            _ => false,
+        };
+        let all_known =
+            classes.iter().all(|class| class.def.as_ref().is_some_and(|def| def.bases.iter().all(is_known)));
+        let own = classes.iter().cloned().map(Value::Class);
+        all_known.then(|| own.chain([Value::Type(BuiltinType::Object)]).collect())
     }
 }

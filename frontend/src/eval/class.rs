@@ -217,6 +217,7 @@ impl Interp<'_> {
             return self.member_of(class, args);
         }
         self.check_protocol(class, args.span)?;
+        self.check_abstract(class, args.span)?;
         let instance = Rc::new(Instance {
             class: class.clone(),
             attrs: RefCell::new(AttrMap::default()),

@@ -86,6 +86,39 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// Refuses objects of a class that derives from `ABC` and lacks a method that is abstract there.
+    pub(super) fn check_abstract(&self, class: &Class, span: Span) -> EvalResult<()> {
+        let classes = || class.mro.get().into_iter().flatten();
+        if !classes().any(|class| class.def.as_ref().is_some_and(|def| self.is_abc(def))) {
+            return Ok(());
+        }
+        let is_missing = |name: &Symbol| class.lookup(*name).is_some_and(|value| is_abstract(&value));
+        let mut missing: Vec<String> = Vec::new();
+        for ancestor in classes() {
+            let names: Vec<Symbol> = ancestor.attrs.borrow().iter().map(|(name, _)| name).collect();
+            missing.extend(names.iter().filter(|name| is_missing(name)).map(|name| format!("`{}`", self.name(*name))));
+        }
+        missing.sort();
+        missing.dedup();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let message =
+            format!("{} is an abstract class without an implementation of {}", class.name, missing.join(", "));
+        Err(Raise::at("type-error", message, span, "an object of it is made here")
+            .help("make an object of a class that derives from it and defines its abstract methods"))
+    }
+
+    /// Whether a class is declared with `ABC` as a base or `ABCMeta` as its metaclass.
+    fn is_abc(&self, def: &ClassDef) -> bool {
+        let named = |expr: &Expr, wanted: &str| match &expr.kind {
+            ExprKind::Name(name, _) | ExprKind::Attr(_, name) => &*self.name(*name) == wanted,
+            _ => false,
+        };
+        let metaclass = def.keywords.iter().any(|(name, value)| *name == sym::metaclass && named(value, "ABCMeta"));
+        metaclass || def.bases.iter().any(|base| named(base, "ABC"))
+    }
+
     /// What a value of a class is as an attribute of `receiver`, which is None for the class itself: a descriptor is asked.
     pub(super) fn ask_descriptor(
         &mut self,
@@ -179,5 +212,20 @@ impl Interp<'_> {
             }
         }
         *instance.attrs.borrow_mut() = attrs;
+    }
+}
+
+/// Whether a value of a class is a method or property that `abstractmethod` marks.
+fn is_abstract(value: &Value) -> bool {
+    match value {
+        Value::Function(function) => function.attrs.borrow().get(sym::isabstractmethod).is_some(),
+        Value::Descriptor(descriptor) => match &**descriptor {
+            Descriptor::Static(f)
+            | Descriptor::Class(f)
+            | Descriptor::Property { get: f, .. }
+            | Descriptor::Method(f)
+            | Descriptor::CachedProperty(f) => is_abstract(f),
+        },
+        _ => false,
     }
 }

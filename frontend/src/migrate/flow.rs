@@ -5,10 +5,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::imports::all;
 use super::kinds::{Kind, Memory, Tile, entries, walk};
 use super::{Pass, parts};
-use crate::syntax::{Argument, Expr, ExprKind, Stmt, StmtKind, Symbol};
+use crate::syntax::{Argument, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol};
 
 /// How often a file is read at most: a chain of so many calls is followed against the order of the functions.
-pub(super) const ROUNDS: usize = 5;
+const ROUNDS: usize = 5;
 
 /// What the values at one place of a function are in all its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,19 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// What repeated readings of a file show.
+    pub(super) fn of(text: &str, body: &[Stmt], names: &Interner) -> Self {
+        let mut flow = Self::default();
+        for _ in 1..ROUNDS {
+            let learned = Pass::over(text, body, names, flow.clone()).learned;
+            if learned == flow {
+                break;
+            }
+            flow = learned;
+        }
+        flow
+    }
+
     fn pass(&mut self, function: Symbol, parameter: Symbol, seen: Seen) {
         self.passed.entry((function, parameter)).and_modify(|known| *known = known.and(seen)).or_insert(seen);
     }

@@ -17,6 +17,7 @@ mod kinds;
 mod language;
 mod lines;
 mod make;
+mod numpy;
 mod poly;
 mod reduction;
 mod result;
@@ -129,27 +130,33 @@ struct Pass<'a> {
     made: usize,
     /// Modules that the new text names: as what.
     needs: FxHashMap<&'static str, String>,
+    /// Calls of NumPy's functions with tiles: what they call in the language.
+    of_numpy: Vec<Edit>,
 }
 
 /// Rewrites a file. Of one with syntax errors only these are returned.
 pub fn migrate(file: FileId, text: &str) -> Migration {
+    let renamed = numpy::Renamed::of(file, text);
+    let migration = migrate_renamed(file, &renamed.text);
+    renamed.of_original(text, migration)
+}
+
+fn migrate_renamed(file: FileId, text: &str) -> Migration {
     let mut names = Interner::new();
     let (mut module, errors) = syntax::parse::parse(file, text, &mut names);
     if !errors.is_empty() {
         return Migration { text: text.to_owned(), changes: Vec::new(), errors };
     }
     syntax::resolve::resolve(&mut module);
-    let mut flow = Flow::default();
-    for _ in 1..flow::ROUNDS {
-        let learned = Pass::over(text, &module.body, &names, flow.clone()).learned;
-        if learned == flow {
-            break;
-        }
-        flow = learned;
-    }
+    let flow = Flow::of(text, &module.body, &names);
     let mut pass = Pass::over(text, &module.body, &names, flow);
     pass.imports(&module.body);
     pass.finish(file)
+}
+
+/// Text without its line breaks.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl<'a> Pass<'a> {
@@ -181,6 +188,7 @@ impl<'a> Pass<'a> {
             in_class: false,
             made: 0,
             needs: FxHashMap::default(),
+            of_numpy: Vec::new(),
         };
         pass.called = pass.called_by_kernels(body);
         pass.on_device = pass.on_device(body);
@@ -219,7 +227,6 @@ impl Pass<'_> {
 
     fn replaced(&mut self, span: Span, text: String) {
         let range = span.start as usize..span.end as usize;
-        let one_line = |t: &str| t.split_whitespace().collect::<Vec<_>>().join(" ");
         let (old, new) = (one_line(&self.text[range.clone()]), one_line(&text));
         self.changes.push(Change { span: range.clone(), old, new, rewritten: true });
         self.edits.push(Edit { span: range, text });
@@ -403,6 +410,7 @@ impl Pass<'_> {
 
     /// The expression of a compound statement's head.
     fn header(&mut self, expr: &Expr) {
+        self.note_numpy(expr);
         match self.expr(expr) {
             Ok(text) if self.before.is_empty() => {
                 if text != self.kinds.source(expr.span) {
@@ -440,6 +448,7 @@ impl Pass<'_> {
 
     /// A statement without a body.
     fn simple(&mut self, stmt: &Stmt) {
+        expressions(stmt).into_iter().for_each(|expr| self.note_numpy(expr));
         let made = self.made;
         match self.lines(stmt) {
             Ok(None) => self.before.clear(),

@@ -1,5 +1,6 @@
 //! Geometry and limits of each generation. Never latencies: those are `sim::timing` parameters.
 
+use crate::dtype::DType;
 use crate::names::Named;
 
 /// Partitions of a quadrant of SBUF and PSUM, in all generations.
@@ -118,6 +119,22 @@ impl Arch {
         }
     }
 
+    /// Most columns of a matmul with a result of this type.
+    pub fn moving_max(&self, dst: DType) -> u32 {
+        if dst.size() == 2 && self.moving_free_max_bf16 > 0 { self.moving_free_max_bf16 } else { self.moving_free_max }
+    }
+
+    /// Where a matmul with a result of type `dst` could have more columns, to continue a sentence; empty if nowhere.
+    pub fn more_columns(&self, dst: DType) -> String {
+        let own = self.moving_max(dst);
+        let more = |target: &&Target| Self::of(**target).moving_max(dst) > own;
+        match Target::ALL.iter().find(more) {
+            _ if self.moving_free_max_bf16 > own => format!("; a bfloat16 `dst` takes {}", self.moving_free_max_bf16),
+            Some(&target) => format!("; {} takes {}", target.or_later(), Self::of(target).moving_max(dst)),
+            None => String::new(),
+        }
+    }
+
     /// PSUM bytes per partition.
     pub fn psum_bytes(&self) -> u32 {
         self.psum_banks * self.psum_bank_bytes
@@ -210,6 +227,14 @@ const TRN3: Arch = Arch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_column_limit_names_what_allows_more() {
+        let more = |target, dst| Arch::of(target).more_columns(dst);
+        assert_eq!(more(Target::Trn2, DType::F32), "; trn3 takes 4096");
+        assert_eq!(more(Target::Trn3, DType::F32), "; a bfloat16 `dst` takes 8192");
+        assert_eq!(more(Target::Trn3, DType::BF16), "");
+    }
 
     #[test]
     fn capacities_are_those_of_the_guides() {

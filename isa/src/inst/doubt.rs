@@ -5,7 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::dtype::DType;
 use crate::inst::math::activation::ActFn;
 use crate::names::{AluOp, Named};
-use crate::view::{Index, View};
+use crate::view::{Dims, Index, View};
 use crate::violation::Violation;
 
 /// Whether the values of a function of integers are fractions, and remain so for large arguments. Functions that approach the identity, square root
@@ -78,6 +78,32 @@ pub(crate) fn index_in_rows<'a>(views: impl IntoIterator<Item = (&'static str, &
             );
             let help = format!("load the indices into an SBUF tile of shape ({rows}, 1)");
             Violation::new("index-layout", name, message).help(help)
+        })
+    })
+}
+
+/// Rows of a gather or scatter that end within the next row. Whole rows, and steps by whole rows, are meant that way.
+pub(crate) fn crosses_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'a View)>) -> Option<Violation> {
+    views.into_iter().find_map(|(name, view)| {
+        let indirect = view.indirect.as_deref()?;
+        let row = indirect.stride.abs();
+        if row == 0 || !matches!(indirect.index, Index::Vector(_)) {
+            return None;
+        }
+        let within: Dims =
+            View::merged(view.free_dims()).into_iter().filter(|dim| dim.count > 1 && dim.stride % row != 0).collect();
+        let step = within.iter().map(|dim| dim.stride.abs()).min()?;
+        let (low, high) = View::span(&within);
+        let (start, length) = ((view.offset + low).rem_euclid(row), high - low + 1);
+        let whole = start == 0 && (high - low + step) % row == 0;
+        (start + length > row && !whole).then(|| {
+            let message = format!(
+                "an index of `{name}` moves by {row} elements, but the pattern accesses {length} from element {start} of this row: {} are not in it",
+                start + length - row
+            );
+            let help = "the index moves by the row of the tensor that `.ap` is called on, whatever the first pair of the pattern says: reshape the \
+                        tensor to the rows that are meant, or to one dimension if they may overlap";
+            Violation::new("row-crossing", name, message).help(help)
         })
     })
 }

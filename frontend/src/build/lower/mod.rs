@@ -375,6 +375,32 @@ impl Lower<'_> {
         Ok(dst)
     }
 
+    /// `(x op0 a) op1 b` in one instruction.
+    fn emit_two_ops(&mut self, dst: &Tensor, x: &Tensor, first: (AluOp, f64), second: (AluOp, f64)) -> Result<()> {
+        let op = |op: AluOp| name(nki_isa::names::Named::name(op));
+        let operands = [
+            ("dst", view(dst)),
+            ("data", view(x)),
+            ("op0", op(first.0)),
+            ("operand0", Arg::Float(first.1)),
+            ("op1", op(second.0)),
+            ("operand1", Arg::Float(second.1)),
+        ];
+        self.emit("tensor_scalar", &operands)
+    }
+
+    /// A tile with the fractions of `x`, whose values have a remainder: that of infinity is NaN. No float from 2^23 has a fraction.
+    fn with_fraction(&mut self, what: &str, x: &Tensor) -> Result<Tensor> {
+        const WHOLE: f64 = 8_388_608.0;
+        self.on_chip(what, x)?;
+        if !x.view.dtype.is_float() {
+            return Ok(x.clone());
+        }
+        let dst = self.like(x, DType::F32)?;
+        self.emit_two_ops(&dst, x, (AluOp::Max, -WHOLE), (AluOp::Min, WHOLE))?;
+        Ok(dst)
+    }
+
     /// A function of one tile.
     pub(crate) fn unary(&mut self, what: &'static str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         self.on_chip(what, x)?;
@@ -421,13 +447,15 @@ impl Lower<'_> {
             // x - (x mod 1): the floor modulo of the ALU takes the sign of the divisor.
             "floor" | "trunc" => {
                 let op = if what == "floor" { AluOp::Mod } else { AluOp::Fmod };
-                let rest = self.scalar_op(what, x, op, Arg::Float(1.0), Some(DType::F32))?;
+                let bounded = self.with_fraction(what, x)?;
+                let rest = self.scalar_op(what, &bounded, op, Arg::Float(1.0), Some(DType::F32))?;
                 self.two_tiles(what, name("subtract"), x, &rest, Some(out))
             }
             // -floor(-x) = x + (-x mod 1)
             "ceil" => {
-                let minus = self.scalar_op(what, x, AluOp::Multiply, Arg::Float(-1.0), Some(DType::F32))?;
-                let rest = self.scalar_op(what, &minus, AluOp::Mod, Arg::Float(1.0), Some(DType::F32))?;
+                let bounded = self.with_fraction(what, x)?;
+                let rest = self.like(x, DType::F32)?;
+                self.emit_two_ops(&rest, &bounded, (AluOp::Multiply, -1.0), (AluOp::Mod, 1.0))?;
                 self.two_tiles(what, name("add"), x, &rest, Some(out))
             }
             _ => {

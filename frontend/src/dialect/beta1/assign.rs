@@ -108,8 +108,10 @@ fn on_chip(dst: &Tensor, span: Span) -> EvalResult<()> {
     if dst.on_chip() {
         return Ok(());
     }
-    let message = format!("an assignment to `{}`, which is in {}", dst.storage.name, dst.view.space);
-    Err(Raise::at("operand-memory", message, span, "here").help("write nl.store(t[...], value=tile)"))
+    let name = &dst.storage.name;
+    let message = format!("an assignment to `{name}`, which is in {}", dst.view.space);
+    let help = format!("write nl.store({name}[...], value=tile); a number is a tile of nl.full");
+    Err(Raise::at("operand-memory", message, span, "here").help(help))
 }
 
 /// A view with the extents of `shape`, of the same elements in the same order; `None` where free dimensions are neither the same, apart

@@ -26,7 +26,7 @@ pub(crate) fn spelled(name: &str) -> &str {
 }
 
 /// The function of `nl` that NumPy's function `name` stands for where it is called with tiles.
-pub(super) fn function(name: &str) -> Option<&str> {
+pub(crate) fn function(name: &str) -> Option<&str> {
     match name {
         "amax" => Some("max"),
         "amin" => Some("min"),

@@ -336,7 +336,11 @@ pub(super) fn assign(interp: &mut Interp<'_>, t: &Tensor, index: &Value, value: 
             "missing-dst",
             "since Beta 2 instructions write to dst=..., which is their first argument: nisa.op(dst=t[...], ...)",
         ),
-        _ => ("tensor-assignment", "fill with nisa.memset(dst=t[...], value=...)"),
+        _ if t.on_chip() => ("tensor-assignment", "fill with nisa.memset(dst=t[...], value=...)"),
+        _ => (
+            "tensor-assignment",
+            "fill a tile in SBUF with nisa.memset(dst=tile, value=...) and copy it: nisa.dma_copy(dst=t[...], src=tile)",
+        ),
     };
     let message = format!("`{}[...] = ...`: only a tensor can be assigned to a tensor", t.storage.name);
     Err(Raise::new(

@@ -102,20 +102,46 @@ pub(crate) fn instead(feature: &str) -> Option<&'static str> {
     named.or(PATTERNS.iter().find(|p| p.0 == feature).map(|p| p.1))
 }
 
+/// What to do with a file that imports both languages.
+const ONE_LANGUAGE: &str = "a kernel for neuronxcc.nki belongs in a file that does not import nki";
+
 /// The error of using a removed name. Of a file that imports Beta 1 it lists, line by line, what to change.
 fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Box<Raise> {
+    let text = sources.text(span.file).unwrap_or_default();
     if let Some(r) = TABLE.iter().find(|r| r.0 == feature) {
         let message = format!("`{feature}` was removed after Beta 1");
-        return Raise::new(Diagnostic::error("removed-beta1", message).at(span, "here").help(r.2));
+        let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(r.2);
+        if let Some((number, line)) = imports(text).next() {
+            diagnostic = diagnostic.help(format!(
+                "line {number}, `{line}`: the file imports Beta 1, too, but counts as one for nki; {ONE_LANGUAGE}"
+            ));
+        }
+        return Raise::new(diagnostic);
     }
     let message = "`neuronxcc.nki`, the interface of Beta 1, in a file that imports `nki`, too: a file has one of them";
     let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(
         "for Beta 1 import all from neuronxcc.nki; else import nki, nki.language as nl and nki.isa as nisa, whose instructions take dst= first",
     );
-    for change in changes(sources.text(span.file).unwrap_or_default()) {
+    diagnostic = diagnostic.help(ONE_LANGUAGE);
+    for change in changes(text) {
         diagnostic = diagnostic.help(change);
     }
     Raise::new(diagnostic)
+}
+
+/// The lines of a file without their comments, numbered from 1.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, line)| (i + 1, line.split('#').next().unwrap_or_default().trim()))
+}
+
+/// Whether a line imports something of Beta 1's package.
+fn imports_beta1(line: &str) -> bool {
+    (line.starts_with("import ") || line.starts_with("from ")) && line.contains("neuronxcc")
+}
+
+/// The lines that import Beta 1.
+fn imports(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    lines(text).filter(|(_, line)| imports_beta1(line))
 }
 
 fn word_part(c: char) -> bool {
@@ -127,9 +153,8 @@ fn changes(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let names = TABLE.iter().map(|r| (r.0, r.2));
     let mut open: Vec<(&str, &str)> = names.chain(PATTERNS.iter().copied()).collect();
-    for (number, line) in text.lines().enumerate() {
-        let (number, line) = (number + 1, line.split('#').next().unwrap_or_default().trim());
-        if (line.starts_with("import ") || line.starts_with("from ")) && line.contains("neuronxcc") {
+    for (number, line) in lines(text) {
+        if imports_beta1(line) {
             let new = line.replace("from neuronxcc import nki", "import nki").replace("neuronxcc.nki", "nki");
             let new = new.replace("import nki as nki", "import nki");
             let what = if new.contains("neuronxcc") { "leave it out".to_owned() } else { format!("write `{new}`") };
@@ -150,6 +175,14 @@ fn changes(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_imports_of_beta1_are_found() {
+        let text =
+            "import nki\nimport neuronxcc.nki.isa as nisa  # old\n# import neuronxcc\n    from neuronxcc import nki\n";
+        let found: Vec<_> = super::imports(text).collect();
+        assert_eq!(found, [(2, "import neuronxcc.nki.isa as nisa"), (4, "from neuronxcc import nki")]);
+    }
+
     #[test]
     fn a_beta1_file_is_told_what_to_change() {
         let text = "from neuronxcc import nki\nimport neuronxcc.nki.language as nl\nfrom neuronxcc.starfish import x\n\

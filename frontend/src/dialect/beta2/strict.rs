@@ -208,6 +208,13 @@ impl Walk<'_, '_> {
                 self.block(orelse);
             }
             StmtKind::For(f) => {
+                if matches!(f.target.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
+                    self.say(
+                        f.target.span,
+                        "a `for` with several variables",
+                        "loop over one, and unpack it in the body",
+                    );
+                }
                 self.expr(&f.iter);
                 self.expr(&f.target);
                 self.block(&f.body);

@@ -64,10 +64,18 @@ pub(super) fn finite(x: f64, name: &str, span: Span) -> EvalResult<Value> {
     })
 }
 
+/// An array, or a list of numbers.
+fn array_of(value: &Value, span: Span) -> Option<super::array::Array> {
+    match value {
+        Value::List(_) | Value::Tuple(_) => super::array::Array::from_value(value, None, span).ok(),
+        other => super::array::of(other),
+    }
+}
+
 pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
     if let [one] = args.positional.as_slice()
-        && let Some(array) = super::array::of(one)
+        && let Some(array) = array_of(one, args.span)
     {
         return Ok(array.map(func).value());
     }

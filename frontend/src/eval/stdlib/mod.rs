@@ -5,6 +5,7 @@ pub(crate) mod dtype;
 mod library;
 mod math;
 mod numpy;
+mod numpy_functions;
 mod objects;
 pub(crate) mod ordering;
 mod tools;
@@ -91,7 +92,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("math" | "numpy", "lcm") => native(lcm),
         ("math", "prod") => native(prod),
         ("math" | "numpy", "log") => native(log),
-        ("math", "pow") | ("numpy", "power") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
+        ("math", "pow") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
         ("math", "fmod") => native(|i, a| binary_float(i, a, "fmod", |x, y| x % y)),
         ("math", "copysign") => native(|i, a| binary_float(i, a, "copysign", f64::copysign)),
         ("math" | "numpy", "hypot") => native(|i, a| binary_float(i, a, "hypot", f64::hypot)),
@@ -132,7 +133,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("typing" | "typing_extensions", "overload" | "final" | "override" | "no_type_check" | "runtime_checkable") => {
             native(identity)
         }
-        ("abc", "abstractmethod") => native(identity),
+        ("abc", "abstractmethod") => native(abstract_method),
         ("abc", "ABC") => Some(Value::Type(BuiltinType::Object)),
 
         ("dataclasses" | "enum", _) if let Some(value) = class_attr(interp, module, name) => Some(value),
@@ -216,11 +217,20 @@ fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> 
             let x = number(i, &a, "sign")?;
             Ok(Value::Float(if x == 0.0 { 0.0 } else { x.signum() }))
         }),
-        _ => match numpy::function(name) {
+        _ => match numpy::function(name).or_else(|| numpy_functions::function(name)) {
             Some(function) => native(function),
             None => Some(interp.host(format!("numpy.{name}"), span)),
         },
     }
+}
+
+/// `@abstractmethod`
+fn abstract_method(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let method = args.positional.into_iter().next().unwrap_or(Value::None);
+    if let Value::Function(function) = &method {
+        function.attrs.borrow_mut().set(crate::syntax::sym::isabstractmethod, Value::Bool(true));
+    }
+    Ok(method)
 }
 
 fn identity(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -93,7 +93,7 @@ fn shape(value: &Value, what: &str, span: Span) -> EvalResult<Vec<usize>> {
 }
 
 /// Whether a constant may be that large. Outside of kernels, larger arrays are the host's business.
-fn bounded(interp: &Interp<'_>, shape: &[usize], what: &str, span: Span) -> Result<(), EvalResult<Value>> {
+pub(super) fn bounded(interp: &Interp<'_>, shape: &[usize], what: &str, span: Span) -> Result<(), EvalResult<Value>> {
     if shape.iter().fold(1, |n: usize, d| n.saturating_mul(*d)) <= MOST_ELEMENTS {
         return Ok(());
     }
@@ -311,7 +311,7 @@ fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 /// `np.name(array, ...)` as `array.name(...)`.
-fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult<Value> {
+pub(super) fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult<Value> {
     let span = args.span;
     if args.positional.is_empty() {
         return Err(Raise::at("arguments", format!("np.{name}() misses its array"), span, "in this call"));
@@ -329,14 +329,12 @@ fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult
 
 /// A reduction that is Python's own for anything but arrays.
 fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
-    if args.positional.first().is_some_and(array::is) {
-        return method(interp, args, name);
-    }
-    // Floats are summed in pairs.
-    if let ("sum", [items @ (Value::List(_) | Value::Tuple(_))]) = (name, &args.positional[..])
-        && let Ok(array) = Array::from_value(items, None, args.span)
-        && array.dtype.is_float()
-    {
+    let is_array = match args.positional.first() {
+        Some(items @ (Value::List(_) | Value::Tuple(_))) => Array::from_value(items, None, args.span).is_ok(),
+        Some(other) => array::is(other),
+        None => false,
+    };
+    if is_array {
         return method(interp, args, name);
     }
     match interp.builtin(name) {
@@ -346,7 +344,8 @@ fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
 }
 
 fn extremum(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64, f64) -> f64) -> EvalResult<Value> {
-    if !args.positional.iter().any(array::is) || args.positional.len() != 2 {
+    let is_array = |x: &Value| array::is(x) || matches!(x, Value::List(_) | Value::Tuple(_));
+    if !args.positional.iter().any(is_array) || args.positional.len() != 2 {
         return total(interp, args, name);
     }
     array::join(&args.positional[0], &args.positional[1], of, args.span)

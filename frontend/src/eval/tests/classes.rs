@@ -534,3 +534,20 @@ fn print_ends_lines_as_it_is_told() {
     check("print('a', end='')\nprint('b', 'c', sep='-', end='!\\n')\nprint()\nprint('d', end=' ')", "ab-c!\n\nd ");
     check("def f():\n    'Says it.'\nprint(f.__doc__, (lambda: 0).__doc__)", "Says it. None");
 }
+
+#[test]
+fn abstract_classes_have_no_objects() {
+    let classes = "from abc import ABC, ABCMeta, abstractmethod\nclass Base(ABC):\n    @abstractmethod\n    def f(self):\n        pass\n    @property\n    \
+                   @abstractmethod\n    def g(self):\n        pass\nclass Half(Base):\n    def f(self):\n        return 1\nclass Whole(Half):\n    g = 2\n\
+                   class Free:\n    @abstractmethod\n    def f(self):\n        return 3\n";
+    check(&format!("{classes}print(Whole().f(), Whole().g, Free().f())"), "1 2 3");
+    for (call, missing) in [("Base()", "`f`, `g`"), ("Half()", "`g`")] {
+        let name = call.trim_end_matches("()");
+        check_kernel(
+            &format!("{classes}{call}"),
+            &format!("type-error: {name} is an abstract class without an implementation of {missing}"),
+        );
+    }
+    check("class A:\n    pass\nclass B(A):\n    pass\nprint([c.__name__ for c in B.__mro__])", "['B', 'A', 'object']");
+    check_kernel(&format!("{classes}Half.__mro__"), "no-attribute: class `Half` has no attribute `__mro__`");
+}

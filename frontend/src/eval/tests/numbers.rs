@@ -161,3 +161,53 @@ fn operators_of_bool_and_narrow_arrays_are_numpys() {
         check(&of(expr), message);
     }
 }
+
+#[test]
+fn functions_of_numpy_beyond_methods() {
+    let of = |expr: &str| format!("import numpy as np\nx = np.arange(6).reshape(2, 3)\nprint(({expr}))");
+    for (expr, expected) in [
+        ("np.outer([1, 2], [3, 4]).tolist()", "[[3, 4], [6, 8]]"),
+        ("np.repeat(x, 2, axis=1).tolist()", "[[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5]]"),
+        ("np.repeat([7, 8, 9], [2, 0, 1]).tolist()", "[7, 7, 9]"),
+        ("np.tile([1, 2], (2, 2)).tolist(), np.tile(x, 2).shape", "([[1, 2, 1, 2], [1, 2, 1, 2]], (2, 6))"),
+        ("np.stack([x, x + 1], axis=-1)[1].tolist()", "[[3, 4], [4, 5], [5, 6]]"),
+        ("np.vstack([[1, 2], [3, 4]]).tolist(), np.hstack([x, x]).shape", "([[1, 2], [3, 4]], (2, 6))"),
+        (
+            "np.clip(x, 1, None).tolist(), np.clip(7, 0, 3), np.clip(x, 0, 2.5)[1].tolist()",
+            "([[1, 1, 2], [3, 4, 5]], 3, [2.5, 2.5, 2.5])",
+        ),
+        (
+            "np.dot([1, 2, 3], [4, 5, 6]), np.dot(x, 2)[1].tolist(), (x @ x.T).tolist()",
+            "(32, [6, 8, 10], [[5, 14], [14, 50]])",
+        ),
+        ("np.matmul(x, [1, 1, 1]).tolist(), np.matmul([1, 2], x).tolist()", "([3, 12], [6, 9, 12])"),
+        ("np.argmax([1, 5, 5]), x.argmin(axis=0).tolist(), np.argmax([1.0, float('nan'), 2.0])", "(1, [0, 0, 0], 1)"),
+        ("np.mod(-7, 3), np.remainder(x, 4)[1].tolist(), np.power(2, 3), np.divide(1, 4)", "(2, [3, 0, 1], 8, 0.25)"),
+        ("np.expand_dims(x, -1).shape, np.maximum([1, 5], [3, 2]).tolist()", "((2, 3, 1), [3, 5])"),
+        (
+            "x.sum(axis=0).tolist(), np.max(x, axis=1, keepdims=True).tolist(), np.sum(x, keepdims=True).shape",
+            "([3, 5, 7], [[2], [5]], (1, 1))",
+        ),
+        (
+            "np.mean(x, axis=1).tolist(), np.any(x > 4, axis=1).tolist(), np.sum([[1, 2], [3, 4]])",
+            "([1.0, 4.0], [False, True], 10)",
+        ),
+        ("np.sqrt([4.0, 9.0]).tolist()", "[2.0, 3.0]"),
+    ] {
+        check(&of(expr), expected);
+        check_kernel(&of(expr), expected);
+    }
+    for (expr, message) in [
+        ("np.dot(x, x)", "value-error: `@` of arrays of shapes (2, 3) and (2, 3): 3 columns and 2 rows do not fit"),
+        (
+            "np.tile(x, 10**9)",
+            "value-error: np.tile: an array of shape [2, 3000000000] is too large for a constant (4194304 elements)",
+        ),
+        ("np.stack([x, x[0]])", "value-error: np.stack: all arrays must have the same shape"),
+        ("np.repeat(x, [1, 2, 3], axis=0)", "value-error: np.repeat: 3 counts for an axis of extent 2"),
+        ("x.sum(axis=2)", "value-error: axis 2 of an array of 2 dimensions"),
+        ("np.argmax([])", "value-error: argmax of an array without elements"),
+    ] {
+        check_kernel(&of(expr), message);
+    }
+}

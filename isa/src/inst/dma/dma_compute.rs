@@ -213,7 +213,8 @@ impl Instruction for DmaCompute {
     }
 
     fn doubt(&self) -> Option<Violation> {
-        doubt::index_in_rows(self.srcs.0.iter().map(|src| ("srcs", src)).chain([("dst", &self.dst)]))
+        let sides = || self.srcs.0.iter().map(|src| ("srcs", src)).chain([("dst", &self.dst)]);
+        doubt::index_in_rows(sides()).or_else(|| doubt::crosses_rows(sides()))
     }
 
     fn inert(&self) -> Option<Violation> {

@@ -234,7 +234,8 @@ impl Instruction for DmaCopy {
     }
 
     fn doubt(&self) -> Option<Violation> {
-        doubt::index_in_rows([("dst", &self.dst), ("src", &self.src)])
+        let sides = [("dst", &self.dst), ("src", &self.src)];
+        doubt::index_in_rows(sides).or_else(|| doubt::crosses_rows(sides))
     }
 
     fn inert(&self) -> Option<Violation> {

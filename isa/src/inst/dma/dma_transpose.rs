@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, is_indexed, trigger};
 use crate::inst::dma::rows;
 use crate::inst::result::{Given, ResultTile};
-use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check, doubt};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode, Space};
 use crate::operands;
@@ -272,6 +272,10 @@ impl Instruction for DmaTranspose {
             Some(axes) => Action::Transposes(&self.dst, &self.src, axes),
             None => Action::Computes,
         }
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::crosses_rows([("src", &self.src)])
     }
 
     fn values(&self) -> Values<'_> {

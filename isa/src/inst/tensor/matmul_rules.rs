@@ -144,18 +144,14 @@ impl NcMatmul {
             )
             .help("tile the rows of the result"));
         }
-        let n_max = if self.dst.dtype.size() == 2 && arch.moving_free_max_bf16 > 0 {
-            arch.moving_free_max_bf16
-        } else {
-            arch.moving_free_max
-        };
+        let n_max = arch.moving_max(self.dst.dtype);
         if n > n_max as usize {
             return Err(Violation::new(
                 "tile-size",
                 "moving",
                 format!("`moving` has {n} elements per partition, the limit on {} is {n_max}", arch.target),
             )
-            .help("tile the columns of the result"));
+            .help(format!("tile the columns of the result{}", arch.more_columns(self.dst.dtype))));
         }
         array_tile::check_result(&self.dst, &self.stationary, &self.moving, (m, n))?;
         array_tile::check_bank(&self.dst, arch)

@@ -5,7 +5,6 @@ use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::arg::Ints;
-use crate::dtype::DType;
 use crate::gemm::multiply;
 use crate::inst::indirection::columns;
 use crate::inst::mx::{self, BLOCK};
@@ -118,7 +117,7 @@ impl NcMatmulMx {
             )
             .help("tile the rows of the result"));
         }
-        let n_max = if self.dst.dtype == DType::BF16 { arch.moving_free_max_bf16 } else { arch.moving_free_max };
+        let n_max = arch.moving_max(self.dst.dtype);
         if n > n_max as usize {
             return Err(Violation::new(
                 "tile-size",
@@ -128,7 +127,7 @@ impl NcMatmulMx {
                     self.dst.dtype
                 ),
             )
-            .help("tile the columns of the result"));
+            .help(format!("tile the columns of the result{}", arch.more_columns(self.dst.dtype))));
         }
         array_tile::check_result(&self.dst, &self.stationary, &self.moving, (m, n))
     }
@@ -227,6 +226,7 @@ impl Instruction for NcMatmulMx {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::dtype::DType;
     use crate::names::Space;
     use crate::testing::TestMachine;
 

@@ -34,6 +34,7 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         ("x = (y := 3)", "`:=`"),
         ("x = sum(y for y in range(3))", "a comprehension"),
         ("x = {y: 1 for y in 'ab'}", "a comprehension"),
+        ("for i, j in [(1, 2)]:\n    pass", "a `for` with several variables"),
         ("x = sorted([2, 1])", "the built-in `sorted`"),
         ("x = any([1])", "the built-in `any`"),
         ("x = [2, 1]\nx.sort()", "the method `list.sort`"),
@@ -121,7 +122,7 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         assert!(out.starts_with(slug) && out.lines().count() == 1, "{code}: {out}");
     }
     // What the compiler has is passed over.
-    let fine = "    x = [1, 2]\n    y = {'a': x, 'b': (1, len(x))}\n    for i, v in enumerate(zip(x, x)):\n        if i in x and v != 3:\n            x.append(sum(x))\n    \
+    let fine = "    x = [1, 2]\n    y = {'a': x, 'b': (1, len(x))}\n    for pair in enumerate(zip(x, x)):\n        i, v = pair\n        if i in x and v != 3:\n            x.append(sum(x))\n    \
                 c = Base(a=3)\n    print(f'{c.a} {y}', min(x), isinstance(c, Base))\n";
     let out = run_files(&[("k.py", &format!("{head}{fine}"))], &[], &options);
     assert!(!out.contains("strict"), "{out}");

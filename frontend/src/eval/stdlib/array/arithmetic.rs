@@ -201,6 +201,56 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
     Ok(Array::new(dtype, shape, values).laid_out_as(&[&a, &b]))
 }
 
+/// `left op right` of arrays, lists and numbers: an array, or a number of numbers.
+pub(crate) fn operate(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    if op == BinOp::MatMul {
+        return matmul(&Array::from_value(left, None, span)?, &Array::from_value(right, None, span)?, span);
+    }
+    binary(op, left, right, span).map(Array::simple)
+}
+
+/// The product of two vectors or matrices.
+pub(crate) fn matmul(a: &Array, b: &Array, span: Span) -> EvalResult<Value> {
+    let shapes = || format!("`@` of arrays of shapes {} and {}", text(&a.shape), text(&b.shape));
+    let (rows, inner) = match a.shape[..] {
+        [inner] => (None, inner),
+        [rows, inner] => (Some(rows), inner),
+        _ => return Err(wrong(format!("{}: only vectors and matrices are supported here", shapes()), span)),
+    };
+    let (depth, columns) = match b.shape[..] {
+        [depth] => (depth, None),
+        [depth, columns] => (depth, Some(columns)),
+        _ => return Err(wrong(format!("{}: only vectors and matrices are supported here", shapes()), span)),
+    };
+    if depth != inner {
+        return Err(wrong(format!("{}: {inner} columns and {depth} rows do not fit", shapes()), span));
+    }
+    let dtype = promote(a.dtype, b.dtype)
+        .ok_or_else(|| wrong(format!("{} and {} have no common type: use astype", a.dtype, b.dtype), span))?;
+    let shape: Vec<usize> = [rows, columns].into_iter().flatten().collect();
+    bounded(&shape, span)?;
+    let width = columns.unwrap_or(1);
+    let of = |at: usize| {
+        let (row, column) = (at / width, at % width);
+        let left = (0..inner).map(|k| dtype.fit(a.values[row * inner + k]));
+        let right = (0..inner).map(|k| dtype.fit(b.values[k * width + column]));
+        dot(dtype, left, right)
+    };
+    Ok(Array::from_fn(dtype, shape, of).simple())
+}
+
+/// The sum of products of two lines. NumPy defines no order of a sum of floats here.
+fn dot(dtype: HostDtype, a: impl Iterator<Item = Imm>, b: impl Iterator<Item = Imm>) -> Imm {
+    if dtype.is_float() {
+        return Imm::Float(a.zip(b).map(|(x, y)| float(x) * float(y)).sum());
+    }
+    let int = |v: Imm| v.as_i64().unwrap_or(0);
+    if dtype == HostDtype::Device(DType::Bool) {
+        return Imm::Int(i64::from(a.zip(b).any(|(x, y)| int(x) != 0 && int(y) != 0)));
+    }
+    Imm::Int(a.zip(b).fold(0, |sum: i64, (x, y)| sum.wrapping_add(int(x).wrapping_mul(int(y)))))
+}
+
 /// `op value`
 pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value> {
     let each = |of: &dyn Fn(Imm) -> Imm| array.each(array.dtype, of).value();

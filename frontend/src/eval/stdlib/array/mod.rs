@@ -18,7 +18,7 @@ use nki_isa::dtype::{bits_to_f32, bits_to_i64, encode_f32, encode_i64, read_bits
 use nki_isa::{DType, Imm};
 
 use self::arithmetic::float_for;
-pub(crate) use self::arithmetic::{choose, concatenate, join};
+pub(crate) use self::arithmetic::{choose, concatenate, join, matmul, operate};
 use self::dtype::default_dtype;
 pub(crate) use self::dtype::{device_dtype, dtype_of};
 use self::layout::Layout;

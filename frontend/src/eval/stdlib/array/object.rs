@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::arithmetic::{binary, broadcast, compare, unary};
+use super::arithmetic::{binary, broadcast, compare, operate, unary};
 use super::layout::Layout;
 use super::places::{Dim, Picked, gather, is_contiguous, new_shape, pick, positions, reshaped, shape_of};
 use super::{Array, MOST_ELEMENTS, dtype_of, float, is, product, scalar, text, wrong};
@@ -266,7 +266,7 @@ impl Object for NdArray {
         let value = match host_of(left, right) {
             Some(host) => interp.host_value(host, span),
             None if !interp.in_kernel && is_large(left, right) => Ok(interp.host("an array".into(), span)),
-            None => binary(op, left, right, span).and_then(|made| charged(interp, made.simple(), span)),
+            None => operate(op, left, right, span).and_then(|made| charged(interp, made, span)),
         };
         value.map(Some)
     }
@@ -359,6 +359,8 @@ const METHODS: &[&str] = &[
     "max",
     "any",
     "all",
+    "argmax",
+    "argmin",
     "argsort",
     "cumsum",
 ];
@@ -377,10 +379,8 @@ fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: CallArgs) ->
         "item" => Err(wrong(format!("item() of an array of shape {}: it needs one element", text(&array.shape)), span)),
         "argsort" => array.argsort(interp, args),
         "cumsum" => array.cumsum(interp, args),
-        total => {
-            args.positional_only(interp, total, 0, 0).map_err(|e| e.help("axes are not supported here"))?;
-            array.total(total, span)
-        }
+        "argmax" | "argmin" => array.extreme_place(interp, name, args),
+        total => array.reduce(interp, total, args),
     }
 }
 

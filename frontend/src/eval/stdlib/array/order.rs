@@ -23,6 +23,15 @@ fn order(a: Imm, b: Imm) -> Ordering {
     }
 }
 
+/// The type in which NumPy sums.
+fn sum_type(dtype: HostDtype) -> HostDtype {
+    match dtype {
+        HostDtype::Device(DType::U8 | DType::U16 | DType::U32) | HostDtype::U64 => HostDtype::U64,
+        of if of.is_float() => of,
+        _ => HostDtype::I64,
+    }
+}
+
 impl Array {
     /// The array with each line along an axis replaced by what `of` makes of it.
     fn along(&self, axis: usize, dtype: HostDtype, mut of: impl FnMut(&[Imm]) -> Vec<Imm>) -> Array {
@@ -39,6 +48,91 @@ impl Array {
             }
         }
         Array::new(dtype, self.shape.clone(), values)
+    }
+
+    /// The array with each line along an axis replaced by one number.
+    fn reduced(
+        &self,
+        axis: usize,
+        keeps: bool,
+        dtype: HostDtype,
+        mut of: impl FnMut(&[Imm]) -> EvalResult<Imm>,
+    ) -> EvalResult<Array> {
+        let stride = product(&self.shape[axis + 1..]);
+        let count = self.shape[axis];
+        let mut values = Vec::new();
+        for outer in 0..product(&self.shape[..axis]) {
+            for inner in 0..stride {
+                let line: Vec<Imm> = (0..count).map(|i| self.values[(outer * count + i) * stride + inner]).collect();
+                values.push(dtype.fit(of(&line)?));
+            }
+        }
+        let mut shape = self.shape.clone();
+        match keeps {
+            true => shape[axis] = 1,
+            false => drop(shape.remove(axis)),
+        }
+        Ok(Array::new(dtype, shape, values))
+    }
+
+    /// `sum`, `prod`, `mean`, `min`, `max`, `any`, `all` `(axis=None, keepdims=False)`
+    pub(super) fn reduce(&self, interp: &mut Interp<'_>, what: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let [axis, keeps] = args.bind(interp, what, ["axis", "keepdims"], 0)?;
+        let keeps = keeps.map_or(Ok(false), |keeps| interp.truth(&keeps, span))?;
+        let Some(axis) = axis.filter(|axis| !axis.is_none()) else {
+            let total = self.total(what, span)?;
+            return match keeps {
+                true => {
+                    let one = Array::from_value(&total, None, span)?;
+                    Ok(Array::new(one.dtype, vec![1; self.shape.len()], one.values).value())
+                }
+                false => Ok(total),
+            };
+        };
+        let (array, axis) = self.by_axis(Some(axis), span)?;
+        let dtype = match what {
+            "any" | "all" => HostDtype::Device(DType::Bool),
+            "sum" | "prod" => sum_type(self.dtype),
+            "mean" if !self.dtype.is_float() => HostDtype::F64,
+            _ => self.dtype,
+        };
+        // Floats along the last axis are summed in pairs, along another one in order.
+        let in_pairs = axis + 1 == array.shape.len();
+        let made = array.reduced(axis, keeps, dtype, |line| {
+            let line = Array::new(self.dtype, vec![line.len()], line.to_vec());
+            let number = if self.dtype.is_float() && !in_pairs && matches!(what, "sum" | "mean") {
+                let half = what == "mean" && self.dtype == HostDtype::Device(DType::F16);
+                let within = if half { HostDtype::Device(DType::F32) } else { dtype };
+                let sum = line.values.iter().fold(0.0, |sum, x| float(within.fit(Imm::Float(sum + float(*x)))));
+                return Ok(Imm::Float(if what == "mean" { sum / line.values.len() as f64 } else { sum }));
+            } else {
+                line.total(what, span)?
+            };
+            Ok(Array::from_value(&number, None, span)?.values[0])
+        })?;
+        Ok(made.simple())
+    }
+
+    /// `argmax(axis=None, keepdims=False)` and `argmin`: the first of equal elements; NaN is the extreme.
+    pub(super) fn extreme_place(&self, interp: &mut Interp<'_>, what: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let [axis, keeps] = args.bind(interp, what, ["axis", "keepdims"], 0)?;
+        let keeps = keeps.map_or(Ok(false), |keeps| interp.truth(&keeps, span))?;
+        let (array, axis) = self.by_axis(axis, span)?;
+        let beats = |new: Imm, old: Imm| match (float(new).is_nan(), float(old).is_nan()) {
+            (_, true) => false,
+            (true, false) => true,
+            _ if what == "argmax" => order(new, old).is_gt(),
+            _ => order(new, old).is_lt(),
+        };
+        let made = array.reduced(axis, keeps, HostDtype::I64, |line| {
+            let places = (0..line.len()).reduce(|best, i| if beats(line[i], line[best]) { i } else { best });
+            places
+                .map(|place| Imm::Int(place as i64))
+                .ok_or_else(|| wrong(format!("{what} of an array without elements"), span))
+        })?;
+        Ok(made.simple())
     }
 
     /// The array to work on and its axis: without an axis, all elements in a row.
@@ -83,11 +177,7 @@ impl Array {
         let [axis, dtype] = args.bind(interp, "cumsum", ["axis", "dtype"], 0)?;
         let dtype = match dtype.filter(|v| !v.is_none()) {
             Some(dtype) => super::dtype_of(&dtype, "cumsum", span)?,
-            None => match self.dtype {
-                HostDtype::Device(DType::U8 | DType::U16 | DType::U32) | HostDtype::U64 => HostDtype::U64,
-                of if of.is_float() => of,
-                _ => HostDtype::I64,
-            },
+            None => sum_type(self.dtype),
         };
         let (array, axis) = self.astype(dtype).by_axis(axis, span)?;
         let summed = array.along(axis, dtype, |line| {

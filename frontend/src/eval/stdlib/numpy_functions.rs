@@ -1,0 +1,298 @@
+//! What NumPy computes with arrays beyond their methods: operators as functions, products, repetitions, joins. Arrays are made in
+//! [`super::numpy`].
+
+use nki_diag::Span;
+
+use super::super::Interp;
+use super::super::error::{EvalResult, Raise};
+use super::super::native::{CallArgs, NativeFn};
+use super::super::value::*;
+use super::array::{self, Array};
+use super::numpy::bounded;
+use crate::syntax::BinOp;
+
+/// The function of this name.
+pub(super) fn function(name: &str) -> Option<NativeFn> {
+    Some(match name {
+        "add" => |i, a| operator(i, a, "add", BinOp::Add),
+        "subtract" => |i, a| operator(i, a, "subtract", BinOp::Sub),
+        "multiply" => |i, a| operator(i, a, "multiply", BinOp::Mul),
+        "divide" | "true_divide" => |i, a| operator(i, a, "divide", BinOp::Div),
+        "floor_divide" => |i, a| operator(i, a, "floor_divide", BinOp::FloorDiv),
+        "mod" | "remainder" => |i, a| operator(i, a, "mod", BinOp::Mod),
+        "power" => |i, a| operator(i, a, "power", BinOp::Pow),
+        "clip" => clip,
+        "outer" => outer,
+        "dot" => |i, a| product(i, a, "dot"),
+        "matmul" => |i, a| product(i, a, "matmul"),
+        "repeat" => repeat,
+        "tile" => tile,
+        "stack" => stack,
+        "hstack" => |i, a| joined(i, a, "hstack"),
+        "vstack" => |i, a| joined(i, a, "vstack"),
+        "expand_dims" => expand_dims,
+        "argmax" => |i, a| of_array(i, a, "argmax"),
+        "argmin" => |i, a| of_array(i, a, "argmin"),
+        _ => return None,
+    })
+}
+
+/// The arguments, unless the host has the value of one of them: then it has that of the result, too.
+fn parameters<const N: usize>(
+    interp: &mut Interp<'_>,
+    args: CallArgs,
+    what: &str,
+    names: [&str; N],
+    required: usize,
+) -> EvalResult<Result<[Option<Value>; N], Value>> {
+    if interp.has_host_value(args.values()) {
+        return Ok(Err(interp.host(format!("numpy.{what}(...)"), args.span)));
+    }
+    args.bind(interp, what, names, required).map(Ok)
+}
+
+/// Of [`parameters`]: returns from the function with the host's value.
+macro_rules! given {
+    ($interp:expr, $args:expr, $what:expr, $names:expr, $required:expr) => {
+        match parameters($interp, $args, $what, $names, $required)? {
+            Ok(values) => values,
+            Err(host) => return Ok(host),
+        }
+    };
+}
+
+fn some(value: Option<Value>) -> Option<Value> {
+    value.filter(|v| !v.is_none())
+}
+
+fn wrong(message: impl Into<String>, span: Span) -> Box<Raise> {
+    Raise::at("value-error", message.into(), span, "here")
+}
+
+fn array_of(value: Option<Value>, span: Span) -> EvalResult<Array> {
+    Array::from_value(&value.unwrap_or(Value::None), None, span)
+}
+
+/// An axis of an array of `n` dimensions.
+fn axis_of(value: &Value, n: usize, what: &str, span: Span) -> EvalResult<usize> {
+    let n = n as i64;
+    let axis = value.as_int().filter(|axis| (-n..n).contains(axis));
+    axis.map(|axis| axis.rem_euclid(n) as usize)
+        .ok_or_else(|| wrong(format!("np.{what}: axis {value:?} of an array of {n} dimensions"), span))
+}
+
+fn count(value: &Value, what: &str, span: Span) -> EvalResult<usize> {
+    let count = value.as_int().and_then(|n| usize::try_from(n).ok());
+    count.ok_or_else(|| wrong(format!("np.{what}: a count must be an int of at least 0"), span))
+}
+
+fn counts(value: &Value, what: &str, span: Span) -> EvalResult<Vec<usize>> {
+    match value.sequence() {
+        Some(items) => items.iter().map(|v| count(v, what, span)).collect(),
+        None => Ok(vec![count(value, what, span)?]),
+    }
+}
+
+/// `left op right` of arrays, lists and numbers.
+fn operator(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: BinOp) -> EvalResult<Value> {
+    let span = args.span;
+    let [a, b] = given!(interp, args, what, ["x1", "x2"], 2);
+    let [a, b] = [a, b].map(|v| v.unwrap_or(Value::None));
+    let made = array::operate(op, &a, &b, span)?;
+    array::charged(interp, made, span)
+}
+
+/// `np.clip(a, a_min, a_max)`: None is no limit.
+fn clip(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, low, high] = given!(interp, args, "clip", ["a", "a_min", "a_max"], 1);
+    let mut value = match x.unwrap_or(Value::None) {
+        items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(&items, None, span)?.value(),
+        other => other,
+    };
+    if let Some(low) = some(low) {
+        value = array::join(&value, &low, array::maximum, span)?;
+    }
+    if let Some(high) = some(high) {
+        value = array::join(&value, &high, array::minimum, span)?;
+    }
+    array::charged(interp, value, span)
+}
+
+/// `np.outer(a, b)`: of all elements of both.
+fn outer(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [a, b] = given!(interp, args, "outer", ["a", "b"], 2);
+    let (a, b) = (array_of(a, span)?, array_of(b, span)?);
+    let (rows, columns) = (a.values.len(), b.values.len());
+    if let Err(done) = bounded(interp, &[rows, columns], "outer", span) {
+        return done;
+    }
+    let column = Array::new(a.dtype, vec![rows, 1], a.values).value();
+    let row = Array::new(b.dtype, vec![1, columns], b.values).value();
+    let made = array::operate(BinOp::Mul, &column, &row, span)?;
+    array::charged(interp, made, span)
+}
+
+/// `np.dot(a, b)` and `np.matmul(a, b)` of vectors and matrices.
+fn product(interp: &mut Interp<'_>, args: CallArgs, what: &str) -> EvalResult<Value> {
+    let span = args.span;
+    let [a, b] = given!(interp, args, what, ["a", "b"], 2);
+    let [a, b] = [a, b].map(|v| v.unwrap_or(Value::None));
+    let (left, right) = (Array::from_value(&a, None, span)?, Array::from_value(&b, None, span)?);
+    if what == "dot" && (left.shape.is_empty() || right.shape.is_empty()) {
+        let made = array::operate(BinOp::Mul, &a, &b, span)?;
+        return array::charged(interp, made, span);
+    }
+    let made = array::matmul(&left, &right, span)?;
+    array::charged(interp, made, span)
+}
+
+/// `np.repeat(a, repeats, axis=None)`
+fn repeat(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, repeats, axis] = given!(interp, args, "repeat", ["a", "repeats", "axis"], 2);
+    let mut x = array_of(x, span)?;
+    let at = match some(axis) {
+        Some(axis) => axis_of(&axis, x.shape.len(), "repeat", span)?,
+        None => {
+            x = Array::new(x.dtype, vec![x.values.len()], x.values);
+            0
+        }
+    };
+    let mut times = match some(repeats) {
+        Some(list) if array::is(&list) => {
+            array_of(Some(list), span)?.values.iter().map(|v| v.as_i64().unwrap_or(0).max(0) as usize).collect()
+        }
+        repeats => counts(&repeats.unwrap_or(Value::None), "repeat", span)?,
+    };
+    if times.len() == 1 {
+        times = vec![times[0]; x.shape[at]];
+    }
+    if times.len() != x.shape[at] {
+        let message = format!("np.repeat: {} counts for an axis of extent {}", times.len(), x.shape[at]);
+        return Err(wrong(message, span));
+    }
+    let total = times.iter().fold(0, |sum: usize, n| sum.saturating_add(*n));
+    let mut shape = x.shape.clone();
+    shape[at] = total;
+    if let Err(done) = bounded(interp, &shape, "repeat", span) {
+        return done;
+    }
+    let sources: Vec<usize> = times.iter().enumerate().flat_map(|(i, n)| std::iter::repeat_n(i, *n)).collect();
+    let made = picked(&x, at, &sources);
+    array::charged(interp, made.value(), span)
+}
+
+/// The array with these positions along an axis.
+fn picked(x: &Array, axis: usize, sources: &[usize]) -> Array {
+    let inner: usize = x.shape[axis + 1..].iter().product();
+    let outer: usize = x.shape[..axis].iter().product();
+    let extent = x.shape[axis];
+    let mut values = Vec::with_capacity(outer * sources.len() * inner);
+    for o in 0..outer {
+        for &i in sources {
+            let start = (o * extent + i) * inner;
+            values.extend_from_slice(&x.values[start..start + inner]);
+        }
+    }
+    let mut shape = x.shape.clone();
+    shape[axis] = sources.len();
+    Array::new(x.dtype, shape, values)
+}
+
+/// `np.tile(A, reps)`
+fn tile(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, reps] = given!(interp, args, "tile", ["A", "reps"], 2);
+    let mut x = array_of(x, span)?;
+    let mut reps = counts(&reps.unwrap_or(Value::None), "tile", span)?;
+    let dims = reps.len().max(x.shape.len());
+    reps.splice(0..0, std::iter::repeat_n(1, dims - reps.len()));
+    x.shape.splice(0..0, std::iter::repeat_n(1, dims - x.shape.len()));
+    let shape: Vec<usize> = x.shape.iter().zip(&reps).map(|(n, times)| n.saturating_mul(*times)).collect();
+    if let Err(done) = bounded(interp, &shape, "tile", span) {
+        return done;
+    }
+    let mut made = Array::new(x.dtype, x.shape, x.values);
+    for (axis, &times) in reps.iter().enumerate() {
+        let extent = made.shape[axis];
+        let sources: Vec<usize> = (0..times).flat_map(|_| 0..extent).collect();
+        made = picked(&made, axis, &sources);
+    }
+    array::charged(interp, made.value(), span)
+}
+
+/// The arrays in a list.
+fn listed(arrays: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<Array>> {
+    let arrays = arrays.unwrap_or(Value::None);
+    let items = match arrays.sequence() {
+        Some(items) => items.iter().map(|item| Array::from_value(item, None, span)).collect::<EvalResult<Vec<_>>>()?,
+        None => Vec::new(),
+    };
+    if items.is_empty() {
+        return Err(wrong(format!("np.{what} needs a list of arrays"), span));
+    }
+    let elements = items.iter().map(|item| item.values.len()).sum();
+    array::bounded(&[elements], span)?;
+    Ok(items)
+}
+
+/// The array with an axis of extent 1 at this place.
+fn with_axis(x: Array, at: usize) -> Array {
+    let mut shape = x.shape;
+    shape.insert(at, 1);
+    Array::new(x.dtype, shape, x.values)
+}
+
+/// `np.stack(arrays, axis=0)`
+fn stack(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [arrays, axis] = given!(interp, args, "stack", ["arrays", "axis"], 1);
+    let arrays = listed(arrays, "stack", span)?;
+    if arrays.iter().any(|x| x.shape != arrays[0].shape) {
+        return Err(wrong("np.stack: all arrays must have the same shape", span));
+    }
+    let axis = axis_of(&some(axis).unwrap_or(Value::Int(0)), arrays[0].shape.len() + 1, "stack", span)?;
+    let parts: Vec<Array> = arrays.into_iter().map(|x| with_axis(x, axis)).collect();
+    let made = array::concatenate(&parts, axis as i64, span)?;
+    array::charged(interp, made, span)
+}
+
+/// `np.hstack(arrays)` and `np.vstack(arrays)`
+fn joined(interp: &mut Interp<'_>, args: CallArgs, what: &str) -> EvalResult<Value> {
+    let span = args.span;
+    let [arrays] = given!(interp, args, what, ["tup"], 1);
+    let arrays = listed(arrays, what, span)?;
+    let dims = if what == "vstack" { 2 } else { 1 };
+    let fill = |mut x: Array| {
+        while x.shape.len() < dims {
+            x = with_axis(x, 0);
+        }
+        x
+    };
+    let parts: Vec<Array> = arrays.into_iter().map(fill).collect();
+    let axis = i64::from(what == "hstack" && parts[0].shape.len() > 1);
+    let made = array::concatenate(&parts, axis, span)?;
+    array::charged(interp, made, span)
+}
+
+/// `np.expand_dims(a, axis)`
+fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, axis] = given!(interp, args, "expand_dims", ["a", "axis"], 2);
+    let x = array_of(x, span)?;
+    let at = axis_of(&axis.unwrap_or(Value::None), x.shape.len() + 1, "expand_dims", span)?;
+    array::charged(interp, with_axis(x, at).value(), span)
+}
+
+/// `np.name(array, ...)` as `array.name(...)`, of a list, too.
+fn of_array(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult<Value> {
+    let span = args.span;
+    if interp.has_host_value(args.values()) || args.positional.is_empty() {
+        return super::numpy::method(interp, args, name);
+    }
+    let first = args.positional[0].clone();
+    args.positional[0] = Array::from_value(&first, None, span)?.value();
+    super::numpy::method(interp, args, name)
+}
