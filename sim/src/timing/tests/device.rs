@@ -52,6 +52,30 @@ fn an_unloaded_tensor_tensor_takes_its_law() {
     }
 }
 
+/// An addition of two tiles of `dtype` to a third, `n` elements for each partition; the first input is every `step`-th element of a longer tile.
+fn add_with_step(dtype: DType, n: u32, step: u32) -> Program {
+    let mut b = Builder::new();
+    let x = b.tensor("x", Space::Sbuf, &[128, n * step], dtype);
+    let y = b.tensor("y", Space::Sbuf, &[128, n], dtype);
+    let mut every = b.whole(x);
+    (every.dims[1].stride, every.dims[1].count) = (i64::from(step), n);
+    let inst = add(b.whole(y), every, b.whole(y));
+    b.push(inst);
+    b.program
+}
+
+#[test]
+fn narrow_operands_with_a_stride_have_no_fast_mode() {
+    let time_of = |dtype, step| {
+        let t = time(&add_with_step(dtype, 512, step));
+        ns(only(&t).complete - only(&t).start)
+    };
+    for dtype in [DType::BF16, DType::F16] {
+        close(time_of(dtype, 2), time_of(DType::F32, 1));
+        assert!(time_of(dtype, 1) < 0.7 * time_of(dtype, 2));
+    }
+}
+
 #[test]
 fn independent_vector_instructions_overlap_their_completions_and_dependent_ones_do_not() {
     let time_of = |dependent| {
