@@ -75,10 +75,7 @@ fn array_of(value: Option<Value>, span: Span) -> EvalResult<Array> {
 
 /// An axis of an array of `n` dimensions.
 fn axis_of(value: &Value, n: usize, what: &str, span: Span) -> EvalResult<usize> {
-    let n = n as i64;
-    let axis = value.as_int().filter(|axis| (-n..n).contains(axis));
-    axis.map(|axis| axis.rem_euclid(n) as usize)
-        .ok_or_else(|| wrong(format!("np.{what}: axis {value:?} of an array of {n} dimensions"), span))
+    array::axis_of(value, n).map_err(|message| wrong(format!("np.{what}: {message}"), span))
 }
 
 fn count(value: &Value, what: &str, span: Span) -> EvalResult<usize> {

@@ -23,6 +23,14 @@ fn order(a: Imm, b: Imm) -> Ordering {
     }
 }
 
+/// The number of an axis of an array of `n` dimensions, counted from the end if it is negative; otherwise what is wrong with it.
+pub(crate) fn axis_of(value: &Value, n: usize) -> Result<usize, String> {
+    let n = n as i64;
+    let axis = value.as_int().filter(|axis| (-n..n).contains(axis));
+    let axis = axis.ok_or_else(|| format!("axis {value:?} of an array of {n} dimensions"))?;
+    Ok(axis.rem_euclid(n) as usize)
+}
+
 /// The type in which NumPy sums.
 fn sum_type(dtype: HostDtype) -> HostDtype {
     match dtype {
@@ -101,15 +109,13 @@ impl Array {
         let in_pairs = axis + 1 == array.shape.len();
         let made = array.reduced(axis, keeps, dtype, |line| {
             let line = Array::new(self.dtype, vec![line.len()], line.to_vec());
-            let number = if self.dtype.is_float() && !in_pairs && matches!(what, "sum" | "mean") {
+            if self.dtype.is_float() && !in_pairs && matches!(what, "sum" | "mean") {
                 let half = what == "mean" && self.dtype == HostDtype::Device(DType::F16);
                 let within = if half { HostDtype::Device(DType::F32) } else { dtype };
                 let sum = line.values.iter().fold(0.0, |sum, x| float(within.fit(Imm::Float(sum + float(*x)))));
                 return Ok(Imm::Float(if what == "mean" { sum / line.values.len() as f64 } else { sum }));
-            } else {
-                line.total(what, span)?
-            };
-            Ok(Array::from_value(&number, None, span)?.values[0])
+            }
+            Ok(Array::from_value(&line.total(what, span)?, None, span)?.values[0])
         })?;
         Ok(made.simple())
     }
@@ -137,12 +143,11 @@ impl Array {
 
     /// The array to work on and its axis: without an axis, all elements in a row.
     fn by_axis(&self, axis: Option<Value>, span: Span) -> EvalResult<(Array, usize)> {
-        let n = self.shape.len() as i64;
         match axis {
             None | Some(Value::None) => Ok((self.flat(), 0)),
-            Some(value) => match value.as_int().filter(|a| (-n..n).contains(a)) {
-                Some(axis) => Ok((self.clone(), axis.rem_euclid(n) as usize)),
-                None => Err(wrong(format!("axis {value:?} of an array of {n} dimensions"), span)),
+            Some(value) => match axis_of(&value, self.shape.len()) {
+                Ok(axis) => Ok((self.clone(), axis)),
+                Err(message) => Err(wrong(message, span)),
             },
         }
     }
