@@ -176,7 +176,7 @@ def _pytest(copy, test_files, options, events, done, folder, variables) -> tuple
     if options.run_all:
         environment["NKILIB_SIMULATION_RUN_ALL"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "library_suite.plugin", "-p", "no:cacheprovider", "--test-mode", "simulation"]
-    command += ["--platform-target", options.target, "--output-directory", str(folder / "artifacts"), "--tb=short", *test_files]
+    command += ["--platform-target", options.target, "--output-directory", str(folder / "artifacts"), "--force-local-cleanup", "--tb=short", *test_files]
     if getattr(options, "kernel", ""):
         environment["NKI_SIM_KERNEL"] = options.kernel
     if getattr(options, "instead", ""):
