@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use nki_isa::inst::{Action, Footprint};
+use nki_isa::inst::Action;
 use nki_isa::machine::Context;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Inst, Loc, Program, Space, Tensor, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, added, inst, overflows_of};
+use super::{Changes, What, added, has_fixed_order, inst, leaves_values, overflows_of};
 
 /// Bytes of PSUM that small tiles share, as in the placement.
 const SHARED: u32 = 32;
@@ -28,14 +28,7 @@ const SHARED: u32 = 32;
 /// scores, which fit into PSUM, and at 6,236 us for 16,384, which do not: 16 times as long, as the work is. With only as many copies as it takes to go
 /// on, this is predicted 62% too slow, with all of them 14% (and 4,096 columns 8%).
 pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
-    let rendezvous = |node: &Node| {
-        inst(node).is_none_or(|inst| {
-            inst.participants().is_some() || matches!(inst.action(), Action::Orders | Action::Prepares(_))
-        })
-    };
-    let ordered = program.registers > 0
-        || program.tags.iter().any(|t| !t.after.is_empty() || !t.issued_after.is_empty() || t.block.is_some());
-    if ordered || program.cores.iter().flatten().any(rendezvous) {
+    if has_fixed_order(program) {
         return;
     }
     let bank = Arch::of(program.target).psum_bank_bytes;
@@ -143,12 +136,7 @@ impl<'p> Banks<'p> {
         let stream = &program.cores[core];
         let uses = Uses::of(program, core);
         let left = (0..program.tensors.len() as u32).map(|id| uses.of_tensor(TensorId(id)).len() as u32).collect();
-        let accumulates = stream.iter().filter_map(inst).any(|inst| {
-            let carries = inst.values().registers.is_some_and(|r| r.carries && !r.updates);
-            let mut footprint = Footprint::default();
-            inst.footprint(&mut footprint);
-            inst.sets_engine_state() || carries && footprint.writes.len() > 1
-        });
+        let accumulates = stream.iter().filter_map(inst).any(leaves_values);
         Banks {
             program,
             core,

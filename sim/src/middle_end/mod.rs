@@ -17,6 +17,9 @@ mod merges;
 mod near;
 #[cfg(test)]
 mod near_tests;
+#[cfg(test)]
+mod phase_tests;
+mod phases;
 mod reloads;
 mod room;
 mod spill;
@@ -25,7 +28,7 @@ mod tests;
 mod uses;
 
 use nki_isa::ids::Loc;
-use nki_isa::inst::{Action, Transfer};
+use nki_isa::inst::{Action, Footprint, Transfer};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Inst, Program, Space, Tensor, View};
 
@@ -71,6 +74,8 @@ pub struct Passes {
     pub reloads: bool,
     /// A copy from PSUM to SBUF is dropped where all its readers can read PSUM.
     pub evictions: bool,
+    /// Loops over independent iterations are split at the small instructions of their bodies.
+    pub phases: bool,
     /// Copies to neighbouring columns become one, and transfers of successive rows.
     pub merges: bool,
     /// Matmuls wait where PSUM has no bank for them; results leave PSUM.
@@ -84,7 +89,7 @@ pub struct Passes {
 impl Passes {
     /// Those of the older compiler.
     pub const ALL: Passes =
-        Passes { reloads: true, evictions: true, merges: true, banks: true, spills: true, engines: true };
+        Passes { reloads: true, evictions: true, phases: true, merges: true, banks: true, spills: true, engines: true };
     /// Those for a kernel with `skip_middle_end_transformations`: the middle end keeps off it, but who computes what the kernel leaves open is
     /// chosen later.
     ///
@@ -92,8 +97,15 @@ impl Passes {
     /// profile_view_transpose_1024.txt): the scalar engine takes all 64 `tensor_copy` without `engine`, and the vector engine none.
     pub const AS_WRITTEN: Passes = Passes { engines: true, ..Passes::NONE };
     /// None: the program as it is written.
-    pub const NONE: Passes =
-        Passes { reloads: false, evictions: false, merges: false, banks: false, spills: false, engines: false };
+    pub const NONE: Passes = Passes {
+        reloads: false,
+        evictions: false,
+        phases: false,
+        merges: false,
+        banks: false,
+        spills: false,
+        engines: false,
+    };
 }
 
 /// What a pass did.
@@ -103,6 +115,8 @@ pub enum What {
     DroppedLoad,
     /// A copy from PSUM was dropped: its readers read PSUM.
     DroppedCopy,
+    /// An iteration was split into phases: all iterations execute each of them before the next.
+    Split,
     /// A copy from PSUM was made part of another one, to the columns beside.
     MergedCopy,
     /// A transfer was made part of another one, of the rows before or after.
@@ -134,6 +148,9 @@ impl What {
             What::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
             What::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
             What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
+            What::Split => {
+                format!("{count} iterations in phases: all of them up to a small instruction, then that, then the rest")
+            }
             What::MergedCopy if count == 1 => {
                 "1 copy from PSUM made part of another one: their tiles share a bank".into()
             }
@@ -203,6 +220,9 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     {
         overflows = left;
     }
+    if passes.phases {
+        phases::split(&mut program, &mut changes);
+    }
     if passes.merges {
         merges::merge_evictions(&mut program, &mut changes);
         merges::merge_transfers(&mut program, &mut changes);
@@ -254,6 +274,26 @@ pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
 
 /// So much more than its arguments a kernel loads again before [`thrashes`] says so: NKIBench's matmul loads 7 times as much.
 const MUCH: u64 = 20;
+
+/// Whether instructions have an order beside that of their data: of registers, of cores, or because the kernel says so.
+fn has_fixed_order(program: &Program) -> bool {
+    let exchanges = |node: &Node| {
+        inst(node).is_none_or(|inst| {
+            inst.participants().is_some() || matches!(inst.action(), Action::Orders | Action::Prepares(_))
+        })
+    };
+    program.registers > 0
+        || program.tags.iter().any(|t| !t.after.is_empty() || !t.issued_after.is_empty() || t.block.is_some())
+        || program.cores.iter().flatten().any(exchanges)
+}
+
+/// Whether an instruction leaves a value in the accumulators of its engine for others.
+fn leaves_values(inst: &Inst) -> bool {
+    let carries = inst.values().registers.is_some_and(|r| r.carries && !r.updates);
+    let mut footprint = Footprint::default();
+    inst.footprint(&mut footprint);
+    inst.sets_engine_state() || carries && footprint.writes.len() > 1
+}
 
 /// Removes the statements at these positions, which ascend.
 fn remove(stream: &mut Vec<Node>, positions: &[u32]) {
