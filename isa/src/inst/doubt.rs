@@ -132,7 +132,7 @@ mod tests {
         for (offset, dim) in [(0, (1, 8)), (3, (1, 5)), (8, (1, 16)), (0, (2, 8)), (1, (2, 8)), (5, (8, 3))] {
             assert!(!crosses(offset, dim), "{offset} {dim:?}");
         }
-        for (offset, dim) in [(0, (1, 9)), (3, (1, 6)), (2, (2, 8)), (1, (1, 8)), (0, (3, 8))] {
+        for (offset, dim) in [(0, (1, 9)), (3, (1, 6)), (2, (2, 8)), (1, (1, 8)), (0, (3, 4))] {
             assert!(crosses(offset, dim), "{offset} {dim:?}");
         }
     }

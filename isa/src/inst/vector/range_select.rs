@@ -258,8 +258,13 @@ mod tests {
         assert!(said(RangeSelect { on_true_tile: ints, ..inst.clone() }).contains("`on_true_tile` is int32"));
         let e = said(RangeSelect { comp_op1: AluOp::NotEqual, ..inst.clone() });
         assert!(e.contains("`comp_op1` is not_equal, it must be equal, less, less_equal, greater"), "{e}");
-        assert!(said(RangeSelect { bound0: ScalarOperand::View(half), ..inst.clone() }).contains("`bound0` is bfloat16"));
-        assert!(said(RangeSelect { bound1: ScalarOperand::View(inst.dst.clone()), ..inst.clone() }).contains("one element per partition"));
+        assert!(
+            said(RangeSelect { bound0: ScalarOperand::View(half), ..inst.clone() }).contains("`bound0` is bfloat16")
+        );
+        assert!(
+            said(RangeSelect { bound1: ScalarOperand::View(inst.dst.clone()), ..inst.clone() })
+                .contains("one element per partition")
+        );
         let e = said(RangeSelect { range_start: (1 << 24) - 2, ..inst.clone() });
         assert!(e.contains("from 16777214 to 16777217"), "{e}");
         let e = said(RangeSelect { on_false_value: Imm::Int(0), ..inst.clone() });
