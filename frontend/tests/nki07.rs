@@ -109,6 +109,7 @@ fn scalars_have_no_value_when_the_kernel_is_specialised() {
     refused("x = int(s)", &["[type-error]"]);
     refused("range(s)", &["[type-error]", "nl.fori_loop"]);
     refused("for i in s:\n    pass", &["[register-arithmetic] `for` on a scalar"]);
+    refused("t[:, ::-1]", &["the step of a slice of `t` must be a positive int", "[-1, n]"]);
     refused("t[:, s:4]", &["a bound of a slice of `t` is known only at run time"]);
     // Python's exception is TypeError.
     assert!(errors(&body("try:\n    bool(s)\nexcept TypeError:\n    pass")).is_empty());
@@ -157,6 +158,7 @@ fn loop_functions_keep_their_contract() {
     refused("nl.fori_loop(0, 4, lambda i: None, step=s)", &["[dynamic-loop]", "the step is a NkiScalar"]);
     refused("nl.fori_loop(0, 4, lambda i: None, step=0)", &["the step must be a positive int"]);
     refused("nl.fori_loop(0, 4, lambda i: 1)", &["[dynamic-loop] the body of nl.fori_loop returned a value"]);
+    program("nl.fori_loop(0, 4, lambda i: nisa.scalar_store(one, i))");
     refused("nl.while_loop(s, lambda c: c)", &["nl.while_loop: init", "register_move"]);
     refused("nl.while_loop(r, lambda c: None)", &["a body that returns the next condition"]);
     refused("def f(i):\n    nisa.register_move(i, 1)\nnl.fori_loop(0, 4, f)", &["[frozen-register]"]);

@@ -10,7 +10,7 @@
 gives the drop-in package precedence.
 """
 
-from . import _tree, _watch
+from . import _objects, _tree, _watch
 from ._errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -71,6 +71,17 @@ __all__ = [
     "trace",
     "trace_values",
 ]
+
+# Not by `def`, which would make type checkers accept every name.
+globals()["__getattr__"] = _objects.hints_of(
+    "nki_sim",
+    {
+        "benchmark": "profile(kernel)(...) returns the results and a report with the latency",
+        "check": "kernel.compile(...) compiles and checks without running; the command is `nki-sim check`",
+        "compile": "kernel.compile(...) compiles without running",
+        "run": "call the kernel, simulate(kernel)(...), or profile(kernel)(...) for a report",
+    },
+)
 
 _tree.offer()
 _watch.watch()

@@ -100,7 +100,7 @@ class Beta1Kernel(Kernel):
         if self._mode == "profile":
             return self._profile(args, kwargs)
         saves = self._saves()
-        done = self._once(args, kwargs, "profile" if saves else None, 4)
+        done = self._once(args, kwargs, "profile" if saves else None)
         if saves:
             self._save(done.profile)
         return done.result
@@ -136,9 +136,9 @@ class Beta1Kernel(Kernel):
             _neff.write_json(report, _neff.full(done.profile))
         return done.result
 
-    def _once(self, args, kwargs, measure, level=5):
+    def _once(self, args, kwargs, measure):
         """The results of a run, and its profile if a measure is given; remembered by program and arguments. A remembered run says what the
-        first one said: prints, findings, and the time for the pytest plugin. `level` is that of the caller of the kernel, for warnings."""
+        first one said: prints, findings, and the time for the pytest plugin."""
         kernel = self
         if measure == "device":
             kernel = self._with(_settings=tuple(sorted({**dict(self._settings), "kernel.measure": measure}.items())))
@@ -155,14 +155,14 @@ class Beta1Kernel(Kernel):
             if known is not None:
                 done = known.copied()
                 show([*compiled.prints(), *done.prints])
-                self._warn(done.findings, level)
+                self._warn(done.findings)
                 if measure is not None:
                     recorded.append((self.__name__, done.latency_us))
                 return done
         result, outcome = kernel._run_bound(arguments, measure is not None)
         done = Done(result)
         done.findings = findings_of(outcome)
-        self._warn(done.findings, level)
+        self._warn(done.findings)
         if outcome is not None:
             done.prints = list(outcome.prints)
         if measure is not None:

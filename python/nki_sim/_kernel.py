@@ -290,12 +290,12 @@ class Kernel(Generic[P, R]):
             return self.func(*self._fixed[0], *args, **{**self._fixed[1], **kwargs})
         graphs = sys.modules.get("nki_sim._torch")
         result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
-        self._warn(findings_of(outcome), 3)
+        self._warn(findings_of(outcome))
         return result
 
-    def _warn(self, findings, level):
+    def _warn(self, findings):
         if findings is not None:
-            warnings.warn(findings, KernelWarning, stacklevel=level)
+            warnings.warn(findings, KernelWarning, stacklevel=_dependencies.depth())
 
     def _stage(self, compiled, timed):
         """Adds the kernel to the graph that jax is tracing."""

@@ -3,6 +3,7 @@ exports it."""
 
 import enum
 import inspect
+import sys
 import types
 import typing
 
@@ -407,6 +408,16 @@ def names_of(module):
             if value is not None:
                 return value
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return getattr_
+
+
+def hints_of(module, hints):
+    """A `__getattr__` for a module that has none of these names: the error says what to write instead."""
+
+    def getattr_(name):
+        hint = f": {hints[name]}" if name in hints else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name, obj=sys.modules.get(module))
 
     return getattr_
 

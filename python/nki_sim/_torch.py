@@ -175,7 +175,7 @@ def _run_in_graph(inputs: list[torch.Tensor], key: str) -> list[torch.Tensor]:
     call = _call(key)
     arguments = _map(call.arguments, lambda v: inputs[v.index] if isinstance(v, _Slot) else v)
     result, outcome = _run_eagerly(call.kernel, arguments)
-    call.kernel._warn(_kernel.findings_of(outcome), 2)
+    call.kernel._warn(_kernel.findings_of(outcome))
     given = {id(t) for t in inputs}
     results = []
     _map(result, lambda v: results.append(v) if isinstance(v, torch.Tensor) and id(v) not in given else None)

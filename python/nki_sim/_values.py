@@ -187,7 +187,7 @@ class WithValues:
         result, outcome = self.kernel._run(args, kwargs, False)
         if outcome is None:
             raise ArgumentTypeError(f"{self.kernel.__name__}: a kernel that jax traces does not run, so it has no values; call it outside of jax.jit")
-        self.kernel._warn(findings_of(outcome), 3)
+        self.kernel._warn(findings_of(outcome))
         return result, _values(outcome, self.kernel.bind(*args, **kwargs))
 
     def __repr__(self):

@@ -252,6 +252,10 @@ pub(crate) fn take(
         Some(device) => Some(device),
         None => device_dtype(&dtype)?,
     };
+    if shape.is_empty() {
+        let instead = "is an array without dimensions; pass a number, or an array of shape (1, 1)";
+        return fail("ArgumentError", instead.into());
+    }
     let Some(device) = device else {
         let text: String = dtype.str()?.extract()?;
         let instead = match &*text {
@@ -266,10 +270,6 @@ pub(crate) fn take(
     // To ask for an attribute that is not there takes longer than all else here.
     if !is_ndarray(array)? && array.hasattr("_mask")? {
         return fail("ArgumentTypeError", "is a masked array, and kernels know no masks; pass x.filled(value)".into());
-    }
-    if shape.is_empty() {
-        let instead = "is an array without dimensions; pass a number, or an array of shape (1, 1)";
-        return fail("ArgumentError", instead.into());
     }
     if shape.contains(&0) {
         return fail("ArgumentError", format!("has shape {}: it is empty", tuple_text(&shape)));

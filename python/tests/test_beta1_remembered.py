@@ -32,6 +32,13 @@ def noisy(a):
     return Two(more, less)
 
 
+@pytest.mark.parametrize("call", [noisy, lambda a: nki.simulate_kernel(noisy, a), lambda a: nki.baremetal(noisy)(a)])
+def test_a_finding_points_at_the_call(call):
+    with pytest.warns(nki_sim.KernelWarning, match="output-partly-written") as caught:
+        call(A)
+    assert {w.filename for w in caught} == {__file__}
+
+
 def test_a_remembered_run_says_what_the_first_one_said(capsys, monkeypatch):
     seen = []
     for _ in range(2):

@@ -221,6 +221,7 @@ def test_a_failure_leaves_the_arrays_alone():
         (np.zeros((0, 3), np.float32), ValueError, "empty"),
         (np.ma.array(ramp(), mask=ramp() > 3), TypeError, "masked array"),
         (np.array(3, np.float32), ValueError, "without dimensions"),
+        (np.array(3.0), ValueError, "without dimensions; pass a number"),
     ],
 )
 def test_arrays_that_no_kernel_takes(value, error, text):

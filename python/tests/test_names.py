@@ -26,6 +26,22 @@ def test_collectives():
         ncc.rank_id()
 
 
+@pytest.mark.parametrize(
+    "module, name, hint",
+    [
+        (nki, "benchmark", "nki_sim.profile"),
+        (nki, "simulate_kernel", r"write nki.simulate\(kernel\)"),
+        (nki_sim, "compile", "kernel.compile"),
+        (nki, "nothing", "has no attribute 'nothing'$"),
+    ],
+)
+def test_a_missing_name_says_what_to_write(module, name, hint):
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match=hint) as error:
+        getattr(module, name)
+    assert error.value.name == name
+
+
 def test_modules_share_their_objects():
     assert nki.isa.constants.dge_mode is nisa.dge_mode
     # Without an import of their own, as test suites use them.

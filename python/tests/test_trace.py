@@ -437,6 +437,11 @@ def test_values_of_the_device_are_no_values_of_python(how):
     assert isinstance(info.value, nki_sim.KernelError) and info.value.file == __file__
 
 
+def test_a_register_is_no_bound_of_range():
+    with pytest.raises(TypeError, match="nl.fori_loop takes it as a bound"):
+        used(lambda tile, register: range(register))(ramp())
+
+
 def test_a_register_is_no_condition_of_python():
     def kernel(x):
         if nisa.register_alloc(1):

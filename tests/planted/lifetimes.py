@@ -383,3 +383,100 @@ def maximum_left_in_the_accumulators_fixed(x):
     nisa.tensor_scalar(dst=shifted, data=tile, op0=nl.add, operand0=1.0)
     nisa.dma_copy(dst=out, src=shifted)
     return out
+
+
+# args: x=float32[8,16]
+# seen-by: check run
+@nki.jit
+def preset_before_a_loop(x):
+    """A result is set to 1 in case the loop has no iterations; it always has two."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.memset(dst=result, value=1.0)  # plant: overwritten-before-read
+
+    def body(i):
+        nisa.activation(dst=result, op=nl.exp, data=tile)
+        nisa.activation(dst=tile, op=nl.copy, data=result)
+
+    nl.fori_loop(0, 2, body)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=float32[8,16] n=int32[1,1]:ones
+@nki.jit
+def preset_before_a_loop_fixed(x, n):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=count, src=n)
+    nisa.memset(dst=result, value=1.0)
+    end = nisa.register_alloc()
+    nisa.register_load(end, count)
+
+    def body(i):
+        nisa.activation(dst=result, op=nl.exp, data=tile)
+        nisa.activation(dst=tile, op=nl.copy, data=result)
+
+    nl.fori_loop(0, end, body)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=float32[4,128,16]
+# seen-by: check run
+@nki.jit
+def three_tiles_loaded_in_vain(x):
+    """Four tiles are loaded and one is used, always the same."""
+    out = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = nl.ndarray((128, 4, 16), dtype=x.dtype, buffer=nl.sbuf)
+    for i in range(4):
+        nisa.dma_copy(dst=tiles[:, i, :], src=x[i])  # plant: dead-load
+    nisa.dma_copy(dst=out, src=tiles.select(1, 2))
+    return out
+
+
+# args: x=float32[4,128,16] which=int32[1,1]:ones
+@nki.jit
+def three_tiles_loaded_in_vain_fixed(x, which):
+    out = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = nl.ndarray((128, 4, 16), dtype=x.dtype, buffer=nl.sbuf)
+    number = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    for i in range(4):
+        nisa.dma_copy(dst=tiles[:, i, :], src=x[i])
+    nisa.dma_copy(dst=number, src=which)
+    chosen = nisa.register_alloc()
+    nisa.register_load(chosen, number)
+    nisa.dma_copy(dst=out, src=tiles.select(1, chosen))
+    return out
+
+
+# args: table=float32[64,128] rows=int32[64,1]:zeros
+# seen-by: run
+@nki.jit
+def filled_before_a_gather(table, rows):
+    """A tile is filled for the rows that the gather leaves out, but without `oob_mode=skip` it leaves out none."""
+    out = nl.ndarray((64, 128), dtype=table.dtype, buffer=nl.shared_hbm)
+    index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)
+    tile = nl.ndarray((64, 128), dtype=table.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=index, src=rows)
+    nisa.memset(dst=tile, value=-1.0)  # plant: overwritten-before-read
+    nisa.dma_copy(dst=tile, src=table.ap(pattern=[[128, 64], [1, 128]], vector_offset=index, indirect_dim=0))
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def filled_before_a_gather_fixed(table, rows):
+    out = nl.ndarray((64, 128), dtype=table.dtype, buffer=nl.shared_hbm)
+    index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)
+    tile = nl.ndarray((64, 128), dtype=table.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=index, src=rows)
+    nisa.memset(dst=tile, value=-1.0)
+    nisa.dma_copy(dst=tile, src=table.ap(pattern=[[128, 64], [1, 128]], vector_offset=index, indirect_dim=0), oob_mode=nisa.oob_mode.skip)
+    nisa.dma_copy(dst=out, src=tile)
+    return out

@@ -94,6 +94,7 @@ in them: it lacked a `reduce_res`, or the reset should have been `reduce`.
 A memset that another instruction overwrites completely is also reported, unless it fills with 0,
 which many kernels do as a precaution. A fill in a loop that overwrites what every iteration
 but the last has computed resets a sum which should have been set once, before the loop. A matmul that accumulates reads its destination. Nothing is
-reported if some of the bytes are read or kept, nor if the overwriting instruction is a scatter or has an offset
-from a tensor, since these may be others in the next run.";
+reported if some of the bytes are read or kept, nor if values decide that: if the overwriting instruction is in a
+loop or branch that another run may not execute, transfers with `oob_mode=skip`, is a scatter or has an offset from
+a register or tensor, or if a read has such an offset.";
 }

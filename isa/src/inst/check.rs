@@ -60,7 +60,7 @@ pub fn same_free(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     if a.1.free_elements() == b.1.free_elements() {
         return Ok(());
     }
-    Err(Violation::new(
+    let wrong = Violation::new(
         "shape-mismatch",
         b.0,
         format!(
@@ -72,7 +72,15 @@ pub fn same_free(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
             a.1.shape(),
             a.1.free_elements()
         ),
-    ))
+    );
+    if b.0 != "dst" && b.1.shape().len() == 2 && b.1.free_elements() == 1 {
+        let columns = a.1.free_elements();
+        return Err(wrong.help(format!(
+            "one element is not repeated along its partition: pass the view `.broadcast(1, {columns})`, or use nisa.tensor_scalar, which takes a \
+             column as operand0"
+        )));
+    }
+    Err(wrong)
 }
 
 /// The views have the same dtype: the instruction does not convert.

@@ -82,7 +82,7 @@ pub(crate) fn index_in_rows<'a>(views: impl IntoIterator<Item = (&'static str, &
     })
 }
 
-/// Rows of a gather or scatter that end within the next row. Whole rows, and steps by whole rows, are meant that way.
+/// Rows of a gather or scatter that end within the next row. Whole rows, every nth element of whole rows, and steps by whole rows are meant that way.
 pub(crate) fn crosses_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'a View)>) -> Option<Violation> {
     views.into_iter().find_map(|(name, view)| {
         let indirect = view.indirect.as_deref()?;
@@ -95,7 +95,7 @@ pub(crate) fn crosses_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'
         let step = within.iter().map(|dim| dim.stride.abs()).min()?;
         let (low, high) = View::span(&within);
         let (start, length) = ((view.offset + low).rem_euclid(row), high - low + 1);
-        let whole = start == 0 && (high - low + step) % row == 0;
+        let whole = start < step && (high - low + step) % row == 0;
         (start + length > row && !whole).then(|| {
             let message = format!(
                 "an index of `{name}` moves by {row} elements, but the pattern accesses {length} from element {start} of this row: {} are not in it",
@@ -106,4 +106,34 @@ pub(crate) fn crosses_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'
             Violation::new("row-crossing", name, message).help(help)
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::names::Space;
+    use crate::testing::TestMachine;
+    use crate::view::{Dim, Indirect};
+
+    #[test]
+    fn rows_cross_unless_they_are_whole() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let table = m.tensor("t", Space::Hbm, DType::F32, &[100, 8]);
+        let index = m.tensor("i", Space::Sbuf, DType::U32, &[4, 1]);
+        let crosses = |offset: i64, (stride, count): (i64, u32)| {
+            let mut view = table.clone();
+            view.dims = [Dim { stride: 8, count: 4 }, Dim { stride, count }].into_iter().collect();
+            view.offset = offset;
+            let index = Index::Vector(index.clone());
+            view.indirect = Some(Box::new(Indirect { index, stride: 8, bound: 100 }));
+            crosses_rows([("src", &view)]).is_some()
+        };
+        for (offset, dim) in [(0, (1, 8)), (3, (1, 5)), (8, (1, 16)), (0, (2, 8)), (1, (2, 8)), (5, (8, 3))] {
+            assert!(!crosses(offset, dim), "{offset} {dim:?}");
+        }
+        for (offset, dim) in [(0, (1, 9)), (3, (1, 6)), (2, (2, 8)), (1, (1, 8)), (0, (3, 4))] {
+            assert!(crosses(offset, dim), "{offset} {dim:?}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Results that are lost: written over before anything reads them, or never read at all.
 //!
 //! Only an instruction of which *no* byte is ever read is reported. Where a few rectangles cannot describe what is left of a write that another
-//! one has partly overwritten, it counts as read: the analysis errs towards silence.
+//! one has partly overwritten, it counts as read: the analysis errs towards silence. It does so, too, where values decide whether the result is read
+//! or overwritten, because the next run may have others.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::undecided::Undecided;
 use super::walk::{Step, Visitor};
 use crate::deps::{self, Index, Region, Subject};
 use crate::place::Placement;
@@ -61,6 +63,7 @@ struct Shared<'p> {
 pub(crate) struct Watch<'p> {
     program: &'p Program,
     placement: &'p Placement,
+    undecided: Undecided,
     /// By core: SBUF and PSUM.
     chip: Vec<[Index; 2]>,
     hbm: FxHashMap<TensorId, Index>,
@@ -81,6 +84,7 @@ impl<'p> Watch<'p> {
         Watch {
             program,
             placement,
+            undecided: Undecided::new(program),
             chip: program.cores.iter().map(chip).collect(),
             hbm: FxHashMap::default(),
             shared: BTreeMap::new(),
@@ -124,6 +128,8 @@ impl<'p> Watch<'p> {
             return;
         }
         let (program, placement) = (self.program, self.placement);
+        // Any part of the tensor, if values say which.
+        let dynamic = dynamic.filter(|_| !self.undecided.is_address(core, view));
         let mut slots = std::mem::take(&mut self.slots);
         let mut free = std::mem::take(&mut self.free);
         if let Some(index) = self.index(core, view) {
@@ -166,9 +172,8 @@ impl<'p> Watch<'p> {
             let bytes = self.program.tensor(view.tensor).bytes() as u64;
             self.hbm.entry(view.tensor).or_insert_with(|| Index::new(bytes));
         }
-        // Values decide what a scatter overwrites, and a transfer whose offset is in a tensor: this time all, and part of it the next.
-        let from_tensor = view.indirect.as_ref().is_some_and(|i| matches!(i.index, nki_isa::Index::Scalar(_)));
-        let scattered = from_tensor || matches!(dynamic, Some(Resolved::Rows(_)));
+        // What a scatter overwrites, or a write at an offset that values decide: this time all, and part of it the next.
+        let scattered = self.undecided.is_address(step.core, view);
         let partly = partly || scattered || !is_exact(view, dynamic);
         let mut regions: SmallVec<[Region; 2]> = SmallVec::new();
         deps::regions(self.program, self.placement, view, dynamic, &mut |region| regions.push(region));
@@ -223,13 +228,15 @@ impl<'p> Watch<'p> {
         let mut gone: SmallVec<[Lost<'p>; 1]> = SmallVec::new();
         let arch = Arch::of(self.program.target);
         let adds = adds(step.inst, arch);
+        let implying = self.undecided.implying(step.core, step.at);
         if let Some(index) = self.index(step.core, view) {
             index.retain(region, |op, earlier| {
                 if own == Some(op) {
                     return true;
                 }
                 let slot = &mut slots[op as usize];
-                let left = if partly || adds && is_matmul(slot.node, arch) { None } else { earlier.minus(region) };
+                let kept = partly || !implying.contains(&slot.place.1.0) || adds && is_matmul(slot.node, arch);
+                let left = if kept { None } else { earlier.minus(region) };
                 match left {
                     None => slot.read = true,
                     Some(left) => {
@@ -327,7 +334,7 @@ impl<'p> Visitor<'p> for Watch<'p> {
             let d = dynamic(view);
             self.read(step.core, view, d);
         }
-        let partly = !all.is_empty() && skips(all);
+        let partly = !all.is_empty() && (skips(all) || self.undecided.is_extent(step.core, step.inst));
         let mut own = None;
         for view in &footprint.writes {
             let d = dynamic(view);

@@ -6,6 +6,7 @@ mod independent;
 mod lost;
 pub(crate) mod overlap;
 mod sums;
+mod undecided;
 pub(crate) mod walk;
 mod words;
 

@@ -2,6 +2,7 @@
 
 use nki_isa::arch::QUADRANT;
 use nki_isa::dtype::{f32_to_bits, i64_to_bits};
+use nki_isa::inst::vector::tensor_reduce::with_reduced_last;
 use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space, Violation};
 
@@ -28,7 +29,9 @@ impl Lower<'_> {
                     x.shape_text()
                 ),
             )
-            .help("the partition dimension (0) is reduced by nisa.nc_matmul with ones or after nisa.nc_transpose"));
+            .help(with_reduced_last("x", x.ndim(), axis).unwrap_or_else(|| {
+                "the partition dimension (0) is reduced by nisa.nc_matmul with ones or after nisa.nc_transpose".into()
+            })));
         }
         Ok(axes)
     }

@@ -47,7 +47,8 @@ impl Tensor {
                 "bad-index",
                 "",
                 format!("the step of a slice of `{name}` must be a positive int, got {step}"),
-            ));
+            )
+            .help("a pattern goes backwards: tile.ap(pattern=[..., [-1, n]], offset=n - 1)"));
         }
         let from_end = |i: i64| if i < 0 { i + n } else { i };
         let (a, b) = (start.map_or(0, from_end), stop.map_or(n, from_end));

@@ -7,6 +7,7 @@ use nki_isa::program::Bound;
 use crate::build::scalar::Scalar;
 use crate::build::tensor::Tensor;
 use crate::dialect::common::errors::raise;
+use crate::dialect::common::handles::Handle;
 use crate::dialect::common::registers::{DynamicRange, Register, emit, repeat};
 use crate::dialect::common::state::state;
 use crate::dialect::common::strict::reject;
@@ -120,7 +121,8 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     };
     range.run(interp, id, Some(what), span, &mut |interp| {
         let result = call_body(interp, &body, variable.clone(), span)?;
-        if matches!(result, Value::None | Value::Poison) {
+        // A lambda returns what its instruction does.
+        if matches!(result, Value::None | Value::Poison) || result.downcast::<Handle>().is_some() {
             return Ok(());
         }
         Err(Raise::at("dynamic-loop", "the body of nl.fori_loop returned a value", span, "this loop")

@@ -262,7 +262,7 @@ impl Object for Register {
     }
 
     fn unknown_number(&self) -> Option<&'static str> {
-        Some("a register's value exists only on the device")
+        Some("a register's value exists only on the device; nl.fori_loop takes it as a bound")
     }
 
     fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {

@@ -5,8 +5,10 @@ pub mod dma_copy;
 pub mod dma_transpose;
 pub mod sendrecv;
 
+use crate::arg::Arg;
+use crate::inst::Inst;
 use crate::machine::{Fault, Machine};
-use crate::names::OobMode;
+use crate::names::{Named, OobMode};
 use crate::view::{Dim, Index, View};
 
 /// The rows of a view (steps of its first dimension) as views without a vector index; `None` for a row whose index is out of
@@ -53,4 +55,11 @@ pub(crate) fn rows(machine: &mut dyn Machine, view: &View, oob: OobMode) -> Resu
             Ok(Some(row))
         })
         .collect()
+}
+
+/// Whether the instruction leaves out what is out of bounds (`oob_mode=skip`).
+pub fn skips_out_of_bounds(inst: &Inst) -> bool {
+    inst.args().iter().zip(inst.schema().operands).any(|(arg, operand)| {
+        operand.name == "oob_mode" && matches!(arg, Arg::Name(name) if **name == *OobMode::Skip.name())
+    })
 }

@@ -1,11 +1,11 @@
 //! `nisa.range_select`: keeps the elements whose position is between bounds, and takes the maximum.
 
 use crate::arch::Arch;
-use crate::arg::Imm;
+use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction, one_of};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::result::{Given, ResultTile};
-use crate::inst::scalars::Sources;
+use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
@@ -28,10 +28,10 @@ operands! {
         [Attr] comp_op0: AluOp,
         /// Second comparison.
         [Attr] comp_op1: AluOp,
-        /// First bound: a float32 tile of shape (P, 1).
-        [In Sbuf Psum; F32] bound0: View,
-        /// Second bound: a float32 tile of shape (P, 1).
-        [In Sbuf Psum; F32] bound1: View,
+        /// First bound: a float32 tile of shape (P, 1), or a number.
+        [In Sbuf Psum; F32] bound0: ScalarOperand,
+        /// Second bound: a float32 tile of shape (P, 1), or a number.
+        [In Sbuf Psum; F32] bound1: ScalarOperand,
         /// What happens to the accumulators.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::ResetReduce,
         /// The maximum, shape (P, 1); `None` leaves it in the accumulators.
@@ -98,7 +98,7 @@ impl Instruction for RangeSelect {
             }
         }
         for (name, bound) in [("bound0", &self.bound0), ("bound1", &self.bound1)] {
-            check::per_partition(tile, (name, bound))?;
+            check::scalar_operand(tile, name, bound)?;
         }
         let last = self.range_start.saturating_add(self.on_true_tile.free_elements() as i64 - 1);
         if self.range_start < -EXACT || last > EXACT {
@@ -129,19 +129,20 @@ impl Instruction for RangeSelect {
 
     /// The reduction sees fp32: the lowest number stays finite in it, also where it becomes -inf in a narrower `dst`.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let sources = Sources::from_slice(&[&self.on_true_tile, &self.bound0, &self.bound1]);
+        let mut sources = Sources::from_slice(&[&self.on_true_tile]);
+        let bounds = [&self.bound0, &self.bound1].map(|bound| scalars::scalar_f32(machine, Some(bound), &mut sources));
         let positions: Vec<f32> =
             (0..self.on_true_tile.free_elements()).map(|i| (self.range_start + i as i64) as f32).collect();
         let (first, second) = (self.comp_op0, self.comp_op1);
         self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
             const PIECE: usize = 256;
-            let bound = |i: usize| Rhs::One(ins[i].first().copied().unwrap_or(0.0));
+            let bound = |i: usize| Rhs::One(bounds[i].get(ins));
             let (mut inside, mut also) = ([0.0; PIECE], [0.0; PIECE]);
             let pieces = positions.chunks(PIECE).zip(ins[0].chunks(PIECE)).zip(out.chunks_mut(PIECE));
             for ((positions, data), out) in pieces {
                 let (inside, also) = (&mut inside[..out.len()], &mut also[..out.len()]);
-                alu::apply(first, false, positions, bound(1), inside);
-                alu::apply(second, false, positions, bound(2), also);
+                alu::apply(first, false, positions, bound(0), inside);
+                alu::apply(second, false, positions, bound(1), also);
                 alu::apply_in_place(AluOp::LogicalAnd, false, inside, Rhs::Row(also));
                 alu::select(inside, false, data, f32::MIN, out);
             }
@@ -165,7 +166,14 @@ impl Instruction for RangeSelect {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(rows("range_select", "typical"), &[&self.on_true_tile], &[&self.dst]);
-        on(Engine::Vector, Stream { scalar_reads: 2, accumulator_read: self.reduce_res.is_some(), ..stream })
+        on(
+            Engine::Vector,
+            Stream {
+                scalar_reads: scalars::reads([&self.bound0, &self.bound1]),
+                accumulator_read: self.reduce_res.is_some(),
+                ..stream
+            },
+        )
     }
 }
 
@@ -194,8 +202,8 @@ mod tests {
             on_true_tile: tile,
             comp_op0: AluOp::GreaterEqual,
             comp_op1: AluOp::Less,
-            bound0,
-            bound1,
+            bound0: ScalarOperand::View(bound0),
+            bound1: ScalarOperand::View(bound1),
             reduce_cmd: ReduceCmd::ResetReduce,
             reduce_res: Some(res),
             reduce_op: AluOp::Max,
@@ -212,6 +220,14 @@ mod tests {
         let low = f32::MIN;
         assert_eq!(m.f32s(&inst.dst), [low, 2., 3., low, low, low, low, low]);
         assert_eq!(m.f32s(inst.reduce_res.as_ref().unwrap()), [3., low]);
+    }
+
+    #[test]
+    fn a_bound_may_be_a_number() {
+        let Case { mut m, inst } = case(Target::Trn2, DType::F32);
+        m.run(RangeSelect { bound0: ScalarOperand::Imm(Imm::Int(12)), ..inst.clone() }).unwrap();
+        let low = f32::MIN;
+        assert_eq!(m.f32s(&inst.dst), [low, low, 3., low, low, low, 7., 8.]);
     }
 
     #[test]
@@ -242,8 +258,13 @@ mod tests {
         assert!(said(RangeSelect { on_true_tile: ints, ..inst.clone() }).contains("`on_true_tile` is int32"));
         let e = said(RangeSelect { comp_op1: AluOp::NotEqual, ..inst.clone() });
         assert!(e.contains("`comp_op1` is not_equal, it must be equal, less, less_equal, greater"), "{e}");
-        assert!(said(RangeSelect { bound0: half, ..inst.clone() }).contains("`bound0` is bfloat16"));
-        assert!(said(RangeSelect { bound1: inst.dst.clone(), ..inst.clone() }).contains("one element per partition"));
+        assert!(
+            said(RangeSelect { bound0: ScalarOperand::View(half), ..inst.clone() }).contains("`bound0` is bfloat16")
+        );
+        assert!(
+            said(RangeSelect { bound1: ScalarOperand::View(inst.dst.clone()), ..inst.clone() })
+                .contains("one element per partition")
+        );
         let e = said(RangeSelect { range_start: (1 << 24) - 2, ..inst.clone() });
         assert!(e.contains("from 16777214 to 16777217"), "{e}");
         let e = said(RangeSelect { on_false_value: Imm::Int(0), ..inst.clone() });

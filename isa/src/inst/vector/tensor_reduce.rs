@@ -62,6 +62,22 @@ fn group_of(shape: &[u32], axes: &[i64]) -> Option<usize> {
     is_legal.then(|| reduced.iter().zip(shape).filter(|(reduced, _)| **reduced).map(|(_, &n)| n as usize).product())
 }
 
+/// How to reduce free dimensions that are not the last ones: by a view that has them last. `None` if `axes` are not free dimensions.
+pub fn with_reduced_last(name: &str, rank: usize, axes: &[i64]) -> Option<String> {
+    let free = |&axis: &i64| {
+        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
+        (1..rank).contains(&axis).then_some(axis)
+    };
+    let mut reduced = axes.iter().map(free).collect::<Option<Vec<_>>>().filter(|axes| !axes.is_empty())?;
+    reduced.sort_unstable();
+    reduced.dedup();
+    let kept = (0..rank).filter(|axis| !reduced.contains(axis));
+    let order: Vec<String> = kept.chain(reduced.iter().copied()).map(|axis| axis.to_string()).collect();
+    let last: Vec<String> = (rank - reduced.len()..rank).map(|axis| axis.to_string()).collect();
+    let last = if let [only] = &last[..] { only.clone() } else { format!("({})", last.join(", ")) };
+    Some(format!("reduce the view {name}.permute(({})) with axis={last}", order.join(", ")))
+}
+
 impl TensorReduce {
     /// Elements that become one; `None` if `axis` is not legal.
     ///
@@ -128,7 +144,9 @@ impl Instruction for TensorReduce {
                     self.axis.0
                 ),
             )
-            .help(format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })));
+            .help(with_reduced_last("data", shape.len(), &self.axis.0).unwrap_or_else(|| {
+                format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })
+            })));
         };
         if !self.fits(group) {
             let expected = self.data.free_elements() / group;
@@ -206,6 +224,16 @@ mod tests {
     fn inst(dst: &View, op: AluOp, data: &View, axis: &[i64]) -> TensorReduce {
         let (dst, data) = (dst.clone(), data.clone());
         TensorReduce { dst, op, data, axis: Ints(axis.to_vec()), negate: false, keepdims: false }
+    }
+
+    #[test]
+    fn other_axes_are_reduced_in_a_view() {
+        let text = |rank, axes: &[i64]| with_reduced_last("data", rank, axes).unwrap_or_default();
+        assert_eq!(text(3, &[1]), "reduce the view data.permute((0, 2, 1)) with axis=2");
+        assert_eq!(text(4, &[-2, 1]), "reduce the view data.permute((0, 3, 1, 2)) with axis=(2, 3)");
+        for axes in [&[0, 1][..], &[3], &[-3], &[]] {
+            assert_eq!(text(3, axes), "", "{axes:?}");
+        }
     }
 
     #[test]

@@ -188,6 +188,18 @@ mod tests {
     }
 
     #[test]
+    fn a_column_is_not_repeated() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let (whole, column) =
+            (m.tensor("w", Space::Sbuf, DType::F32, &[4, 8]), m.tensor("c", Space::Sbuf, DType::F32, &[4, 1]));
+        let help = |dst: &View, x: &View| {
+            inst(dst, &whole, x, AluOp::Add).validate(&m.context()).map_or_else(|v| v.help, |()| String::new())
+        };
+        assert!(help(&whole, &column).contains("`.broadcast(1, 8)`"), "{}", help(&whole, &column));
+        assert_eq!(help(&column, &whole), "", "a result cannot be repeated");
+    }
+
+    #[test]
     fn bit_operators_take_patterns() {
         let mut m = TestMachine::new(Target::Trn2);
         let a = m.tensor_bits("a", Space::Sbuf, DType::U8, &[1, 3], &[0xf0, 0x0f, 0x80]);

@@ -1,6 +1,6 @@
 """The drop-in package: NKI kernels, simulated. See nki_sim."""
 
-from nki_sim import _native
+from nki_sim import _native, _objects
 from nki_sim._framework import FrameworkKernel
 from nki_sim._kernel import Kernel, cpu_simulate, jit, simulate, trace
 
@@ -13,3 +13,13 @@ for _name in __all__:
 import sys as _sys
 
 _native.register(_sys.modules[__name__], "nki")
+# Not by `def`, which would make type checkers accept every name.
+globals()["__getattr__"] = _objects.hints_of(
+    "nki",
+    {
+        "baremetal": "call the kernel, or nki.simulate(kernel)(...); neuronxcc.nki has it",
+        "benchmark": "nki_sim.profile(kernel)(...) returns the results and a report with the latency; neuronxcc.nki has it",
+        "profile": "nki_sim.profile(kernel)(...) returns the results and a report; neuronxcc.nki has it",
+        "simulate_kernel": "write nki.simulate(kernel)(...); neuronxcc.nki has it",
+    },
+)

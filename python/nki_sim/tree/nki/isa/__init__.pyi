@@ -696,7 +696,7 @@ def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister | NkiScalar, 
     """
     ...
 
-def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, comp_op1: Operator, bound0: NkiTensor, bound1: NkiTensor, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_res: NkiTensor | None = None, reduce_op: Operator = nl.maximum, range_start: int = 0, on_false_value: float = -3.4028234663852886e38, *, name: str = '') -> NkiInstruction:
+def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, comp_op1: Operator, bound0: float | NkiTensor | VirtualRegister | NkiScalar, bound1: float | NkiTensor | VirtualRegister | NkiScalar, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_res: NkiTensor | None = None, reduce_op: Operator = nl.maximum, range_start: int = 0, on_false_value: float = -3.4028234663852886e38, *, name: str = '') -> NkiInstruction:
     """With `i` the position in the free dimensions plus `range_start`: `dst = on_true_tile` where `i <comp_op0>
     bound0` and
      `i <comp_op1> bound1`, else `on_false_value`; and the maximum of `dst` along the free dimensions.
@@ -714,8 +714,10 @@ def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, co
         power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
         logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift,
         arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal) Second comparison.
-    :param bound0: (tensor in sbuf, psum) First bound: a float32 tile of shape (P, 1).
-    :param bound1: (tensor in sbuf, psum) Second bound: a float32 tile of shape (P, 1).
+    :param bound0: (number | tensor | register in sbuf, psum) First bound: a float32 tile of shape (P, 1), or a
+        number.
+    :param bound1: (number | tensor | register in sbuf, psum) Second bound: a float32 tile of shape (P, 1), or a
+        number.
     :param reduce_cmd: (reduce_cmd: idle, reset, reduce, reset_reduce, load_reduce) What happens to the
         accumulators. Default 'reset_reduce'.
     :param reduce_res: (tensor | None in sbuf, psum) The maximum, shape (P, 1); `None` leaves it in the
