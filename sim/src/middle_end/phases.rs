@@ -26,9 +26,9 @@ const MOST_PAIRS: usize = 1 << 20;
 ///
 /// Evidence: the older compiler makes one instruction of the small ones of several iterations. In the public profiles of attention on trn2 (S = 512), the
 /// second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed
-/// before the last score. Attention with S = 2048, of which there is no profile, is predicted 11% to 18% too fast without phases, and with them
-/// between 7% too fast and 5% too slow; split at every statement, it is up to 34% too slow. kda's rmsnorm_matmul, on which nothing was chosen, goes from
-/// 2.5% to 1.8% in the mean. Here the small instructions stay apart, which costs about 1 us for 16 rows.
+/// before the last score. Attention with S = 2048, of which there is no profile, is predicted 9% too fast in the mean without phases, and
+/// between 2% too fast and 9% too slow with them; split at every statement, it is up to 34% too slow. kda's rmsnorm_matmul, on which nothing was
+/// chosen, has 2.0% in the mean without phases and 2.2% with them. Here the small instructions stay apart, which costs about 1 us for 16 rows.
 pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     let ordered = |inst: &Inst| matches!(inst.action(), Action::Sequenced) || leaves_values(inst);
     let nodes = || program.cores.iter().flatten();
