@@ -36,6 +36,8 @@ enum Statement {
     Store,
     /// Stores to the first rows.
     StoreFirst,
+    /// Loads rows of the result, half of them the iteration's and half those of the iteration before.
+    LoadBehind,
     /// A loop of two iterations with a large and a small instruction.
     Inner,
 }
@@ -81,6 +83,11 @@ fn looped(bodies: &[Vec<(u32, Statement)>], independent: bool) -> Program {
                 FirstColumn => copy(first(whole), column(&b, 0)),
                 Store => dma(rows(&b, out, i), whole),
                 StoreFirst => dma(rows(&b, out, 0), whole),
+                LoadBehind => {
+                    let here = rows(&b, out, i);
+                    let offset = (here.offset - i64::from(P / 2 * COLUMNS)).max(0);
+                    dma(whole, View { offset, ..here })
+                }
                 Inner => {
                     for j in 0..2 {
                         let inner = iteration(&mut b, outer, 200 + line, j, independent);
@@ -163,6 +170,7 @@ fn loops_stay_whose_iterations_depend_on_each_other_or_differ() {
         (looped(&alike(&[Large, Large, Store]), true), "nothing small"),
         (looped(&alike(&[Small, Column, FirstColumn, Store]), true), "reads what the first iteration writes"),
         (looped(&alike(&[Small, StoreFirst]), true), "all store to the same rows"),
+        (looped(&alike(&[LoadBehind, Small, Store]), true), "loads rows that the iteration before stores"),
         (looped(&unequal, true), "unequal bodies"),
         (looped(&alike(&[Large, Small, Store])[..1], true), "one iteration"),
     ] {

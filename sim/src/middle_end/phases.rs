@@ -11,7 +11,6 @@ use smallvec::{SmallVec, smallvec};
 
 use super::uses::each_view;
 use super::{Changes, What, has_fixed_order, inst, leaves_values, overflows_of, transfer};
-use crate::place::extent;
 
 /// Most elements in a partition that an operand of a small instruction has: an instruction of the vector or the scalar engine takes at least 64
 /// cycles (instruction costs of nki.isa 2.20 to 2.26).
@@ -210,7 +209,7 @@ impl Splitter<'_> {
         for (iteration, (_, range)) in iterations.iter().enumerate() {
             for node in &self.stream[range.start as usize..range.end as usize] {
                 each_view(node, &mut |view, writes| {
-                    let bytes = if view.indirect.is_some() { (i64::MIN, i64::MAX) } else { extent(view) };
+                    let bytes = if view.indirect.is_some() { (i64::MIN, i64::MAX) } else { view.byte_span() };
                     of_tensor.entry(view.tensor).or_default().push(Access { iteration, bytes, view, writes });
                 });
             }
@@ -222,7 +221,7 @@ impl Splitter<'_> {
 /// What an iteration does with a tensor.
 struct Access<'p> {
     iteration: usize,
-    /// The first byte in a partition, and that behind the last.
+    /// The first byte of the tensor, in a partition on chip, and that behind the last.
     bytes: (i64, i64),
     view: &'p View,
     writes: bool,
