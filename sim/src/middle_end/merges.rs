@@ -10,7 +10,7 @@ use nki_isa::{Arch, Dim, Inst, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, hbm_and_tile, inst, overflows_of, remove, transfer};
+use super::{Changes, What, fits, hbm_and_tile, inst, remove, transfer};
 
 /// Most bytes of a merged transfer. Evidence: see [`merge_transfers`].
 const MOST_BYTES: usize = 512 << 10;
@@ -105,8 +105,7 @@ fn merge(
     if made.0.is_empty() {
         return;
     }
-    let after = overflows_of(&changed);
-    if !after.sbuf && !after.psum {
+    if fits(&changed).is_ok() {
         *program = changed;
         changes.0.append(&mut made.0);
     }

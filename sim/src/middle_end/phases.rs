@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::uses::each_view;
-use super::{Changes, What, has_fixed_order, inst, leaves_values, overflows_of, transfer};
+use super::{Changes, What, fits, has_fixed_order, inst, leaves_values, transfer};
 
 /// Most elements in a partition that an operand of a small instruction has: an instruction of the vector or the scalar engine takes at least 64
 /// cycles (instruction costs of nki.isa 2.20 to 2.26).
@@ -23,11 +23,12 @@ const MOST_PAIRS: usize = 1 << 20;
 /// instruction, then the instruction, then what follows. A loop stays as it is if iterations share bytes that one of them writes, or if what all
 /// iterations need does not fit into memory.
 ///
-/// Evidence: the older compiler makes one instruction of the small ones of several iterations. In the public profiles of attention on trn2 (S = 512), the
-/// second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed
-/// before the last score. Attention with S = 2048, of which there is no profile, is predicted 9% too fast in the mean without phases, and
-/// between 2% too fast and 9% too slow with them; split at every statement, it is up to 34% too slow. kda's rmsnorm_matmul, on which nothing was
-/// chosen, has 2.0% in the mean without phases and 2.2% with them. Here the small instructions stay apart, which costs about 1 us for 16 rows.
+/// Evidence: the older compiler makes one instruction of the small ones of several iterations. In the public profiles of attention on trn2 (S = 512),
+/// the second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed before
+/// the last score. Attention with S = 2048, of which there is no profile, is predicted 9% too fast in the mean without phases, and between 2% too
+/// fast and 9% too slow with them. Split at every statement it is far slower (34% too slow, with transposes a third shorter). kda's rmsnorm_matmul,
+/// on which nothing was chosen, has 2.0% in the mean without phases and 2.2% with them. Here the small instructions stay apart, which costs about 1
+/// us for 16 of them.
 pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     let ordered = |inst: &Inst| matches!(inst.action(), Action::Sequenced) || leaves_values(inst);
     let nodes = || program.cores.iter().flatten();
@@ -38,18 +39,14 @@ pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     if loops.is_empty() {
         return;
     }
-    let fits = |program: &Program| {
-        let overflows = overflows_of(program);
-        !overflows.sbuf && !overflows.psum
-    };
-    let mut best = fits(&all).then(|| (all, loops.clone()));
+    let mut best = fits(&all).is_ok().then(|| (all, loops.clone()));
     if best.is_none() && loops.len() > 1 {
         // As many loops as fit together, from the first.
         let mut chosen: Vec<Loc> = Vec::new();
         for (at, _) in loops {
             chosen.push(at);
             let some = in_phases(program, &|at| chosen.contains(&at));
-            if fits(&some.0) {
+            if fits(&some.0).is_ok() {
                 best = Some(some);
             } else {
                 chosen.pop();
@@ -191,14 +188,12 @@ impl Splitter<'_> {
             None => self.loops.push((at, bodies.len())),
         }
         let mut nodes = SmallVec::new();
+        let mut end = 0;
         // A phase: one small instruction, or what stands between two of them.
-        for phase in bodies[0].chunk_by(|a, b| !a.small && !b.small).scan(0, |from, phase| {
-            *from += phase.len();
-            Some(*from - phase.len()..*from)
-        }) {
-            nodes.extend(
-                bodies.iter().flat_map(|body| &body[phase.clone()]).flat_map(|unit| unit.nodes.iter().copied()),
-            );
+        for phase in bodies[0].chunk_by(|a, b| !a.small && !b.small) {
+            let begin = end;
+            end += phase.len();
+            nodes.extend(bodies.iter().flat_map(|body| &body[begin..end]).flat_map(|unit| unit.nodes.iter().copied()));
         }
         nodes
     }
