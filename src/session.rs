@@ -346,7 +346,7 @@ impl Session {
         let mut params = self.params.params(program.target).map_err(Stop::Call)?;
         if compiled.older_compiler {
             params = params.for_neuronxcc();
-            let laws = laws(&params)?;
+            let laws = laws(&params)?.expected_by_compiler();
             let passes = if compiled.as_written { Passes::AS_WRITTEN } else { Passes::ALL };
             (program, changes) = stage("middle end", || middle_end::rewrite(&program, passes, &laws));
         } else if !compiled.as_written

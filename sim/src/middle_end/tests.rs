@@ -13,7 +13,7 @@ use crate::timing::{Laws, Params};
 
 pub(super) fn rewritten(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
     let params = Params::of(program.target);
-    rewrite(program, passes, &Laws::new(&params).expect("has a meaning"))
+    rewrite(program, passes, &Laws::new(&params).expect("has a meaning").expected_by_compiler())
 }
 
 /// Transfers from and to HBM.

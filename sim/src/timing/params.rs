@@ -59,7 +59,7 @@ sections! {
     /// Time outside the instructions.
     pub struct Kernel { measure: Param<String>, head_us: Param, neuronxcc_head_us: Param, device_head_us: Param, pair_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { tensor_window: Param, compute_window: Param, latency_window: Param, trigger_window: Param, transfer_window: Param, dma_window: Param, trigger_estimate: Param, dma_latency_us: Param, fp32_estimate: Param, }
+    pub struct Compiler { tensor_window: Param, compute_window: Param, latency_window: Param, trigger_window: Param, transfer_window: Param, dma_window: Param, trigger_estimate: Param, dma_latency_us: Param, fp32_estimate: Param, fp32_transpose_cycles_per_row: Param, }
     /// Semaphores between engines.
     pub struct Sync { engine_ns: Rows, dma_ns: Rows, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
@@ -80,12 +80,13 @@ sections! {
     }
     /// The vector engine.
     pub struct Vector {
-        clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>,
+        clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, operand_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>,
         cycles: Rows, fixed_ns: Rows,
     }
     /// The scalar engine.
     pub struct Scalar {
-        clock_ghz: Param, min_cycles: Param, issue_overhead_ns: Param, cycles_per_element: Param, cycles_per_element_16bit: Param,
+        clock_ghz: Param, min_cycles: Param, issue_overhead_ns: Param, issue_overhead_psum_ns: Param, cycles_per_element: Param,
+        cycles_per_element_16bit: Param,
         activation_fixed_ns: Param, copy_fixed_ns: Param, copy_psum_fixed_ns: Param, vector_operand_ns: Param, accumulator_issue_ns: Param,
         stride_bytes: Param, stride_factor: Param, table_load_ns: Param, tables: Param<Vec<Vec<String>>>,
         free_functions: Param<Vec<String>>,

@@ -36,6 +36,8 @@ impl Measure {
 pub struct Laws<'p> {
     pub(super) params: &'p Params,
     pub(super) measure: Measure,
+    /// Cycles for each row of a transpose in fp32.
+    pub(super) fp32_transpose: &'p Param,
     machine: MachineConstants,
 }
 
@@ -100,7 +102,12 @@ impl<'p> Laws<'p> {
             dma_engines: d.engines.value.clamp(1.0, MOST_ENGINES) as u32,
             shared: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
         };
-        Ok(Laws { params, measure, machine })
+        Ok(Laws { params, measure, fp32_transpose: &params.tensor.fp32_transpose_cycles_per_row, machine })
+    }
+
+    /// The laws that the older compiler expects to hold when it chooses engines.
+    pub fn expected_by_compiler(self) -> Self {
+        Laws { fp32_transpose: &self.params.compiler.fp32_transpose_cycles_per_row, ..self }
     }
 
     pub(super) fn arch(&self) -> &'static Arch {

@@ -60,15 +60,17 @@ impl Laws<'_> {
         let stream = n * per_element * cycle;
         let read_out = if s.accumulator_read { f.row("accumulator_read").value } else { 0.0 };
         let minimum = v.min_cycles.value * cycle;
-        let occupancy = (v.issue_overhead_cycles.value * cycle + stream).max(minimum) + read_out;
-        let operands = match law.scalar {
+        // The engine reads columns before it streams, one after another.
+        let (reading, operands) = match law.scalar {
             Some(row) if s.scalar_reads > 0 => {
                 let each = f.row(row);
-                confidence = confidence.max(each.confidence);
-                f64::from(s.scalar_reads) * each.value
+                confidence = confidence.max(each.confidence).max(v.operand_cycles.confidence);
+                let reads = f64::from(s.scalar_reads);
+                (reads * v.operand_cycles.value * cycle, reads * each.value)
             }
-            _ => 0.0,
+            _ => (0.0, 0.0),
         };
+        let occupancy = reading + (v.issue_overhead_cycles.value * cycle + stream).max(minimum) + read_out;
         let complete = (fixed.value + operands + stream).max(minimum) + read_out;
         let port = match v.port.value.as_str() {
             "always" => !o.psum,
@@ -99,11 +101,14 @@ impl Laws<'_> {
         let cycle = 1.0 / p.clock_ghz.value;
         let stream = (f64::from(s.elements) * per_element).max(p.min_cycles.value) * cycle;
         let read_out = if s.accumulator_read { p.accumulator_issue_ns.value } else { 0.0 };
-        // The fixed part of a function was measured with its bias.
-        let reads = s.scalar_reads.saturating_sub(u32::from(table.is_some()));
-        let operands = f64::from(reads) * p.vector_operand_ns.value;
-        let occupancy = p.issue_overhead_ns.value + stream + read_out;
-        let complete = fixed.value + operands + f64::from(s.elements) * per_element * cycle + read_out;
+        // A function reads a column of biases, of zeros if the kernel gives none. Its fixed part was measured with it.
+        let bias = u32::from(table.is_some());
+        let columns = |reads: u32| f64::from(reads) * p.vector_operand_ns.value;
+        let start = if o.psum { &p.issue_overhead_psum_ns } else { &p.issue_overhead_ns };
+        confidence = confidence.max(start.confidence);
+        let occupancy = start.value + columns(s.scalar_reads.max(bias)) + stream + read_out;
+        let reads = s.scalar_reads.saturating_sub(bias);
+        let complete = fixed.value + columns(reads) + f64::from(s.elements) * per_element * cycle + read_out;
         compute(Engine::Scalar, occupancy, complete, table, false, confidence)
     }
 

@@ -13,7 +13,7 @@ impl Laws<'_> {
         let t = &self.params.tensor;
         let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
         let per_row = match (m.transpose, fp32) {
-            (true, true) => &t.fp32_transpose_cycles_per_row,
+            (true, true) => self.fp32_transpose,
             (true, false) => &t.transpose_cycles_per_row,
             (false, true) => &t.fp32_cycles_per_row,
             // One column for each cycle is what the peak rate says.
