@@ -13,6 +13,7 @@ use crate::findings::{Judge, denied_text};
 use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print, write_file};
+use crate::places::Inputs;
 use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
@@ -155,9 +156,10 @@ impl<'a> Sink<'a> {
         Sink { json }
     }
 
-    /// Writes what was found.
+    /// Writes what was found, over none of the kernel's sources.
     pub(crate) fn write(self, compiled: &Compilation, applied: &Applied) -> Result<(), String> {
         if let Some(path) = self.json {
+            Inputs::of_sources(&compiled.sources).check("--json", path)?;
             write_file(path, &[&report::json(&Checked::new(compiled, applied))?])?;
         }
         Ok(())
