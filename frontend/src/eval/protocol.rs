@@ -154,10 +154,10 @@ impl Interp<'_> {
 
     /// What an `__int__` or `__float__` has returned, which must be a number of this type.
     pub(super) fn checked_number(&self, value: Value, method: Symbol, span: Span) -> EvalResult<Value> {
-        let is_number = match &value.plain_value() {
-            Value::Int(_) | Value::Bool(_) => method != sym::float_,
-            Value::Float(_) => method == sym::float_,
-            other => !is_python(other),
+        let is_number = match (method, &value.plain_value()) {
+            (sym::int_, number) => matches!(number, Value::Int(_) | Value::Bool(_)) || !is_python(number),
+            (sym::float_, number) => matches!(number, Value::Float(_)) || !is_python(number),
+            _ => true,
         };
         if is_number {
             return Ok(value);
