@@ -83,7 +83,10 @@ fn common(paths: &[&Path]) -> PathBuf {
     }
     let mut root = first.parent().map(Path::to_path_buf).unwrap_or_default();
     while !others.iter().all(|path| path.starts_with(&root)) {
-        root.pop();
+        if !root.pop() {
+            // An absolute path and a relative one.
+            return PathBuf::new();
+        }
     }
     root
 }
