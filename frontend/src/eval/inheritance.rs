@@ -307,7 +307,7 @@ fn is_mutable(value: &Value) -> bool {
 fn factory_of(value: &Value) -> String {
     match value {
         Value::Instance(instance) => instance.class.name.to_string(),
-        _ => value.type_name().to_string(),
+        _ => value.type_name(),
     }
 }
 
