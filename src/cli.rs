@@ -2,7 +2,7 @@
 
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use nki_diag::levels::Source;
@@ -38,7 +38,10 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Run a kernel and report its outputs, findings and timeline
     Run(Box<RunArgs>),
-    /// Specialise and validate a kernel without running it
+    /// Specialise and validate kernels without running them
+    #[command(mut_arg("file", |file| file.help(
+        "Python file with a kernel, a lowered kernel (.nkir), or a folder: every .py file in it or below it that defines a kernel"
+    )))]
     Check(CheckArgs),
     /// Write the compiled kernel in text form (.nkir)
     Lower(LowerArgs),
@@ -528,12 +531,22 @@ pub(crate) enum CheckFormat {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
+    /// More files and folders; of several files, those without a kernel are skipped
+    #[arg(value_name = "FILE", index = 2)]
+    pub(crate) more: Vec<PathBuf>,
     /// What to write to standard output; with every format, diagnostics go to standard error as text
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Text)]
     pub(crate) format: CheckFormat,
     /// Write the findings as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+impl CheckArgs {
+    /// The files and folders of the call.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.kernel.file].into_iter().chain(&self.more).map(PathBuf::as_path)
+    }
 }
 
 #[derive(Debug, Args)]

@@ -110,7 +110,7 @@ fn in_words(advice: Advice) -> &'static str {
         Advice::MoreRanks => "run more ranks (--ranks N), or name only ranks that exist",
         Advice::TwoCores => "launch the kernel on two cores: kernel[2](...), or --lnc 2",
         Advice::MoreSteps => {
-            "a loop that never ends at compile time is not a kernel; raise the limit with --max-steps if this one does end"
+            "if the loop does end, raise the limit: --max-steps N, or nki_sim.configure(max_steps=N) in Python"
         }
         Advice::MoreMemory => memory::ADVICE,
     }

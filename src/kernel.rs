@@ -13,11 +13,14 @@ use crate::findings::{Judge, denied_text};
 use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print, write_file};
+use crate::places::Inputs;
 use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
-use crate::{Failure, inputs, memory, other_file, python, run_line, settings, shell_word, source_text};
+use crate::{
+    Failure, inputs, memory, other_file, python, run_line, settings, shell_word, source_text, sources::constants,
+};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
@@ -155,9 +158,10 @@ impl<'a> Sink<'a> {
         Sink { json }
     }
 
-    /// Writes what was found.
+    /// Writes what was found, over none of the kernel's sources.
     pub(crate) fn write(self, compiled: &Compilation, applied: &Applied) -> Result<(), String> {
         if let Some(path) = self.json {
+            Inputs::of_sources(&compiled.sources).check("--json", path)?;
             write_file(path, &[&report::json(&Checked::new(compiled, applied))?])?;
         }
         Ok(())
@@ -359,7 +363,8 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
             format!("`{file}` has {} kernels; choose one with {option}: {}", kernels.len(), names(&kernels))
         }
         Refused::UnknownKernel { wanted, kernels } => {
-            format!("`{file}` has no kernel called `{wanted}`; it has {}", names(&kernels))
+            let near = suggestion(&wanted, kernels.iter().map(|k| &*k.name));
+            format!("`{file}` has no kernel called `{wanted}`; it has {}{near}", names(&kernels))
         }
         Refused::Arguments { kernel, unknown, missing } => misfit(command, args, &kernel, &unknown, &missing),
         Refused::Value(why) => why,
@@ -367,14 +372,21 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
 }
 
 /// A name of a sweep that is nothing which could be set.
-pub(crate) fn no_axis(name: &str, kernel: &KernelInfo, file: &Path) -> String {
+pub(crate) fn no_axis(name: &str, kernel: &KernelInfo, file: &Path, text: &str) -> String {
     let params: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
+    let known = params.iter().copied().chain(constants(text));
     format!(
-        "{name}: neither a parameter of kernel `{}` ({}) nor a constant assigned in one line at the top level of `{}`",
+        "{name}: neither a parameter of kernel `{}` ({}) nor a constant assigned in one line at the top level of `{}`{}",
         kernel.name,
         params.join(", "),
-        file.display()
+        file.display(),
+        suggestion(name, known)
     )
+}
+
+/// `; did you mean ...?` if one of the names is near.
+pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    slugs::nearest_of(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
 /// Unknown and missing arguments, with the signature and a command that would work.

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use nki_diag::{FileId, SourceMap};
+use nki_frontend::Loader as _;
 
 use crate::cli::{KernelArgs, TimingArgs};
-use crate::output;
+use crate::kernel::Disk;
 use crate::value::{self, TensorSpec, Value};
+use crate::{output, run_line};
 
 /// A file as the system knows it, whatever path, symbolic or hard link leads to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,17 +71,28 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// The file of the kernel and the arrays among its arguments.
+    /// The file of the kernel, and the arrays among its arguments.
     pub(crate) fn of_kernel(args: &KernelArgs) -> Self {
-        let mut inputs = Inputs::default();
-        inputs.add("the kernel's file", &args.file);
+        Inputs::default().and_kernel(args)
+    }
+
+    /// With the file of a kernel, and the arrays among its arguments; without arguments, those that run lines of the file name.
+    pub(crate) fn and_kernel(mut self, args: &KernelArgs) -> Self {
+        self.add("the kernel's file", &args.file);
         for (name, text) in &args.args {
             // What is wrong with a value is reported when it is read.
             if let Ok(value) = value::parse(text) {
-                inputs.add_arrays(&format!("--arg {name}"), &value);
+                self.add_arrays(&format!("--arg {name}"), &value);
             }
         }
-        inputs
+        if args.args.is_empty()
+            && let Ok(text) = Disk.read(&args.file)
+        {
+            for path in run_line::files(&text, args.file.parent().unwrap_or(Path::new(""))) {
+                self.add(&format!("`{}`, which a run line names", path.display()), &path);
+            }
+        }
+        self
     }
 
     /// The files that a kernel was compiled from, imported ones too.

@@ -301,7 +301,8 @@ impl Session {
     /// If a variable cannot be understood.
     pub fn of_call(judge: Judge, capacity: Capacity) -> Result<Self, String> {
         let (memory, precise, unwritten) = (memory::limit(None)?, settings::precise_fp()?, settings::unwritten()?);
-        Ok(Session { judge, memory, capacity, precise, unwritten, ..Session::default() })
+        let max_steps = settings::max_steps();
+        Ok(Session { judge, memory, capacity, precise, unwritten, max_steps, ..Session::default() })
     }
 
     /// How the frontend compiles: all but the kernel and its machine.

@@ -117,6 +117,19 @@ pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
     }
 }
 
+/// The limit of steps that a caller of the library has set.
+static MAX_STEPS: Mutex<Option<u64>> = Mutex::new(None);
+
+/// Sets for this process after how many steps a kernel is given up; `None` takes that back.
+pub fn configure_max_steps(steps: Option<u64>) {
+    *MAX_STEPS.lock().unwrap_or_else(PoisonError::into_inner) = steps;
+}
+
+/// What [`configure_max_steps`] set.
+pub fn max_steps() -> Option<u64> {
+    *MAX_STEPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Changes of timing parameters.
 #[derive(Debug, Clone, Default)]
 pub struct ParamChanges {

@@ -93,6 +93,13 @@ pub(crate) fn constant_line(text: &str, name: &str) -> Option<usize> {
     })
 }
 
+/// The names of the constants at the top level, as [`constant_line`] finds them.
+pub(crate) fn constants(text: &str) -> Vec<&str> {
+    let name = |line: &'_ str| line.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(line.len());
+    let names = text.lines().map(|line| &line[..name(line)]);
+    names.filter(|name| !name.is_empty() && constant_line(text, name).is_some()).collect()
+}
+
 /// The text with another value for a constant. Lines keep their numbers.
 pub(crate) fn with_constant(text: &str, name: &str, value: &str) -> String {
     let Some(at) = constant_line(text, name) else { return text.to_string() };
@@ -119,5 +126,6 @@ mod tests {
         assert!(changed.contains("BLOCK_SIZE = 3\nBLOCK = 4\n\n") && changed.contains("    BLOCK = 9"));
         assert_eq!(constant_line("X == 3\nY = (\n 1)\n", "X"), None);
         assert_eq!(constant_line("X == 3\nY = (\n 1)\n", "Y"), None);
+        assert_eq!(constants(text), ["BLOCK_SIZE", "BLOCK"]);
     }
 }

@@ -109,6 +109,122 @@ fn a_malformed_run_line_overwrites_no_input() {
 }
 
 #[test]
+fn no_kernel_of_several_overwrites_an_input() {
+    let s = Session::new();
+    let helper = "import nki.language as nl\n";
+    let kernels = three_kernels().replace("import nki\n", "import nki\nimport helper\n");
+    // No kernel can be called: each lacks an argument.
+    let refused = kernels.replace("(x):", "(x, scale):");
+    for text in [&kernels, &refused] {
+        s.write("k.py", text);
+        s.write("helper.py", helper);
+        for file in ["k.py", "./k.py", "helper.py"] {
+            s.run(&["check", "k.py", "--json", file]).exits(2).says("would overwrite");
+        }
+        assert_eq!(std::fs::read_to_string(s.path("k.py")).expect("there"), *text);
+        assert_eq!(std::fs::read_to_string(s.path("helper.py")).expect("there"), helper);
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("k.py", s.path("link.json")).expect("made");
+        s.run(&["check", "k.py", "--json", "link.json"]).exits(2).says("would overwrite the kernel's file");
+        s.run(&["check", ".", "--json", "link.json"]).exits(2).says("would overwrite the kernel's file");
+    }
+    s.write("k.py", kernels.replace("float32[64,32]", "nonsense"));
+    let before = std::fs::read_to_string(s.path("k.py")).expect("there");
+    s.run(&["run", "k.py", "--kernel", "add_one", "--json", "k.py"]).exits(2).says("would overwrite");
+    assert_eq!(std::fs::read_to_string(s.path("k.py")).expect("there"), before);
+}
+
+/// A folder with a good kernel, two that share a wrong function, one without a run line, and files of other kinds.
+fn folder() -> Session {
+    let s = Session::new();
+    let kernel = |name: &str| {
+        format!(
+            "# nki-sim: x=float32[64,32]\n@nki.jit\ndef {name}(x):\n    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    \
+             nisa.dma_copy(dst=out, src=loaded(x))\n    return out\n"
+        )
+    };
+    let head = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n";
+    for name in ["d/sub", "d/.hidden", "d/__pycache__"] {
+        std::fs::create_dir_all(s.path(name)).expect("made");
+    }
+    s.write("d/good.py", ADD_ONE.replace("@nki.jit", "# nki-sim: x=float32[64,32]\n@nki.jit"));
+    s.write("d/.hidden/good.py", ADD_ONE);
+    s.write("d/__pycache__/good.py", ADD_ONE);
+    s.write("d/plain.py", "import os\n\ndef main():\n    os.exit(1)\n");
+    s.write("d/sub/two.py", format!("{head}from shared import loaded\n{}{}", kernel("one"), kernel("two")));
+    s.write("d/sub/other.py", ADD_ONE);
+    let shared = "def loaded(x):\n    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)\n    nisa.dma_copy(dst=tile, src=x[0:1, :])\n    return tile\n";
+    s.write("d/sub/shared.py", format!("{head}\n{shared}"));
+    s
+}
+
+#[test]
+fn a_folder_stands_for_its_kernels() {
+    let s = folder();
+    let check = |more: &[&str]| s.run(&[&["check", "d"], more].concat());
+    let total = "3 kernels in 2 files checked: 1 error, 0 warnings; not checked: 2 files without a kernel, 1 kernel without a run line\n";
+    let text = check(&[]).exits(1);
+    assert!(text.stdout.starts_with("add_one: no errors") && text.stdout.ends_with(total), "{}", text.stdout);
+    assert_eq!(text.stderr.matches("error[shape-mismatch]").count(), 1, "{}", text.stderr);
+    assert!(text.stderr.contains("d/sub/other.py: not checked, without a run line: add_one\n"), "{}", text.stderr);
+
+    let listed = json(&check(&["--format", "json", "--json", "c.json"]).exits(1));
+    let names: Vec<_> = listed.as_array().expect("a list").iter().map(|o| (&o["file"], &o["kernel"])).collect();
+    let expected = [("d/good.py", "add_one"), ("d/sub/two.py", "one"), ("d/sub/two.py", "two")];
+    assert_eq!(
+        names,
+        expected
+            .map(|(file, kernel)| (file.into(), kernel.into()))
+            .iter()
+            .map(|(f, k)| (f, k))
+            .collect::<Vec<(&Value, &Value)>>()
+    );
+    assert_eq!(
+        serde_json::from_slice::<Value>(&std::fs::read(s.path("c.json")).expect("written")).expect("JSON"),
+        listed
+    );
+
+    let log = json(&check(&["--format", "sarif"]).exits(1));
+    let runs = log["runs"].as_array().expect("runs");
+    assert_eq!((runs.len(), runs[0]["results"].as_array().map(Vec::len)), (1, Some(1)), "{log}");
+    assert_eq!(runs[0]["automationDetails"]["id"], "nki-sim check/d/");
+
+    let github = check(&["--format", "github"]).exits(1).stdout;
+    assert_eq!((github.matches("::error file=").count(), github.matches("::notice ").count()), (1, 1), "{github}");
+    assert!(github.ends_with(&format!("::notice title=nki-sim check d::{total}")), "{github}");
+    let suites = check(&["--format", "junit"]).exits(1).stdout;
+    assert!(suites.contains("<testsuites tests=\"3\" failures=\"2\">"), "{suites}");
+    assert!(suites.contains("<testsuite name=\"nki-sim check d/sub/two.py::two\""), "{suites}");
+}
+
+#[test]
+fn a_broken_file_does_not_stop_the_others() {
+    let s = folder();
+    s.write("d/broken.py", "import nki\ndef k(x:\n");
+    let ran = s.run(&["check", "d", "d/good.py"]).exits(1).says("syntax-error").says("shape-mismatch");
+    assert!(ran.stdout.contains("4 kernels in 3 files checked: 2 errors, 0 warnings"), "{}", ran.stdout);
+    let ran = s.run(&["check", "d/good.py", "missing.py", "d/plain.py"]).exits(2).says("cannot read `missing.py`");
+    assert!(
+        ran.stdout.ends_with("1 kernel in 1 file checked: no errors, 0 warnings; not checked: 1 kernel whose call is wrong, 1 file without a kernel\n"),
+        "{}",
+        ran.stdout
+    );
+    s.run(&["check", "d/good.py", "d/good.py"]).exits(0).says("1 kernel in 1 file checked");
+    for option in [["--kernel", "add_one"], ["--arg", "x=float32[64,32]"]] {
+        let words = [&["check", "d"][..], &option].concat();
+        s.run(&words)
+            .exits(2)
+            .says(option[0])
+            .says("is for one file; several files take their arguments from comments");
+    }
+    s.run(&["check", "d/.hidden", "d/__pycache__"]).exits(0);
+    std::fs::create_dir(s.path("empty")).expect("made");
+    s.run(&["check", "empty"]).exits(2).says("there is no .py file in `empty` or below it");
+}
+
+#[test]
 fn standard_output_has_one_document() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);

@@ -8,6 +8,24 @@ use std::process::Command;
 use command::{ADD_ONE, Ran, Session, example};
 
 #[test]
+fn misspelt_names_are_reported_with_what_was_meant() {
+    let s = Session::new();
+    let kernel = ADD_ONE.replace("@nki.jit", "COLUMNS = 4\n# nki-sim: x=float32[64,4]\n@nki.jit");
+    s.write("k.py", kernel);
+    for (words, expected) in [
+        (&["run", "k.py", "--target", "trn22"][..], "trn3pre; did you mean `trn2`?"),
+        (
+            &["run", "k.py", "--kernel", "add_onne"],
+            "has no kernel called `add_onne`; it has add_one; did you mean `add_one`?",
+        ),
+        (&["run", "k.py", "--arg", "x=flot32[64,4]"], "`flot32` is not a dtype; did you mean `float32`?"),
+        (&["sweep", "k.py", "--grid", "COLUMN=1,2"], "at the top level of `k.py`; did you mean `COLUMNS`?"),
+    ] {
+        s.run(words).exits(2).says(expected);
+    }
+}
+
+#[test]
 fn wrong_calls_exit_with_2() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);

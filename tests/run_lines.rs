@@ -57,7 +57,9 @@ fn arrays_are_beside_the_kernel_and_never_overwritten() {
     s.run(&["run", "d/make.py", "--out", "d"]).exits(0);
     s.write("d/k.py", with_line("# nki-sim: x=out.npy"));
     s.run(&["run", "d/k.py"]).exits(0);
-    s.run(&["run", "d/k.py", "--json", "d/out.npy"]).exits(2).says("would overwrite --arg x");
+    s.run(&["run", "d/k.py", "--json", "d/out.npy"])
+        .exits(2)
+        .says("would overwrite `d/out.npy`, which a run line names");
     s.run(&["run", "d/k.py", "--out", "d"]).exits(2).says("would overwrite --arg x");
 }
 

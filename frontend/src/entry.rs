@@ -45,6 +45,8 @@ pub struct KernelInfo {
     pub older_compiler: bool,
     /// Whether the middle end of that compiler leaves it as it is written.
     pub as_written: bool,
+    /// Whether its decorator makes it a kernel; if a file decorates none, functions without one count as kernels.
+    pub decorated: bool,
 }
 
 impl KernelInfo {
@@ -304,6 +306,7 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
                 target: None,
                 config,
                 as_written: options.as_written,
+                decorated: true,
             })
         }
         Value::Host(host) => Err(interp.host_error(host, Span::default())),

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects, _options
-from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError
+from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError, leave_out_ours
 from ._inspect import show
 from ._kernel import Kernel, findings_of
 from ._profile import Report, flat, recorded
@@ -95,6 +95,13 @@ class Beta1Kernel(Kernel):
             if self.grid:
                 _native.refuse_grid()
             return super().__call__(*args, **kwargs)
+        try:
+            return self._in_mode(args, kwargs)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
+
+    def _in_mode(self, args, kwargs):
         if self._mode == "benchmark":
             return self._benchmark(args, kwargs)
         if self._mode == "profile":

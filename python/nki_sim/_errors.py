@@ -4,6 +4,7 @@ import builtins
 import json
 import os
 import sys
+import types
 
 
 class SimError(Exception):
@@ -24,6 +25,8 @@ class KernelError(SimError):
 
     #: All findings as dicts: id, severity, message, file, line, column, notes, help, labels.
     diagnostics = ()
+    #: The exception of Python that ended the kernel, if one did.
+    original = None
     _python_class = ""
 
     def __reduce__(self):
@@ -81,12 +84,14 @@ _classes = {}
 _PROMPT = os.path.join(os.path.dirname(os.__file__), "cmd.py")
 _TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_trace.py")
 
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
 #: The base class of exception groups (Python 3.11).
 GROUP = getattr(builtins, "BaseExceptionGroup", ())
 
 
 def _of_cause(name):
-    return property(lambda self: getattr(self.__cause__, name, None))
+    return property(lambda self: getattr(self.original or self.__cause__, name, None))
 
 
 #: Unicode errors take four or five arguments and derive their text from them. Here they have a rendered text, and the values of their cause.
@@ -147,3 +152,37 @@ def extend(error, rendered, diagnostics):
 class _Text(str):
     def __repr__(self):
         return str(self)
+
+
+def _entries(at):
+    """The entries of a traceback."""
+    while at is not None:
+        yield at
+        at = at.tb_next
+
+
+def _of_users(at):
+    """The entries of a traceback that are not in this package."""
+    return [entry for entry in _entries(at) if not entry.tb_frame.f_code.co_filename.startswith((_PACKAGE, "<frozen"))]
+
+
+def leave_out_ours(error):
+    """Gives an exception that leaves the package one traceback, of the user's frames: the calls that led to the kernel,
+    which Python adds, then those in the kernel. Call it in an `except` block that ends with `raise`."""
+    entries = list(_entries(error.__traceback__))
+    frames = _of_users(error.__traceback__)
+    if entries[-1:] != frames[-1:] and not isinstance(error, (SimError, ValueError, TypeError, ImportError, OSError)):
+        # A fault of this package: where it is.
+        frames.append(entries[-1])
+    if isinstance(error, KernelError) and error.__cause__ is not None:
+        error.original = cause = error.__cause__
+        frames += _of_users(cause.__traceback__)
+        # What the kernel's own `raise ... from` says stays.
+        error.__cause__, error.__context__ = cause.__cause__, cause.__context__
+        error.__suppress_context__ = cause.__suppress_context__
+    elif isinstance(error, SimError) and error.__context__ is not None and not _of_users(error.__context__.__traceback__):
+        error.__suppress_context__ = True
+    following = None
+    for entry in reversed(frames):
+        following = types.TracebackType(following, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    error.__traceback__ = following

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _arrays, _debug, _dependencies, _levels, _native, _options, _source, _watch
-from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
+from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning, leave_out_ours
 from ._inspect import show
 
 P = ParamSpec("P")
@@ -158,7 +158,11 @@ class Kernel(Generic[P, R]):
         kernel's `print` during compilation is printed. Raises `KernelError` if the kernel has an
         error.
         """
-        compiled = self._compile(self.bind(*args, **kwargs))
+        try:
+            compiled = self._compile(self.bind(*args, **kwargs))
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         show(compiled.prints())
         return compiled
 
@@ -289,7 +293,11 @@ class Kernel(Generic[P, R]):
             _native.check_nested(self.compile_config)
             return self.func(*self._fixed[0], *args, **{**self._fixed[1], **kwargs})
         graphs = sys.modules.get("nki_sim._torch")
-        result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
+        try:
+            result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         self._warn(findings_of(outcome))
         return result
 

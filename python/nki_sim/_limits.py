@@ -1,10 +1,11 @@
-"""Settings of this process: memory, the capacity of SBUF and PSUM, levels of findings."""
+"""Settings of this process: memory, steps, the capacity of SBUF and PSUM, levels of findings."""
 
+import operator
 from typing import Any
 
 from . import _levels, _native
 
-_set = {"max_memory": None, "capacity": None}
+_set = {"max_memory": None, "capacity": None, "max_steps": None}
 _lists = {"deny": None, "warn": None, "allow": None}
 
 
@@ -13,13 +14,28 @@ def capacity():
     return _set["capacity"]
 
 
-def configure(*, max_memory: Any = ..., capacity: Any = ..., deny: Any = ..., warn: Any = ..., allow: Any = ...):
+def _steps(value):
+    """A limit of steps, or None."""
+    if value is None:
+        return None
+    try:
+        steps = operator.index(value)
+    except TypeError:
+        steps = 0
+    if isinstance(value, bool) or not 1 <= steps < 2**64:
+        raise ValueError(f"max_steps={value!r}: the limit of steps is an integer, at least 1")
+    return steps
+
+
+def configure(*, max_memory: Any = ..., max_steps: Any = ..., capacity: Any = ..., deny: Any = ..., warn: Any = ..., allow: Any = ...):
     """Sets defaults for all kernels of this process. Omitted settings keep their value; None
     restores the default.
 
     :param max_memory: the most memory that compiling a kernel, and its tensors during a run, may
         use: "8GiB", "50%" or a number of bytes. By default NKI_SIM_MAX_MEMORY decides, else half of
         the available memory.
+    :param max_steps: statements, iterations and calls of the built-in evaluator after which a kernel is given up, and
+        instructions in dynamic loops; by default 50 million and 4 million.
     :param capacity: "warn" runs kernels that exceed SBUF or PSUM, and warns; their latencies are
         not valid. "error" rejects them. By default NKI_SIM_CAPACITY decides, else "error".
     :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`,
@@ -36,7 +52,9 @@ def configure(*, max_memory: Any = ..., capacity: Any = ..., deny: Any = ..., wa
         new["max_memory"] = None if max_memory is None else str(max_memory)
     if capacity is not ...:
         new["capacity"] = capacity
-    _native.set_limits(new["max_memory"], new["capacity"])
+    if max_steps is not ...:
+        new["max_steps"] = _steps(max_steps)
+    _native.set_limits(new["max_memory"], new["capacity"], new["max_steps"])
     _set.update(new)
     _levels.set_source("configure", **lists)
     _lists.update(lists)

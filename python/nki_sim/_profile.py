@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import _files, _native
+from ._errors import leave_out_ours
 from ._kernel import Kernel, simulate
 
 if TYPE_CHECKING:
@@ -215,7 +216,11 @@ class Profiled:
         return Profiled(self.kernel[lnc])
 
     def __call__(self, *args, **kwargs) -> tuple[Any, Report]:
-        result, outcome = self.kernel._run(args, kwargs, True)
+        try:
+            result, outcome = self.kernel._run(args, kwargs, True)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         report = Report(outcome)
         recorded.append((self.kernel.__name__, report.latency_us))
         return result, report

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays, _dependencies, _files, _native
-from ._errors import ArgumentError, KernelWarning
+from ._errors import ArgumentError, KernelWarning, leave_out_ours
 from ._kernel import _explain, _shape, simulate
 from ._profile import TRACE_NAMES, TRACES, Report, ending_of, recorded, write_trace
 
@@ -50,7 +50,11 @@ class Ranks:
         return Ranks(self.kernel[lnc], self.count)
 
     def __call__(self, *args, **kwargs) -> list[Any]:
-        results, outcome = self._run(args, kwargs, False)
+        try:
+            results, outcome = self._run(args, kwargs, False)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         if found := outcome.findings():
             warnings.warn(found.rstrip(), KernelWarning, stacklevel=2)
         return results
@@ -211,7 +215,11 @@ class ProfiledRanks:
         return ProfiledRanks(self.kernel[lnc])
 
     def __call__(self, *args, **kwargs) -> tuple[list[Any], RanksReport]:
-        results, outcome = self.kernel._run(args, kwargs, True)
+        try:
+            results, outcome = self.kernel._run(args, kwargs, True)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         report = RanksReport(outcome)
         recorded.append((self.kernel.kernel.__name__, report.latency_us))
         return results, report

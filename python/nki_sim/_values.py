@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import _arrays, _native
-from ._errors import ArgumentError, ArgumentTypeError, KernelWarning
+from ._errors import ArgumentError, ArgumentTypeError, KernelWarning, leave_out_ours
 from ._kernel import Kernel, findings_of, simulate
 
 if TYPE_CHECKING:
@@ -184,7 +184,11 @@ class WithValues:
         return WithValues(self.kernel[lnc])
 
     def __call__(self, *args, **kwargs) -> tuple[Any, Values]:
-        result, outcome = self.kernel._run(args, kwargs, False)
+        try:
+            result, outcome = self.kernel._run(args, kwargs, False)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         if outcome is None:
             raise ArgumentTypeError(f"{self.kernel.__name__}: a kernel that jax traces does not run, so it has no values; call it outside of jax.jit")
         self.kernel._warn(findings_of(outcome))
@@ -204,7 +208,11 @@ class RanksWithValues:
         return RanksWithValues(self.kernel[lnc])
 
     def __call__(self, *args, **kwargs) -> tuple[list[Any], list[Values]]:
-        results, outcome = self.kernel._run(args, kwargs, False)
+        try:
+            results, outcome = self.kernel._run(args, kwargs, False)
+        except Exception as error:
+            leave_out_ours(error)
+            raise
         if found := outcome.findings():
             warnings.warn(found.rstrip(), KernelWarning, stacklevel=2)
         arguments = [*enumerate(args), *kwargs.items()]

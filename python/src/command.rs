@@ -195,6 +195,7 @@ fn info((name, _, target, params, signature, _): &Found) -> PyResult<KernelInfo>
         target: target.as_deref().map(|name| named_target(Some(name))).transpose()?,
         older_compiler: false,
         as_written: false,
+        decorated: true,
     })
 }
 

@@ -101,12 +101,14 @@ fn unknown_option(decorator: &str, name: &str) -> Option<String> {
     nki_frontend::unknown_option(decorator, name)
 }
 
-/// Sets how much memory kernels may use and what happens where SBUF or PSUM is too small, for this process. None takes that back.
+/// Sets how much memory and how many steps kernels may take and what happens where SBUF or PSUM is too small, for this process. None takes that back.
 #[pyfunction]
-#[pyo3(signature = (max_memory, capacity))]
-fn set_limits(max_memory: Option<&str>, capacity: Option<&str>) -> PyResult<()> {
+#[pyo3(signature = (max_memory, capacity, max_steps))]
+fn set_limits(max_memory: Option<&str>, capacity: Option<&str>, max_steps: Option<u64>) -> PyResult<()> {
     nki_sim::memory::configure(max_memory).map_err(|e| errors::value_error(format!("max_memory: {e}")))?;
-    nki_sim::settings::configure_capacity(capacity).map_err(|e| errors::value_error(format!("capacity: {e}")))
+    nki_sim::settings::configure_capacity(capacity).map_err(|e| errors::value_error(format!("capacity: {e}")))?;
+    nki_sim::settings::configure_max_steps(max_steps);
+    Ok(())
 }
 
 /// Bytes of memory that kernels of this process may use.

@@ -48,7 +48,7 @@ X = np.ones((128, 512), dtype=np.float32)
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    nki_sim.configure(max_memory=None, capacity=None)
+    nki_sim.configure(max_memory=None, capacity=None, max_steps=None)
 
 
 @pytest.mark.parametrize("kernel", [doubling, large])
@@ -111,3 +111,24 @@ def test_the_latency_of_a_kernel_that_does_not_fit_is_not_valid():
     nki_sim.configure(max_memory="2GiB")
     _, report = nki_sim.profile(large)(X)
     assert report.latency_valid and "not valid" not in str(report)
+
+
+@nki.jit
+def counting(x):
+    n = 0
+    while n < 10_000:
+        n += 1
+    return x
+
+
+def test_steps_are_limited(monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
+    nki_sim.configure(max_steps=5_000)
+    with pytest.raises(nki_sim.KernelError, match=r"does not end within 5000 steps(.|\n)*nki_sim.configure\(max_steps=N\)") as error:
+        counting.compile(X)
+    assert error.value.slug == "step-limit"
+    nki_sim.configure(max_steps=100_000)
+    counting.compile(X)
+    for wrong in (0, -1, "many", 1.5, True):
+        with pytest.raises(ValueError, match="the limit of steps is an integer, at least 1"):
+            nki_sim.configure(max_steps=wrong)

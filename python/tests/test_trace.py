@@ -505,7 +505,9 @@ def test_an_exception_of_python_is_a_finding_with_its_place():
     with pytest.raises(IndexError, match="list index out of range") as info:
         nki.jit(kernel)(ramp())
     assert info.value.slug == "index-out-of-range" and info.value.line == helper.__code__.co_firstlineno + 1
-    assert "in this call of `helper`" in str(info.value) and isinstance(info.value.__cause__, IndexError)
+    assert "in this call of `helper`" in str(info.value) and isinstance(info.value.original, IndexError)
+    # One traceback: this function, then the kernel and what it calls.
+    assert info.value.__cause__ is None and [entry.name for entry in info.traceback] == ["test_an_exception_of_python_is_a_finding_with_its_place", "kernel", "helper"]
 
 
 class OwnError(Exception):

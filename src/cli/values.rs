@@ -4,6 +4,7 @@ use nki_isa::arch::Target;
 use nki_isa::names::Named;
 
 use crate::intermediates::file_and_line;
+use crate::kernel::suggestion;
 use crate::python::Break;
 
 pub(super) fn name_value(text: &str) -> Result<(String, String), String> {
@@ -21,7 +22,10 @@ pub(super) fn place(text: &str) -> Result<Break, String> {
 }
 
 pub(super) fn target(text: &str) -> Result<Target, String> {
-    Target::from_name(text).ok_or_else(|| format!("expected one of {}", Target::NAMES))
+    Target::from_name(text).ok_or_else(|| {
+        let near = suggestion(&text.to_lowercase(), Target::NAMES.split(", "));
+        format!("expected one of {}{near}", Target::NAMES)
+    })
 }
 
 pub(super) fn step(text: &str) -> Result<f64, String> {

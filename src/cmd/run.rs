@@ -49,6 +49,8 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let reported = args.parquet.is_some() || reports_of(&args, &[]).iter().any(|(_, file)| file.is_some());
     let session = Session { reported, ..session(&args.kernel, Mode::Run, numerics, Some(&args.timing))? };
+    // A run line that is wrong is written to the report.
+    check_places(&reports_of(&args, &[]), &inputs_of(&args))?;
     add_run_line(&session, &mut args.kernel, Sink::file(args.json.as_deref()))?;
     let args = &args;
     if let Some(directory) = args.parquet.as_ref().filter(|_| args.ranks.is_none()) {

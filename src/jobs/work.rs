@@ -408,7 +408,7 @@ fn is_constant(session: &Session, args: &RunArgs, sources: &Sources<'_>, name: &
     let text = sources.read(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
     match constant_line(&text, name) {
         Some(_) => Ok(true),
-        None => Err(Failure::Call(crate::kernel::no_axis(name, kernel, file))),
+        None => Err(Failure::Call(crate::kernel::no_axis(name, kernel, file, &text))),
     }
 }
 

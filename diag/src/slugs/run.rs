@@ -82,7 +82,8 @@ holds several lambdas with the same parameters and different code, write each on
 
     "step-limit", "the kernel does not appear to end", "
 Specialisation, and the dynamic loops of the device, stop after a number of steps, so that an
-endless loop ends with a diagnostic. `--max-steps N` sets the limit. A `while reg:` loop ends only
+endless loop ends with a diagnostic. `--max-steps N` sets the limit, in Python
+`nki_sim.configure(max_steps=N)`. A `while reg:` loop ends only
 if its body sets the register to 0:
 
     while reg:

@@ -260,7 +260,7 @@ impl Interp<'_> {
                     return Ok(());
                 }
                 let kind = instance.class.kind.get();
-                if instance.frozen.get() || kind == ClassKind::NamedTuple {
+                if instance.is_fixed(name) {
                     return Err(Raise::at(
                         "frozen-object",
                         format!("`{}` of {} cannot be changed", self.name(name), base.a_type()),
@@ -291,10 +291,12 @@ impl Interp<'_> {
                     self.set_attributes(instance, &dict.borrow());
                     return Ok(());
                 }
+                self.check_slot(instance, name, span)?;
                 instance.attrs.borrow_mut().set(name, value);
                 Ok(())
             }
             Value::Class(class) => {
+                self.check_class_attribute(class, name, span)?;
                 class.attrs.borrow_mut().set(name, value);
                 Ok(())
             }
@@ -430,6 +432,10 @@ impl Interp<'_> {
                     return Ok(());
                 }
                 let removed = match &base {
+                    Value::Instance(instance) if instance.is_fixed(*name) => {
+                        let message = format!("`{}` of {} cannot be deleted", self.name(*name), base.a_type());
+                        return Err(Raise::at("frozen-object", message, target.span, "here").help("make a new object"));
+                    }
                     Value::Instance(instance) => instance.attrs.borrow_mut().remove(*name),
                     _ => None,
                 };

@@ -81,7 +81,7 @@ impl Interp<'_> {
                 }
                 match name {
                     sym::class => Value::Class(instance.class.clone()),
-                    sym::dict => self.dict_of(instance),
+                    sym::dict if self.has_dict(&instance.class, span)? => self.dict_of(instance),
                     sym::asdict | sym::replace => Value::BoundBuiltin(Rc::new((base.clone(), name))),
                     sym::fields if instance.class.kind.get() == ClassKind::NamedTuple => {
                         return self.find_attr(&Value::Class(instance.class.clone()), name, span);
@@ -121,7 +121,7 @@ impl Interp<'_> {
                         Value::dict(dict)
                     }
                     sym::fields => Value::tuple(
-                        class.fields.borrow().iter().map(|f| Value::Str(self.name(f.name))).collect::<Vec<_>>(),
+                        class.declared_fields().iter().map(|f| Value::Str(self.name(f.name))).collect::<Vec<_>>(),
                     ),
                     sym::module => Value::str(""),
                     sym::mro => match self.mro_of(class) {
@@ -329,7 +329,7 @@ fn is_log(path: &str, name: &str) -> bool {
 
 impl Interp<'_> {
     /// `cls.__mro__`; `None` for a class with a base of the standard library (`ABC`), which is not among its bases here.
-    fn mro_of(&self, class: &Class) -> Option<Vec<Value>> {
+    pub(super) fn mro_of(&self, class: &Class) -> Option<Vec<Value>> {
         let classes = class.mro.get()?;
         let is_known = |base: &Expr| match &base.kind {
             ExprKind::Name(name, _) | ExprKind::Attr(_, name) => {

@@ -199,7 +199,8 @@ fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         },
         Value::Instance(instance) => {
             if let Some(method) = instance.class.lookup(sym::len) {
-                return interp.call_with(&method, value.clone(), CallArgs::none(args.span));
+                let length = interp.call_with(&method, value.clone(), CallArgs::none(args.span))?;
+                return interp.checked_length(length, args.span);
             }
             match interp.named_tuple_items(value) {
                 Some(items) => items.len(),

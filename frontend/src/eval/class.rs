@@ -6,6 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::error::{EvalResult, Raise};
+use super::inheritance;
 use super::language::{Construct, Hint};
 use super::native::{CallArgs, count};
 use super::value::*;
@@ -73,32 +74,10 @@ impl Interp<'_> {
             def: Some(def.clone()),
             span: def.name_span,
         });
-        // Left to right, depth first, a class that appears twice goes last: right for all but contrived hierarchies.
-        let mut mro = vec![class.clone()];
-        for base in &bases {
-            for ancestor in base.mro.get().into_iter().flatten() {
-                mro.retain(|c| !Rc::ptr_eq(c, ancestor));
-                mro.push(ancestor.clone());
-            }
-        }
-        let _ = class.mro.set(mro);
-        for (_, value) in class.attrs.borrow().iter() {
-            let function = match value {
-                Value::Descriptor(descriptor) => match &**descriptor {
-                    Descriptor::Static(f)
-                    | Descriptor::Class(f)
-                    | Descriptor::Property { get: f, .. }
-                    | Descriptor::Method(f)
-                    | Descriptor::CachedProperty(f) => f.clone(),
-                },
-                Value::Cached(cached) => cached.function.clone(),
-                other => other.clone(),
-            };
-            if let Value::Function(function) = &function {
-                function.class.borrow_mut().get_or_insert(Rc::downgrade(&class));
-            }
-        }
-        self.make_fields(def, &class, &bases);
+        self.order_bases(&class, &bases, def.name_span)?;
+        self.check_class(&class, &bases, def.name_span)?;
+        inheritance::adopt_functions(&class, &class.attrs);
+        self.make_fields(def, &class);
         if let ClassKind::Enum(_) = kind {
             self.make_members(&class, &bases, def.name_span)?;
         }
@@ -145,13 +124,12 @@ impl Interp<'_> {
     }
 
     /// Collects the annotated names as fields, inherited ones first.
-    fn make_fields(&mut self, def: &ClassDef, class: &Rc<Class>, bases: &[Rc<Class>]) {
-        let mut fields: Vec<Field> = Vec::new();
-        for base in bases.iter().rev() {
-            for field in base.fields.borrow().iter() {
-                fields.retain(|f| f.name != field.name);
-                fields.push(field.clone());
-            }
+    fn make_fields(&mut self, def: &ClassDef, class: &Rc<Class>) {
+        let mut fields = class.inherited_fields();
+        if class.kind.get() == ClassKind::NamedTuple && !fields.is_empty() {
+            // What derives from a named tuple has its fields.
+            *class.fields.borrow_mut() = fields;
+            return;
         }
         let (mut kw_only, mut init_only) = (false, false);
         for stmt in &def.body {
@@ -190,8 +168,8 @@ impl Interp<'_> {
                             class.attrs.borrow_mut().remove(name);
                         }
                     }
-                    let FieldSpec { init, kw_only, compare, repr, .. } = **spec;
-                    Field { name, default: spec.default.clone(), init, kw_only, compare, repr, init_only: false }
+                    let FieldSpec { init, kw_only, compare, hash, repr, .. } = **spec;
+                    Field { name, default: spec.default.clone(), init, kw_only, compare, hash, repr, init_only: false }
                 }
                 Some(value) => Field::new(name, FieldDefault::Value(value)),
             };
@@ -238,7 +216,8 @@ impl Interp<'_> {
         for ancestor in class.mro.get().into_iter().flatten() {
             let init = ancestor.attrs.borrow().get(sym::init).cloned();
             if let Some(init) = init {
-                self.call_with(&init, value.clone(), args)?;
+                let result = self.call_with(&init, value.clone(), args)?;
+                self.check_init(&result, span)?;
                 return Ok(value);
             }
             if ancestor.kind.get().makes_init() {
@@ -247,7 +226,7 @@ impl Interp<'_> {
                 if let Some(post) = class.lookup(sym::post_init) {
                     self.call_with(&post, value.clone(), CallArgs::of(given, span))?;
                 }
-                instance.frozen.set(class.is_frozen());
+                instance.frozen.set(class.dataclass_kind().is_some_and(|told| told.frozen));
                 return Ok(value);
             }
         }
@@ -292,7 +271,9 @@ impl Interp<'_> {
                     return Err(Raise::at("arguments", text, span, "in this call"));
                 }
                 // A record's constructor sets attributes of the class that have no annotation, too.
-                None if class.lookup(name).is_some_and(|v| !matches!(v, Value::Function(_) | Value::Descriptor(_))) => {
+                None if class.lenient
+                    && class.lookup(name).is_some_and(|v| !matches!(v, Value::Function(_) | Value::Descriptor(_))) =>
+                {
                     instance.attrs.borrow_mut().set(name, value);
                 }
                 None => {
@@ -363,7 +344,7 @@ impl Interp<'_> {
         match name {
             sym::asdict => {
                 let mut dict = Dict::default();
-                for field in instance.class.fields.borrow().iter() {
+                for field in &instance.class.declared_fields() {
                     if let Some(value) = instance.attrs.borrow().get(field.name) {
                         dict.set_str(self.names.name(field.name), value.clone());
                     }
@@ -387,7 +368,8 @@ impl Interp<'_> {
         changes: &[(Symbol, Value)],
         span: Span,
     ) -> EvalResult<Value> {
-        if let Some(field) = instance.class.fields.borrow().iter().find(|f| f.init_only) {
+        let fields = instance.class.declared_fields();
+        if let Some(field) = fields.iter().find(|f| f.init_only) {
             let message =
                 format!("replace() of a {} with the InitVar `{}`", instance.class.name, self.name(field.name));
             return Err(Raise::at("unsupported-syntax", message, span, "in this call")
@@ -397,7 +379,7 @@ impl Interp<'_> {
         let copy =
             Rc::new(Instance { class: instance.class.clone(), attrs: RefCell::new(attrs), frozen: Cell::new(false) });
         for (name, value) in changes {
-            if !instance.class.fields.borrow().iter().any(|f| f.name == *name) {
+            if !fields.iter().any(|f| f.name == *name) {
                 let text = format!("{} has no field `{}`", instance.class.name, self.name(*name));
                 return Err(Raise::at("arguments", text, span, "in this call"));
             }

@@ -202,13 +202,30 @@ impl Interp<'_> {
         Some(compared.map(|field| attrs.get(field.name).cloned().unwrap_or(Value::None)).collect())
     }
 
+    /// The values by which an object of a class is hashed that is compared by values.
+    pub(super) fn hashed_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
+        match instance.class.equality() {
+            Equality::Fields(class) if class.kind.get() != ClassKind::Record => {
+                let attrs = instance.attrs.borrow();
+                let fields = class.fields.borrow();
+                let hashed = fields.iter().filter(|field| field.hash.unwrap_or(field.compare));
+                Some(hashed.map(|field| attrs.get(field.name).cloned().unwrap_or(Value::None)).collect())
+            }
+            _ => self.structural_fields(instance),
+        }
+    }
+
     /// The values by which objects of a dataclass with `order=True` are ordered.
     pub(super) fn ordered_fields(&self, left: &Instance, right: &Instance) -> Option<(Vec<Value>, Vec<Value>)> {
-        match left.class.kind.get() {
-            ClassKind::Dataclass(DataclassKind { order: true, .. }) if Rc::ptr_eq(&left.class, &right.class) => {
-                Some((self.structural_fields(left)?, self.structural_fields(right)?))
-            }
-            _ => None,
-        }
+        let has_order =
+            |class: &&Rc<Class>| matches!(class.kind.get(), ClassKind::Dataclass(DataclassKind { order: true, .. }));
+        let class = left.class.order().find(has_order).filter(|_| Rc::ptr_eq(&left.class, &right.class))?;
+        let fields = class.fields.borrow();
+        let of = |instance: &Instance| {
+            let attrs = instance.attrs.borrow();
+            let compared = fields.iter().filter(|field| field.compare);
+            compared.map(|field| attrs.get(field.name).cloned().unwrap_or(Value::None)).collect()
+        };
+        Some((of(left), of(right)))
     }
 }

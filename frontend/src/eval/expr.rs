@@ -458,8 +458,7 @@ impl Interp<'_> {
                 let named = class.named_members().into_iter().find(|(own, _)| Some(*own) == name);
                 match named.map(|(_, member)| member) {
                     Some(member) => Ok(Value::EnumMember(member)),
-                    // `Generic[T]` and the like
-                    None if class.enum_kind().is_none() => Ok(base.clone()),
+                    None if class.enum_kind().is_none() => self.class_item(base, &class.clone(), index, span),
                     None => Err(self.missing_key(index, None, span)),
                 }
             }

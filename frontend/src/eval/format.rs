@@ -6,6 +6,7 @@ use super::Interp;
 use super::compare::MAX_DEPTH;
 use super::error::{EvalResult, Raise};
 use super::foreign::Object;
+use super::inheritance::Shown;
 use super::native::CallArgs;
 use super::value::*;
 use super::view::View;
@@ -22,10 +23,7 @@ impl Interp<'_> {
             Value::Instance(instance) => {
                 if let Some(method) = instance.class.lookup(sym::str_) {
                     let value = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
-                    return Ok(match &value {
-                        Value::Str(text) => text.to_string(),
-                        _ => String::new(),
-                    });
+                    return Ok(self.checked_text(&value, sym::str_, instance.class.span)?.to_string());
                 }
                 if let Some(args) = exception_args(instance) {
                     return self.exception_text(&args);
@@ -163,31 +161,26 @@ impl Interp<'_> {
                 out.push('>');
             }
             Value::Instance(instance) => {
-                if let Some(method) = instance.class.lookup(sym::repr) {
-                    let text = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
-                    if let Value::Str(text) = &text {
-                        out.push_str(text);
+                let shown = match Self::shown_by(&instance.class) {
+                    Shown::Method(method) => {
+                        let text = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
+                        out.push_str(&self.checked_text(&text, sym::repr, instance.class.span)?);
+                        return Ok(());
                     }
-                    return Ok(());
-                }
-                if let ClassKind::Plain | ClassKind::Dataclass(DataclassKind { repr: false, .. }) =
-                    instance.class.kind.get()
-                {
-                    out.push_str(&format!("<{} object>", instance.class.name));
-                    return Ok(());
-                }
-                if let Some(args) = exception_args(instance) {
-                    out.push_str(&instance.class.name);
-                    out.push('(');
-                    self.write_items(&args, out, depth)?;
-                    out.push(')');
-                    return Ok(());
-                }
-                let shown = match instance.class.kind.get() {
-                    ClassKind::Dataclass(_) | ClassKind::NamedTuple => {
-                        Some(instance.class.fields.borrow().iter().filter(|f| f.repr).map(|f| f.name).collect())
+                    Shown::Name => {
+                        out.push_str(&format!("<{} object>", instance.class.name));
+                        return Ok(());
                     }
-                    _ => None::<Vec<Symbol>>,
+                    Shown::Exception => {
+                        let args = exception_args(instance).unwrap_or_default();
+                        out.push_str(&instance.class.name);
+                        out.push('(');
+                        self.write_items(&args, out, depth)?;
+                        out.push(')');
+                        return Ok(());
+                    }
+                    Shown::Fields(names) => Some(names),
+                    Shown::Attributes => None,
                 };
                 let attrs: Vec<(Symbol, Value)> = match shown {
                     None => instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect(),
@@ -236,6 +229,7 @@ impl Interp<'_> {
         if spec.is_empty() {
             return self.str(value);
         }
+        self.check_formattable(value, spec, span)?;
         let bad = |what: String| Raise::at("value-error", what, span, format!("format specification `{spec}`"));
         let Some(parsed) = Spec::parse(spec) else {
             return Err(bad(format!("`{spec}` is not a format specification")));

@@ -35,6 +35,11 @@ impl Class {
         self.mro.get().into_iter().flatten().find(|class| defines(class)).is_none_or(|class| class.is_of_library())
     }
 
+    /// Whether its objects have no hash.
+    pub(super) fn is_unhashable(&self) -> bool {
+        matches!(self.hashing(), Hashing::Refused)
+    }
+
     fn hashing(&self) -> Hashing {
         for class in self.mro.get().into_iter().flatten() {
             let (hash, eq) = {
@@ -123,7 +128,7 @@ impl Interp<'_> {
                     return self.key_of_equal(value, hash, span);
                 }
                 Hashing::Fields => {
-                    let values = self.structural_fields(instance).unwrap_or_default();
+                    let values = self.hashed_fields(instance).unwrap_or_default();
                     let mut keys = self.hash_keys_of(&values, span, depth)?;
                     // A named tuple equals a tuple, but objects of other classes equal those of their class alone.
                     if self.named_tuple_items(value).is_none() {
@@ -198,7 +203,7 @@ impl Interp<'_> {
             Value::Instance(instance) => match instance.class.hashing() {
                 Hashing::Method(method) => self.call_hash(&method, value, span)?,
                 Hashing::Fields => {
-                    let values = self.structural_fields(instance).unwrap_or_default();
+                    let values = self.hashed_fields(instance).unwrap_or_default();
                     self.hash_items(&values, span)?
                 }
                 _ => self.number_of(value) >> 4,

@@ -27,15 +27,17 @@ pub(crate) struct Candidate {
     pub(crate) as_written: bool,
     /// Its [`Kernel::compile_config`] and [`Kernel::specialization_config`].
     pub(crate) config: (Value, Value),
+    /// Its decorator makes it a kernel.
+    pub(crate) decorated: bool,
 }
 
 /// Which of the functions of a file are kernels: those with a decorator; if there are none, those that no other one calls and that work on the device, if
 /// any does; if all are called, all.
-fn kernels_among(functions: &[(bool, Candidate)]) -> Vec<bool> {
-    if functions.iter().any(|(decorated, _)| *decorated) {
-        return functions.iter().map(|(decorated, _)| *decorated).collect();
+fn kernels_among(functions: &[Candidate]) -> Vec<bool> {
+    if functions.iter().any(|c| c.decorated) {
+        return functions.iter().map(|c| c.decorated).collect();
     }
-    let defs = || functions.iter().map(|(_, c)| &c.function.def);
+    let defs = || functions.iter().map(|c| &c.function.def);
     let calls: Vec<_> = defs().map(|def| (def.name, def.calls())).collect();
     let is_called = |name| calls.iter().any(|(caller, called)| *caller != name && called.contains(&name));
     let free: Vec<bool> = defs().map(|def| !is_called(def.name)).collect();
@@ -43,7 +45,7 @@ fn kernels_among(functions: &[(bool, Candidate)]) -> Vec<bool> {
         return vec![true; functions.len()];
     }
     let mut of_device: FxHashSet<Symbol> =
-        functions.iter().map(|(_, c)| c).filter(|c| names_the_api(c)).map(|c| c.function.def.name).collect();
+        functions.iter().filter(|c| names_the_api(c)).map(|c| c.function.def.name).collect();
     while let Some((caller, _)) =
         calls.iter().find(|(caller, called)| !of_device.contains(caller) && !called.is_disjoint(&of_device))
     {
@@ -113,15 +115,16 @@ impl Interp<'_> {
                     as_written: self.options.as_written || kernel.is_some_and(|k| k.as_written),
                     config: kernel
                         .map_or_else(no_config, |k| (k.compile_config.clone(), k.specialization_config.clone())),
+                    decorated: kernel.is_some(),
                 };
-                found.push((kernel.is_some(), candidate));
+                found.push(candidate);
             }
         }
-        found.sort_by_key(|(decorated, c)| (c.function.def.name_span.start, !decorated));
+        found.sort_by_key(|c| (c.function.def.name_span.start, !c.decorated));
         let is_kernel = kernels_among(&found);
         let is_wanted = |name: &str| wanted == Some(name);
-        let kept = found.into_iter().zip(is_kernel).filter(|((_, c), is_kernel)| *is_kernel || is_wanted(&c.name));
-        kept.map(|((_, c), _)| c).collect()
+        let kept = found.into_iter().zip(is_kernel).filter(|(c, is_kernel)| *is_kernel || is_wanted(&c.name));
+        kept.map(|(c, _)| c).collect()
     }
 
     /// What a caller has to know of a kernel.
@@ -144,6 +147,7 @@ impl Interp<'_> {
             target: candidate.target,
             older_compiler: candidate.function.module.dialect.get().is_older(),
             as_written: candidate.as_written,
+            decorated: candidate.decorated,
         }
     }
 

@@ -27,6 +27,7 @@ mod generator;
 mod guess;
 mod hash;
 mod inert;
+mod inheritance;
 pub(crate) mod iterator;
 pub(crate) mod kernel;
 pub(crate) mod language;
@@ -92,6 +93,8 @@ pub(crate) struct Interp<'a> {
     unfinished: String,
     /// A class has a `__setattr__` or is a descriptor that is set: assignments and reads of attributes look for those.
     custom_attributes: bool,
+    /// A class has `__slots__`.
+    has_slots: bool,
     /// The options of the caller.
     pub(crate) options: &'a Options,
     /// Reads files.
@@ -231,6 +234,7 @@ impl<'a> Interp<'a> {
             prints: Vec::new(),
             unfinished: String::new(),
             custom_attributes: false,
+            has_slots: false,
             options,
             loader,
             host: None,

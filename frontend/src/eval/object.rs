@@ -102,6 +102,8 @@ pub(crate) struct Field {
     pub(crate) kw_only: bool,
     /// Whether it counts when objects are compared.
     pub(crate) compare: bool,
+    /// Whether it counts for the hash; if nothing says so, as in comparisons.
+    pub(crate) hash: Option<bool>,
     /// Whether it is shown.
     pub(crate) repr: bool,
     /// It is no attribute, but an argument of `__post_init__` (`InitVar`).
@@ -111,7 +113,7 @@ pub(crate) struct Field {
 impl Field {
     /// A field that the constructor takes.
     pub(crate) fn new(name: Symbol, default: FieldDefault) -> Self {
-        Self { name, default, init: true, kw_only: false, compare: true, repr: true, init_only: false }
+        Self { name, default, init: true, kw_only: false, compare: true, hash: None, repr: true, init_only: false }
     }
 }
 
@@ -130,6 +132,7 @@ pub(crate) struct FieldSpec {
     pub(crate) init: bool,
     pub(crate) kw_only: bool,
     pub(crate) compare: bool,
+    pub(crate) hash: Option<bool>,
     pub(crate) repr: bool,
 }
 
@@ -168,11 +171,6 @@ impl Class {
             ClassKind::Exception(base) => Some(base),
             _ => None,
         }
-    }
-
-    /// Whether it is a frozen dataclass.
-    pub(crate) fn is_frozen(&self) -> bool {
-        matches!(self.kind.get(), ClassKind::Dataclass(DataclassKind { frozen: true, .. }))
     }
 
     /// Whether this is `other` or derives from it.

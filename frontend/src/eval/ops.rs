@@ -332,10 +332,11 @@ impl Interp<'_> {
             Value::Instance(instance) => {
                 if let Some(method) = instance.class.lookup(sym::bool_) {
                     let value = self.call_with(&method, value.clone(), CallArgs::none(span))?;
-                    return self.truth(&value, span);
+                    return self.checked_truth(&value, span);
                 }
                 if let Some(method) = instance.class.lookup(sym::len) {
                     let value = self.call_with(&method, value.clone(), CallArgs::none(span))?;
+                    let value = self.checked_length(value, span)?;
                     return self.truth(&value, span);
                 }
                 true
@@ -343,7 +344,7 @@ impl Interp<'_> {
             Value::EnumMember(member) => {
                 if let Some(method) = member.class.lookup(sym::bool_) {
                     let value = self.call_with(&method, value.clone(), CallArgs::none(span))?;
-                    return self.truth(&value, span);
+                    return self.checked_truth(&value, span);
                 }
                 let counts = member.kind().flag || member.kind().mixin.is_some();
                 !counts || self.truth(&member.value, span)?

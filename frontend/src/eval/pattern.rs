@@ -225,8 +225,8 @@ impl Interp<'_> {
     fn match_args(&mut self, class: &Value, span: Span) -> EvalResult<Vec<Symbol>> {
         let Value::Class(class) = class else { return Ok(Vec::new()) };
         let Some(declared) = class.lookup(sym::match_args) else {
-            let in_order = matches!(class.kind.get(), ClassKind::Dataclass(_) | ClassKind::NamedTuple);
-            let fields = class.fields.borrow();
+            let in_order = class.is_dataclass() || class.kind.get() == ClassKind::NamedTuple;
+            let fields = class.declared_fields();
             let positional = fields.iter().filter(|f| in_order && f.init && !f.kw_only);
             return Ok(positional.map(|f| f.name).collect());
         };

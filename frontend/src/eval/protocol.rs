@@ -67,6 +67,13 @@ impl Interp<'_> {
                 _ => hook,
             };
             self.call_with(&hook, Value::Class(class.clone()), args)?;
+        } else if let Some((name, _)) = args.keyword.first()
+            && self.mro_of(class).is_some()
+        {
+            let message =
+                format!("the class {} has the keyword `{}=`, which no base of it takes", class.name, self.name(*name));
+            return Err(Raise::at("type-error", message, def.name_span, "this class")
+                .help("define `__init_subclass__` with this parameter in a base class"));
         }
         Ok(())
     }
@@ -117,6 +124,79 @@ impl Interp<'_> {
         };
         let metaclass = def.keywords.iter().any(|(name, value)| *name == sym::metaclass && named(value, "ABCMeta"));
         metaclass || def.bases.iter().any(|base| named(base, "ABC"))
+    }
+
+    /// What a `__len__` has returned, which must be a length.
+    pub(super) fn checked_length(&self, length: Value, span: Span) -> EvalResult<Value> {
+        match length.plain() {
+            Value::Int(n) if *n < 0 => {
+                Err(Raise::at("value-error", "__len__() should return >= 0", span, format!("it returned {n}")))
+            }
+            other if is_python(other) && !matches!(other, Value::Int(_) | Value::Bool(_)) => {
+                let message = format!("__len__() should return an int, not {}", other.a_type());
+                Err(Raise::at("type-error", message, span, "here"))
+            }
+            _ => Ok(length),
+        }
+    }
+
+    /// What a `__str__` or `__repr__` has returned, which must be a string.
+    pub(super) fn checked_text(&self, value: &Value, method: Symbol, span: Span) -> EvalResult<Rc<str>> {
+        match &value.plain_value() {
+            Value::Str(text) => Ok(text.clone()),
+            Value::Poison => Err(Raise::reported()),
+            other => {
+                let message = format!("{} returned {}, not a str", self.name(method), other.a_type());
+                Err(Raise::at("type-error", message, span, "in this class").help("return a string"))
+            }
+        }
+    }
+
+    /// What an `__int__` or `__float__` has returned, which must be a number of this type.
+    pub(super) fn checked_number(&self, value: Value, method: Symbol, span: Span) -> EvalResult<Value> {
+        let is_number = match (method, &value.plain_value()) {
+            (sym::int_, number) => matches!(number, Value::Int(_) | Value::Bool(_)) || !is_python(number),
+            (sym::float_, number) => matches!(number, Value::Float(_)) || !is_python(number),
+            _ => true,
+        };
+        if is_number {
+            return Ok(value);
+        }
+        let message = format!("{} returned {}", self.name(method), value.a_type());
+        Err(Raise::at("type-error", message, span, "in this call").help("convert the number that it returns"))
+    }
+
+    /// What an `__init__` has returned, which must be nothing.
+    pub(super) fn check_init(&self, value: &Value, span: Span) -> EvalResult<()> {
+        if is_python(value) && !value.is_none() {
+            let message = format!("__init__() should return None, not {}", value.a_type());
+            return Err(Raise::at("type-error", message, span, "in this call"));
+        }
+        Ok(())
+    }
+
+    /// Whether what a `__bool__` has returned, which must be a bool, is true.
+    pub(super) fn checked_truth(&mut self, value: &Value, span: Span) -> EvalResult<bool> {
+        if is_python(value) && !matches!(value, Value::Bool(_)) {
+            let message = format!("__bool__ should return bool, returned {}", value.type_name());
+            return Err(Raise::at("type-error", message, span, "here").help("return bool(...)"));
+        }
+        self.truth(value, span)
+    }
+
+    /// Refuses a format specification for a value that has no format of its own.
+    pub(super) fn check_formattable(&self, value: &Value, spec: &str, span: Span) -> EvalResult<()> {
+        let has_none = match value {
+            Value::Instance(instance) => instance.base_value().is_none(),
+            Value::EnumMember(_) => false,
+            Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Set(_) | Value::None | Value::Class(_) => true,
+            _ => false,
+        };
+        if !has_none {
+            return Ok(());
+        }
+        let message = format!("{} takes no format specification, got `{spec}`", value.a_type());
+        Err(Raise::at("type-error", message, span, "formatted here").help("format its text: {x!s:>8}, or str(x)"))
     }
 
     /// What a value of a class is as an attribute of `receiver`, which is None for the class itself: a descriptor is asked.
@@ -213,6 +293,21 @@ impl Interp<'_> {
         }
         *instance.attrs.borrow_mut() = attrs;
     }
+}
+
+/// Whether it is a plain value of Python, not one of the device or the host.
+fn is_python(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::None
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Str(_)
+            | Value::Tuple(_)
+            | Value::List(_)
+            | Value::Dict(_)
+    )
 }
 
 /// Whether a value of a class is a method or property that `abstractmethod` marks.

@@ -6,8 +6,10 @@ use nki_diag::memory::Limit;
 
 use crate::{Arg, Loader, Options, syntax::sym};
 
+mod arrays;
 mod classes;
 mod dialects;
+mod inheritance;
 mod live;
 mod numbers;
 mod python;

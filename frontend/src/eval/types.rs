@@ -102,7 +102,8 @@ impl Interp<'_> {
         if let Value::Instance(instance) = value
             && let Some(function) = instance.class.lookup(method)
         {
-            return self.call_with(&function, value.clone(), CallArgs::none(span));
+            let result = self.call_with(&function, value.clone(), CallArgs::none(span))?;
+            return self.checked_number(result, method, span);
         }
         if let Value::Host(host) = value {
             return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };

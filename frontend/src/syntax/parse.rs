@@ -46,7 +46,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     let py::Mod::Module(module) = parsed.into_syntax() else {
         return (empty(), diagnostics);
     };
-    let mut convert = Convert { file, names, text, yields: false };
+    let mut convert = Convert { file, names, text, yields: false, class: None };
     let body = convert.block(&module.body);
     if diagnostics.is_empty() {
         super::scopes::check(&body, names, &mut diagnostics);
@@ -143,6 +143,8 @@ struct Convert<'a> {
     text: &'a str,
     /// Whether the function being converted has a `yield`.
     yields: bool,
+    /// The class whose body is being converted, without the underscores that its name begins with.
+    class: Option<String>,
 }
 
 impl Convert<'_> {
@@ -151,7 +153,26 @@ impl Convert<'_> {
     }
 
     fn sym(&mut self, identifier: &py::Identifier) -> Symbol {
-        self.names.intern(identifier.id.as_str())
+        self.intern(identifier.id.as_str())
+    }
+
+    /// The symbol of a name. In a class `C`, the name `__x` is `_C__x`.
+    fn intern(&mut self, name: &str) -> Symbol {
+        match &self.class {
+            Some(class) if name.starts_with("__") && !name.ends_with("__") => {
+                self.names.intern(&format!("_{class}{name}"))
+            }
+            _ => self.names.intern(name),
+        }
+    }
+
+    /// The body of the class of this name.
+    fn class_body(&mut self, name: &str, body: &[py::Stmt]) -> Vec<Stmt> {
+        let inner = Some(name.trim_start_matches('_').to_owned()).filter(|name| !name.is_empty());
+        let outer = std::mem::replace(&mut self.class, inner);
+        let body = self.block(body);
+        self.class = outer;
+        body
     }
 
     fn name(&mut self, identifier: &py::Identifier) -> Expr {
@@ -266,7 +287,8 @@ impl Convert<'_> {
                     bases,
                     keywords,
                     decorators: s.decorator_list.iter().map(|d| self.expr(&d.expression)).collect(),
-                    body: self.block(&s.body),
+                    body: self.class_body(s.name.id.as_str(), &s.body),
+                    has_type_params: s.type_params.is_some(),
                     scope: Scope::default(),
                     name_span: self.span(&s.name),
                 };
@@ -421,7 +443,7 @@ impl Convert<'_> {
                 }
             },
             py::Expr::BytesLiteral(_) => unsupported("a bytes literal", "use a string"),
-            py::Expr::Name(e) => ExprKind::Name(self.names.intern(e.id.as_str()), Slot::Unresolved),
+            py::Expr::Name(e) => ExprKind::Name(self.intern(e.id.as_str()), Slot::Unresolved),
             py::Expr::Attribute(e) => ExprKind::Attr(self.boxed(&e.value), self.sym(&e.attr)),
             py::Expr::Subscript(e) => ExprKind::Subscript(self.boxed(&e.value), self.boxed(&e.slice)),
             py::Expr::Slice(e) => ExprKind::Slice(

@@ -262,7 +262,9 @@ impl Resolver {
         if scope.kind == Kind::Module || scope.globals.contains(&name) {
             return Slot::Global(self.global(name));
         }
-        if let Some(&slot) = scope.index.get(&name) {
+        // A comprehension in the body of a class does not see the names of the class.
+        let is_visible = scope.kind != Kind::Class || scope.overlays.is_empty();
+        if let Some(&slot) = scope.index.get(&name).filter(|_| is_visible) {
             if scope.kind == Kind::Class {
                 return Slot::Class(slot, self.global(name));
             }

@@ -98,7 +98,7 @@ symbols! {
     genexpr = "<genexpr>", iterable = ".0", stop_iteration = "StopIteration", cause = "__cause__", context = "__context__", suppress_context = "__suppress_context__",
     round = "__round__", floor = "__floor__", ceil = "__ceil__", trunc = "__trunc__", generator_exit = "GeneratorExit", match_args = "__match_args__",
     runtime_error = "RuntimeError", setattr = "__setattr__", delattr = "__delattr__", getattribute = "__getattribute__", get = "__get__", set = "__set__",
-    set_name = "__set_name__", delitem = "__delitem__", base_value = "_base_value", init_subclass = "__init_subclass__", metaclass = "metaclass", isabstractmethod = "__isabstractmethod__", mro = "__mro__",
+    set_name = "__set_name__", delitem = "__delitem__", base_value = "_base_value", init_subclass = "__init_subclass__", metaclass = "metaclass", isabstractmethod = "__isabstractmethod__", mro = "__mro__", class_getitem = "__class_getitem__",
 }
 
 /// Where a name's value lives; filled in by the scope pass.
@@ -428,6 +428,8 @@ pub(crate) struct ClassDef {
     pub(crate) keywords: Vec<(Symbol, Expr)>,
     pub(crate) decorators: Vec<Expr>,
     pub(crate) body: Vec<Stmt>,
+    /// `class C[T]`
+    pub(crate) has_type_params: bool,
     pub(crate) scope: Scope,
     pub(crate) name_span: Span,
 }

@@ -367,6 +367,7 @@ impl Trace<'_, '_> {
             target: None,
             older_compiler: self.interp.dialect.is_older(),
             as_written: self.interp.options.as_written,
+            decorated: true,
         };
         Ok(Compiled {
             kernel: Some(kernel),

@@ -453,6 +453,8 @@ pub(super) fn fault(program: &Program, node: &Node, dynamic: &[(Loc, u32)], faul
     }
     if out.id == MEMORY_LIMIT {
         out = out.advise(Advice::MoreMemory);
+    } else if out.id == "step-limit" {
+        out = out.advise(Advice::MoreSteps);
     }
     Box::new(out)
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use nki_diag::{Class, JsonDiagnostic, JsonLabel, Severity, slugs};
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::{CheckResult, Outcome, Refused, Reported};
 use crate::VERSION;
 use crate::markup::{Spot, annotation, xml};
 use crate::report::Checked;
@@ -90,10 +90,14 @@ fn rule(id: &str) -> Value {
 
 /// A log of SARIF 2.1.0 with a run for each kernel of the file.
 pub(super) fn sarif(file: &str, outcomes: &[Outcome]) -> Value {
+    log(outcomes.iter().map(|outcome| sarif_run(file, outcome)).collect())
+}
+
+fn log(runs: Vec<Value>) -> Value {
     json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
-        "runs": outcomes.iter().map(|outcome| sarif_run(file, outcome)).collect::<Vec<_>>(),
+        "runs": runs,
     })
 }
 
@@ -104,14 +108,32 @@ fn category(file: &str, kernel: &str) -> String {
 }
 
 fn sarif_run(file: &str, outcome: &Outcome) -> Value {
-    let findings = match outcome {
-        Outcome::Checked(checked) => &*checked.findings,
-        Outcome::Refused(_) => &[],
-    };
+    let findings: Vec<&JsonDiagnostic> = outcome.findings().iter().collect();
+    run_of(&category(file, outcome.kernel()), &findings, refused(outcome).into_iter())
+}
+
+/// A log of SARIF 2.1.0 about several files. It has one run, because code scanning takes 20 runs at most; each finding is one result.
+pub(super) fn sarif_of_files(root: &str, outcomes: &[Outcome]) -> Value {
+    let mut reported = Reported::default();
+    let findings: Vec<&JsonDiagnostic> =
+        outcomes.iter().flat_map(Outcome::findings).filter(|finding| reported.is_new(finding)).collect();
+    log(vec![run_of(&category(root, ""), &findings, outcomes.iter().filter_map(refused))])
+}
+
+/// The kernel that could not be checked, if it is one.
+fn refused(outcome: &Outcome) -> Option<&Refused> {
+    match &outcome.result {
+        CheckResult::Checked(_) => None,
+        CheckResult::Refused(refused) => Some(refused),
+    }
+}
+
+/// A run with these findings and calls that are wrong.
+fn run_of<'a>(category: &str, findings: &[&JsonDiagnostic], refused: impl Iterator<Item = &'a Refused>) -> Value {
     let mut rules: Vec<&str> = findings.iter().map(|d| d.id).collect();
     rules.sort_unstable();
     rules.dedup();
-    let result = |d: &JsonDiagnostic| {
+    let result = |d: &&JsonDiagnostic| {
         let (primary, others): (Vec<_>, Vec<_>) = d.labels.iter().partition(|l| l.primary);
         let mut out = json!({
             "ruleId": d.id,
@@ -131,30 +153,42 @@ fn sarif_run(file: &str, outcome: &Outcome) -> Value {
             "semanticVersion": VERSION,
             "rules": rules.iter().map(|id| rule(id)).collect::<Vec<_>>(),
         } },
-        "automationDetails": { "id": category(file, outcome.kernel()) },
+        "automationDetails": { "id": category },
         "columnKind": "unicodeCodePoints",
         "results": findings.iter().map(result).collect::<Vec<_>>(),
     });
-    if let Outcome::Refused(refused) = outcome {
-        let notification = json!({ "level": "error", "message": { "text": refused.error } });
+    let notification = |refused: &Refused| json!({ "level": "error", "message": { "text": refused.error } });
+    let notifications: Vec<Value> = refused.map(notification).collect();
+    if !notifications.is_empty() {
         run["invocations"] =
-            json!([{ "executionSuccessful": false, "exitCode": 2, "toolExecutionNotifications": [notification] }]);
+            json!([{ "executionSuccessful": false, "exitCode": 2, "toolExecutionNotifications": notifications }]);
     }
     run
 }
 
-/// Annotations for the findings of each kernel; a notice for a kernel without findings.
-pub(super) fn github(file: &str, outcomes: &[Outcome]) -> String {
-    let annotations = |outcome: &Outcome| match outcome {
-        Outcome::Checked(checked) => github_checked(checked),
-        Outcome::Refused(refused) => annotation("error", None, &format!("nki-sim check {file}"), &refused.error),
-    };
-    outcomes.iter().map(annotations).collect()
+/// Annotations for the findings of each kernel, each once. A notice says what has no findings: each kernel of one file, or several files together,
+/// whose result is `total`.
+pub(super) fn github(root: &str, outcomes: &[Outcome], total: &str) -> String {
+    let mut reported = Reported::default();
+    let mut out = String::new();
+    for outcome in outcomes {
+        let file = outcome.file.as_deref().unwrap_or(root);
+        out += &match &outcome.result {
+            CheckResult::Checked(checked) => github_checked(checked, &mut reported, outcome.file.is_none()),
+            CheckResult::Refused(refused) => {
+                annotation("error", None, &format!("nki-sim check {file}"), &refused.error)
+            }
+        };
+    }
+    if !total.is_empty() {
+        out += &annotation("notice", None, &format!("nki-sim check {root}"), total);
+    }
+    out
 }
 
-fn github_checked(checked: &Checked) -> String {
+fn github_checked(checked: &Checked, reported: &mut Reported, says_nothing_found: bool) -> String {
     let mut out = String::new();
-    for d in &checked.findings {
+    for d in checked.findings.iter().filter(|finding| reported.is_new(finding)) {
         let kind = match d.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -164,7 +198,7 @@ fn github_checked(checked: &Checked) -> String {
         let spot = d.file.as_deref().zip(line.as_deref()).map(|(file, line)| Spot { file, line, column: d.column });
         out += &annotation(kind, spot, &format!("nki-sim: {}", d.id), &explained(d));
     }
-    if out.is_empty() {
+    if checked.findings.is_empty() && says_nothing_found {
         let message = format!("no findings on {}", checked.target);
         out = annotation("notice", None, &format!("nki-sim check {}", checked.kernel), &message);
     }
@@ -188,15 +222,20 @@ impl Suite {
     }
 }
 
-/// A suite for each kernel of the file.
-pub(super) fn junit(file: &str, outcomes: &[Outcome]) -> String {
+/// A suite for each kernel.
+pub(super) fn junit(root: &str, outcomes: &[Outcome]) -> String {
     let mut all = Suite::default();
     for outcome in outcomes {
-        let name = if outcome.kernel().is_empty() { file } else { outcome.kernel() };
-        let name = xml(name, false);
-        let suite = match outcome {
-            Outcome::Checked(checked) => cases(&name, &checked.findings),
-            Outcome::Refused(refused) => error_case(&name, &refused.error),
+        let name = match (&outcome.file, outcome.kernel()) {
+            (None, "") => root.to_owned(),
+            (None, kernel) => kernel.to_owned(),
+            (Some(file), "") => file.clone(),
+            (Some(file), kernel) => format!("{file}::{kernel}"),
+        };
+        let name = xml(&name, false);
+        let suite = match &outcome.result {
+            CheckResult::Checked(checked) => cases(&name, &checked.findings),
+            CheckResult::Refused(refused) => error_case(&name, &refused.error),
         };
         let _ = writeln!(all.text, "  <testsuite name=\"nki-sim check {name}\" {}>", suite.counts());
         all.text += &suite.text;

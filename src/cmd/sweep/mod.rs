@@ -213,7 +213,7 @@ fn axes(
         }
         let constant = !kernel.params.iter().any(|p| p.name == *name);
         if constant && sources::constant_line(&text, name).is_none() {
-            return Err(Failure::Call(format!("--grid {}", no_axis(name, kernel, file))));
+            return Err(Failure::Call(format!("--grid {}", no_axis(name, kernel, file, &text))));
         }
         let mut values = grid::split(values).map_err(|e| format!("--grid {name}: {e}"))?;
         // A value that is there twice is one point.

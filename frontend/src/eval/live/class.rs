@@ -111,7 +111,7 @@ impl Interp<'_> {
             };
             let name = self.sym(&field.name);
             let HostField { init, kw_only, compare, repr, init_only, .. } = *field;
-            let field = Field { name, default, init, kw_only, compare, repr, init_only };
+            let field = Field { name, default, init, kw_only, compare, hash: None, repr, init_only };
             made.fields.borrow_mut().push(field);
         }
         Ok(Value::Class(made))

@@ -6,6 +6,7 @@ mod library;
 mod math;
 mod numpy;
 mod numpy_functions;
+mod numpy_places;
 mod objects;
 pub(crate) mod ordering;
 mod tools;
@@ -181,7 +182,7 @@ fn class_attr(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value
                 Value::Instance(instance) => Some(&instance.class),
                 _ => None,
             };
-            Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass(_)))))
+            Ok(Value::Bool(class.is_some_and(|c| c.is_dataclass())))
         }),
 
         ("enum", "Enum") => Some(Value::Type(BuiltinType::Enum)),
@@ -217,7 +218,10 @@ fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> 
             let x = number(i, &a, "sign")?;
             Ok(Value::Float(if x == 0.0 { 0.0 } else { x.signum() }))
         }),
-        _ => match numpy::function(name).or_else(|| numpy_functions::function(name)) {
+        _ => match numpy::function(name)
+            .or_else(|| numpy_functions::function(name))
+            .or_else(|| numpy_places::function(name))
+        {
             Some(function) => native(function),
             None => Some(interp.host(format!("numpy.{name}"), span)),
         },

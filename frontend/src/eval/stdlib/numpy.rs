@@ -287,6 +287,9 @@ fn linspace(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 /// `np.where(condition, x, y)`: `condition * x + ~condition * y`, without the trouble that has with infinity.
 fn choose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
+    if args.positional.len() == 1 && args.keyword.is_empty() {
+        return super::numpy_places::nonzero(interp, args);
+    }
     args.positional_only(interp, "where", 3, 3)?;
     let [condition, x, y] = [0, 1, 2].map(|i| args.positional[i].clone());
     let condition = Array::from_value(&condition, Some(HostDtype::Device(DType::Bool)), span)?;

@@ -38,7 +38,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
 }
 
 /// The arguments, unless the host has the value of one of them: then it has that of the result, too.
-fn parameters<const N: usize>(
+pub(super) fn parameters<const N: usize>(
     interp: &mut Interp<'_>,
     args: CallArgs,
     what: &str,
@@ -54,31 +54,32 @@ fn parameters<const N: usize>(
 /// Of [`parameters`]: returns from the function with the host's value.
 macro_rules! given {
     ($interp:expr, $args:expr, $what:expr, $names:expr, $required:expr) => {
-        match parameters($interp, $args, $what, $names, $required)? {
+        match $crate::eval::stdlib::numpy_functions::parameters($interp, $args, $what, $names, $required)? {
             Ok(values) => values,
             Err(host) => return Ok(host),
         }
     };
 }
+pub(super) use given;
 
-fn some(value: Option<Value>) -> Option<Value> {
+pub(super) fn some(value: Option<Value>) -> Option<Value> {
     value.filter(|v| !v.is_none())
 }
 
-fn wrong(message: impl Into<String>, span: Span) -> Box<Raise> {
+pub(super) fn wrong(message: impl Into<String>, span: Span) -> Box<Raise> {
     Raise::at("value-error", message.into(), span, "here")
 }
 
-fn array_of(value: Option<Value>, span: Span) -> EvalResult<Array> {
+pub(super) fn array_of(value: Option<Value>, span: Span) -> EvalResult<Array> {
     Array::from_value(&value.unwrap_or(Value::None), None, span)
 }
 
 /// An axis of an array of `n` dimensions.
-fn axis_of(value: &Value, n: usize, what: &str, span: Span) -> EvalResult<usize> {
+pub(super) fn axis_of(value: &Value, n: usize, what: &str, span: Span) -> EvalResult<usize> {
     array::axis_of(value, n).map_err(|message| wrong(format!("np.{what}: {message}"), span))
 }
 
-fn count(value: &Value, what: &str, span: Span) -> EvalResult<usize> {
+pub(super) fn count(value: &Value, what: &str, span: Span) -> EvalResult<usize> {
     let count = value.as_int().and_then(|n| usize::try_from(n).ok());
     count.ok_or_else(|| wrong(format!("np.{what}: a count must be an int of at least 0"), span))
 }
@@ -182,7 +183,7 @@ fn repeat(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 /// The array with these positions along an axis.
-fn picked(x: &Array, axis: usize, sources: &[usize]) -> Array {
+pub(super) fn picked(x: &Array, axis: usize, sources: &[usize]) -> Array {
     let inner: usize = x.shape[axis + 1..].iter().product();
     let outer: usize = x.shape[..axis].iter().product();
     let extent = x.shape[axis];

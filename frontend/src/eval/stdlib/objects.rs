@@ -28,6 +28,7 @@ pub(super) fn dataclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
         repr: flag(interp, "repr", true)?,
     };
     let kw_only = flag(interp, "kw_only", false)?;
+    let slots = flag(interp, "slots", false)?;
     if kind.order && !kind.eq {
         return Err(Raise::at("value-error", "eq must be true if order is true", args.span, "in this call"));
     }
@@ -35,7 +36,14 @@ pub(super) fn dataclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
         Some(Value::Class(class)) => {
             class.kind.set(ClassKind::Dataclass(kind));
             if kw_only {
-                class.fields.borrow_mut().iter_mut().for_each(|f| f.kw_only = true);
+                let inherited = class.inherited_fields();
+                let mut fields = class.fields.borrow_mut();
+                let own = fields.iter_mut().filter(|f| !inherited.iter().any(|known| known.name == f.name));
+                own.for_each(|f| f.kw_only = true);
+            }
+            interp.check_dataclass(class, kind.frozen, args.span)?;
+            if slots {
+                interp.add_slots(class);
             }
             Ok(Value::Class(class.clone()))
         }
@@ -61,7 +69,11 @@ pub(super) fn field(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<V
     let kw_only = is(args.take_keyword(sym::kw_only), true);
     let repr = !is(args.take_keyword(sym::repr_kw), false);
     let compare = !is(args.take_keyword(interp.sym("compare")), false);
-    Ok(Value::FieldSpec(Rc::new(FieldSpec { default, init, kw_only, compare, repr })))
+    let hash = match args.take_keyword(interp.sym("hash")) {
+        Some(Value::Bool(counts)) => Some(counts),
+        _ => None,
+    };
+    Ok(Value::FieldSpec(Rc::new(FieldSpec { default, init, kw_only, compare, hash, repr })))
 }
 
 pub(super) fn instance_arg(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<Rc<Instance>> {
@@ -84,7 +96,7 @@ pub(super) fn fields(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
         Some(Value::Class(class)) => class.clone(),
         _ => instance_arg(interp, &args, "fields")?.class.clone(),
     };
-    let fields = class.fields.borrow();
+    let fields = class.declared_fields();
     let names: Vec<Rc<str>> = fields.iter().filter(|f| !f.init_only).map(|f| interp.name(f.name)).collect();
     Ok(Value::tuple(names.into_iter().map(|n| record(interp, "Field", &[("name", Value::Str(n))])).collect::<Vec<_>>()))
 }
@@ -295,6 +307,7 @@ pub(crate) fn object_setattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalRes
     if let [Value::Instance(instance), Value::Str(name), value] = args.positional.as_slice() {
         let name = interp.sym(name);
         if !interp.set_by_descriptor(&args.positional[0], name, value, args.span)? {
+            interp.check_slot(instance, name, args.span)?;
             instance.attrs.borrow_mut().set(name, value.clone());
         }
     }

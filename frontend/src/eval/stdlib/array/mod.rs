@@ -23,7 +23,7 @@ use self::dtype::default_dtype;
 pub(crate) use self::dtype::{device_dtype, dtype_of};
 use self::layout::Layout;
 pub(crate) use self::object::{NdArray, charged};
-pub(crate) use self::order::axis_of;
+pub(crate) use self::order::{axis_of, order};
 use self::places::{Dim, gather};
 pub(crate) use self::reduce::{maximum, minimum};
 use crate::eval::Interp;

@@ -13,7 +13,7 @@ use crate::eval::value::Value;
 use crate::host::HostDtype;
 
 /// Ascending, with NaN last.
-fn order(a: Imm, b: Imm) -> Ordering {
+pub(crate) fn order(a: Imm, b: Imm) -> Ordering {
     match (a, b) {
         (Imm::Int(a), Imm::Int(b)) => a.cmp(&b),
         (a, b) => {
