@@ -50,9 +50,9 @@ impl Files {
             } else {
                 found.push(path.to_path_buf());
             }
-            paths.extend(found.into_iter().filter(|file| seen.insert(resolved(file))));
+            paths.extend(found.into_iter().map(plain).filter(|file| seen.insert(resolved(file))));
         }
-        Ok(Files { paths, several: true, root: common(&given) })
+        Ok(Files { paths, several: true, root: plain(common(&given)) })
     }
 }
 
@@ -73,6 +73,11 @@ fn below(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A path without `./` before it.
+fn plain(path: PathBuf) -> PathBuf {
+    path.strip_prefix(".").map_or_else(|_| path.clone(), Path::to_path_buf)
 }
 
 /// The deepest folder that all paths are in, as they are written.
@@ -145,5 +150,7 @@ mod tests {
         assert_eq!(of(&["a/b.py", "ab/c.py"]), Path::new(""));
         assert_eq!(of(&["/a/b.py", "/c.py"]), Path::new("/"));
         assert_eq!(of(&["/a/b.py", "c.py"]), Path::new(""));
+        assert_eq!((plain("./a/b.py".into()), plain(".".into())), ("a/b.py".into(), "".into()));
+        assert_eq!((plain("../a.py".into()), plain("/a.py".into())), ("../a.py".into(), "/a.py".into()));
     }
 }

@@ -103,8 +103,8 @@ fn log(runs: Vec<Value>) -> Value {
 
 /// The category of a run, which ends with a slash. Code scanning accepts one run of each category in an upload.
 fn category(file: &str, kernel: &str) -> String {
-    let name = if kernel.is_empty() { String::new() } else { format!("{}/", encoded(kernel)) };
-    format!("nki-sim check/{}/{name}", uri(file))
+    let part = |text: String| if text.is_empty() { text } else { text + "/" };
+    format!("nki-sim check/{}{}", part(uri(file)), part(encoded(kernel)))
 }
 
 fn sarif_run(file: &str, outcome: &Outcome) -> Value {
