@@ -100,6 +100,17 @@ fn a_file_that_cannot_be_parsed_is_named_in_junit() {
 }
 
 #[test]
+fn a_syntax_error_is_the_only_error() {
+    let s = Session::new();
+    for text in ["x = (", "x = 1 +", "len(", "print(1 + )"] {
+        s.write("k.py", format!("import nki\n{text}\n"));
+        let found = s.run(&["check", "k.py"]).exits(1).stderr;
+        let errors: Vec<&str> = found.lines().filter(|line| line.starts_with("error[")).collect();
+        assert!(!errors.is_empty() && errors.iter().all(|e| e.starts_with("error[syntax-error]")), "{text}: {found}");
+    }
+}
+
+#[test]
 fn a_malformed_run_line_overwrites_no_input() {
     let s = Session::new();
     let kernel = ADD_ONE.replace("@nki.jit", "# nki-sim: nonsense\n@nki.jit");

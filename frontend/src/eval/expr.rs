@@ -170,6 +170,10 @@ impl Interp<'_> {
             )
             .help("assign it before the loop or in every branch");
         }
+        if text.is_empty() {
+            // The parser puts it where it reports a syntax error.
+            return Raise::at("unsupported-syntax", "the expression is not valid Python", span, "not valid Python");
+        }
         let mut candidates: Vec<Rc<str>> = Vec::new();
         for (symbol, value) in frame.module.symbols.borrow().iter().zip(frame.module.globals.borrow().iter()) {
             if !matches!(value, Value::Unset) {

@@ -213,7 +213,9 @@ fn roll(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if shifts.len() != axes.len() && shifts.len() != 1 && axes.len() != 1 {
         return Err(wrong(format!("np.roll: {} shifts of {} axes", shifts.len(), axes.len()), span));
     }
-    for i in 0..shifts.len().max(axes.len()) {
+    // Without shifts or without axes nothing moves.
+    let rolls = if shifts.is_empty() || axes.is_empty() { 0 } else { shifts.len().max(axes.len()) };
+    for i in 0..rolls {
         let (shift, axis) = (&shifts[i.min(shifts.len() - 1)], &axes[i.min(axes.len() - 1)]);
         let Some(shift) = shift.as_int() else { return Err(wrong("np.roll: a shift must be an int", span)) };
         let axis = axis_of(axis, x.shape.len(), "roll", span)?;

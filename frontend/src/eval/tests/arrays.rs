@@ -39,6 +39,8 @@ fn elements_are_taken_in_another_order() {
     check_numpy("np.roll(a, 1)", "[[5, 0, 1], [2, 3, 4]]");
     check_numpy("np.roll(a, -1, axis=1)", "[[1, 2, 0], [4, 5, 3]]");
     check_numpy("np.roll(a, (1, 1), axis=(0, 1))", "[[5, 3, 4], [2, 0, 1]]");
+    check_numpy("np.roll(a, (), axis=(0,))", "[[0, 1, 2], [3, 4, 5]]");
+    check_numpy("np.roll(a, 1, axis=())", "[[0, 1, 2], [3, 4, 5]]");
     check_numpy("np.append(a, 7)", "[0, 1, 2, 3, 4, 5, 7]");
     check_numpy("np.append(a, [[0.5, 1, 2]], axis=0)", "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [0.5, 1.0, 2.0]]");
 }
