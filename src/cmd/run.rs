@@ -49,15 +49,14 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let reported = args.parquet.is_some() || reports_of(&args, &[]).iter().any(|(_, file)| file.is_some());
     let session = Session { reported, ..session(&args.kernel, Mode::Run, numerics, Some(&args.timing))? };
-    // A run line that is wrong is written to the report.
-    check_places(&reports_of(&args, &[]), &inputs_of(&args))?;
+    let dumps = intermediates::dumps_of(&args)?;
+    // Before the run line is read: one that is wrong is written to the report.
+    check_places(&reports_of(&args, &dumps), &inputs_of(&args))?;
     add_run_line(&session, &mut args.kernel, Sink::file(args.json.as_deref()))?;
     let args = &args;
     if let Some(directory) = args.parquet.as_ref().filter(|_| args.ranks.is_none()) {
         tables::check(directory)?;
     }
-    let dumps = intermediates::dumps_of(args)?;
-    check_places(&reports_of(args, &dumps), &inputs_of(args))?;
     // A wrong --expect file is found before the work.
     let expected = expected::read(&args.expect)?;
     let waiting = Waiting::new("compiling");

@@ -297,7 +297,7 @@ impl Interp<'_> {
             other => {
                 if let Value::Instance(instance) = other {
                     candidates.extend(instance.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
-                    for class in instance.class.mro.get().into_iter().flatten() {
+                    for class in instance.class.order() {
                         candidates.extend(class.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
                     }
                 }

@@ -213,7 +213,7 @@ impl Interp<'_> {
             let made = self.call(&Value::Type(base), CallArgs::of(args.positional.iter().cloned(), span))?;
             instance.attrs.borrow_mut().set(sym::base_value, made.plain_value());
         }
-        for ancestor in class.mro.get().into_iter().flatten() {
+        for ancestor in class.order() {
             let init = ancestor.attrs.borrow().get(sym::init).cloned();
             if let Some(init) = init {
                 let result = self.call_with(&init, value.clone(), args)?;
@@ -226,7 +226,7 @@ impl Interp<'_> {
                 if let Some(post) = class.lookup(sym::post_init) {
                     self.call_with(&post, value.clone(), CallArgs::of(given, span))?;
                 }
-                instance.frozen.set(class.dataclass_kind().is_some_and(|told| told.frozen));
+                instance.frozen.set(class.is_frozen());
                 return Ok(value);
             }
         }

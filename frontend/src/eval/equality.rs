@@ -23,7 +23,7 @@ pub(crate) enum Equality {
 impl Class {
     /// How its objects are compared: what the first class in resolution order says.
     pub(crate) fn equality(&self) -> Equality {
-        for class in self.mro.get().into_iter().flatten() {
+        for class in self.order() {
             if let ClassKind::Dataclass(DataclassKind { eq: true, .. }) = class.kind.get()
                 && class.attrs.borrow().get(sym::eq).is_none()
             {

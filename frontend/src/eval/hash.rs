@@ -32,7 +32,7 @@ impl Class {
             let attrs = class.attrs.borrow();
             attrs.get(sym::hash).is_some() || attrs.get(sym::eq).is_some()
         };
-        self.mro.get().into_iter().flatten().find(|class| defines(class)).is_none_or(|class| class.is_of_library())
+        self.order().find(|class| defines(class)).is_none_or(|class| class.is_of_library())
     }
 
     /// Whether its objects have no hash.
@@ -41,7 +41,7 @@ impl Class {
     }
 
     fn hashing(&self) -> Hashing {
-        for class in self.mro.get().into_iter().flatten() {
+        for class in self.order() {
             let (hash, eq) = {
                 let attrs = class.attrs.borrow();
                 (attrs.get(sym::hash).cloned(), attrs.get(sym::eq).is_some())

@@ -8,7 +8,9 @@ use nki_diag::Span;
 use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
+use super::protocol::of_class;
 use super::value::*;
+use crate::syntax::parse::private;
 use crate::syntax::*;
 
 impl ClassKind {
@@ -45,6 +47,11 @@ impl Class {
             ClassKind::Dataclass(told) => Some(told),
             _ => None,
         }
+    }
+
+    /// Whether its objects are frozen when they are made.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.dataclass_kind().is_some_and(|told| told.frozen)
     }
 
     /// The fields of its bases in the order in which they were declared first; the last declaration in resolution order counts.
@@ -146,9 +153,10 @@ impl Interp<'_> {
                     "for an object of this class",
                 ));
             };
-            let is_private = text.starts_with("__") && !text.ends_with("__");
-            let owner = class.name.trim_start_matches('_');
-            names.push(if is_private { self.sym(&format!("_{owner}{text}")) } else { self.sym(text) });
+            names.push(match private(&class.name, text) {
+                Some(name) => self.sym(&name),
+                None => self.sym(text),
+            });
         }
         Ok(Some(names))
     }
@@ -256,14 +264,7 @@ impl Interp<'_> {
         span: Span,
     ) -> EvalResult<Value> {
         if let Some(hook) = class.lookup(sym::class_getitem) {
-            let hook = match &hook {
-                Value::Descriptor(descriptor) => match &**descriptor {
-                    Descriptor::Class(function) => function.clone(),
-                    _ => hook.clone(),
-                },
-                _ => hook,
-            };
-            return self.call_with(&hook, base.clone(), CallArgs::of([index.clone()], span));
+            return self.call_with(&of_class(&hook), base.clone(), CallArgs::of([index.clone()], span));
         }
         let is_generic = class.order().any(|class| class.def.as_ref().is_some_and(|def| def.has_type_params));
         if is_generic || self.mro_of(class).is_none() {

@@ -265,7 +265,7 @@ impl Interp<'_> {
                     let symbol = self.sym(key);
                     instance.attrs.borrow_mut().set(symbol, item);
                 }
-                instance.frozen.set(instance.class.dataclass_kind().is_some_and(|told| told.frozen));
+                instance.frozen.set(instance.class.is_frozen());
             }
             _ => {}
         }

@@ -56,17 +56,10 @@ impl Interp<'_> {
                 self.call_with(&method, value.clone(), CallArgs::of(named, def.name_span))?;
             }
         }
-        let bases = class.mro.get().into_iter().flatten().skip(1);
+        let bases = class.order().skip(1);
         let hook = bases.into_iter().find_map(|base| base.attrs.borrow().get(sym::init_subclass).cloned());
         if let Some(hook) = hook {
-            let hook = match &hook {
-                Value::Descriptor(descriptor) => match &**descriptor {
-                    Descriptor::Class(function) => function.clone(),
-                    _ => hook.clone(),
-                },
-                _ => hook,
-            };
-            self.call_with(&hook, Value::Class(class.clone()), args)?;
+            self.call_with(&of_class(&hook), Value::Class(class.clone()), args)?;
         } else if let Some((name, _)) = args.keyword.first()
             && self.mro_of(class).is_some()
         {
@@ -95,7 +88,7 @@ impl Interp<'_> {
 
     /// Refuses objects of a class that derives from `ABC` and lacks a method that is abstract there.
     pub(super) fn check_abstract(&self, class: &Class, span: Span) -> EvalResult<()> {
-        let classes = || class.mro.get().into_iter().flatten();
+        let classes = || class.order();
         if !classes().any(|class| class.def.as_ref().is_some_and(|def| self.is_abc(def))) {
             return Ok(());
         }
@@ -292,6 +285,17 @@ impl Interp<'_> {
             }
         }
         *instance.attrs.borrow_mut() = attrs;
+    }
+}
+
+/// The function of a method that takes its class, with `@classmethod` or without.
+pub(super) fn of_class(method: &Value) -> Value {
+    match method {
+        Value::Descriptor(descriptor) => match &**descriptor {
+            Descriptor::Class(function) => function.clone(),
+            _ => method.clone(),
+        },
+        _ => method.clone(),
     }
 }
 

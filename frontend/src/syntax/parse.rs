@@ -54,6 +54,13 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     (ModuleAst { body, scope: Scope::default(), globals: Vec::new(), functions: Vec::new() }, diagnostics)
 }
 
+/// What Python makes of a private name in a class: `__x` in `C` or `_C` is `_C__x`. None for other names.
+pub(crate) fn private(class: &str, name: &str) -> Option<String> {
+    let class = class.trim_start_matches('_');
+    let is_private = !class.is_empty() && name.starts_with("__") && !name.ends_with("__");
+    is_private.then(|| format!("_{class}{name}"))
+}
+
 /// The byte offset at which nesting passes [`MAX_NESTING`], if it does.
 fn too_deep(text: &str) -> Option<u32> {
     // One counter of chained operators per open bracket or line; a comma or a new line starts a new chain.
@@ -143,7 +150,7 @@ struct Convert<'a> {
     text: &'a str,
     /// Whether the function being converted has a `yield`.
     yields: bool,
-    /// The class whose body is being converted, without the underscores that its name begins with.
+    /// The name of the class whose body is being converted.
     class: Option<String>,
 }
 
@@ -158,18 +165,15 @@ impl Convert<'_> {
 
     /// The symbol of a name. In a class `C`, the name `__x` is `_C__x`.
     fn intern(&mut self, name: &str) -> Symbol {
-        match &self.class {
-            Some(class) if name.starts_with("__") && !name.ends_with("__") => {
-                self.names.intern(&format!("_{class}{name}"))
-            }
-            _ => self.names.intern(name),
+        match self.class.as_deref().and_then(|class| private(class, name)) {
+            Some(name) => self.names.intern(&name),
+            None => self.names.intern(name),
         }
     }
 
     /// The body of the class of this name.
     fn class_body(&mut self, name: &str, body: &[py::Stmt]) -> Vec<Stmt> {
-        let inner = Some(name.trim_start_matches('_').to_owned()).filter(|name| !name.is_empty());
-        let outer = std::mem::replace(&mut self.class, inner);
+        let outer = self.class.replace(name.to_owned());
         let body = self.block(body);
         self.class = outer;
         body

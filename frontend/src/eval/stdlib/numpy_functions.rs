@@ -150,14 +150,7 @@ fn product(interp: &mut Interp<'_>, args: CallArgs, what: &str) -> EvalResult<Va
 fn repeat(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, repeats, axis] = given!(interp, args, "repeat", ["a", "repeats", "axis"], 2);
-    let mut x = array_of(x, span)?;
-    let at = match some(axis) {
-        Some(axis) => axis_of(&axis, x.shape.len(), "repeat", span)?,
-        None => {
-            x = Array::new(x.dtype, vec![x.values.len()], x.values);
-            0
-        }
-    };
+    let (x, at) = by_axis(array_of(x, span)?, axis, "repeat", span)?;
     let mut times = match some(repeats) {
         Some(list) if array::is(&list) => {
             array_of(Some(list), span)?.values.iter().map(|v| v.as_i64().unwrap_or(0).max(0) as usize).collect()
@@ -182,11 +175,22 @@ fn repeat(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     array::charged(interp, made.value(), span)
 }
 
+/// The array and the number of the axis; without one, all elements in a row.
+pub(super) fn by_axis(x: Array, axis: Option<Value>, what: &str, span: Span) -> EvalResult<(Array, usize)> {
+    match some(axis) {
+        Some(axis) => axis_of(&axis, x.shape.len(), what, span).map(|at| (x, at)),
+        None => Ok((x.flat(), 0)),
+    }
+}
+
+/// Numbers of elements of an array: before an axis, along it, and behind it.
+pub(super) fn lines(x: &Array, axis: usize) -> (usize, usize, usize) {
+    (x.shape[..axis].iter().product(), x.shape[axis], x.shape[axis + 1..].iter().product())
+}
+
 /// The array with these positions along an axis.
 pub(super) fn picked(x: &Array, axis: usize, sources: &[usize]) -> Array {
-    let inner: usize = x.shape[axis + 1..].iter().product();
-    let outer: usize = x.shape[..axis].iter().product();
-    let extent = x.shape[axis];
+    let (outer, extent, inner) = lines(x, axis);
     let mut values = Vec::with_capacity(outer * sources.len() * inner);
     for o in 0..outer {
         for &i in sources {

@@ -12,7 +12,7 @@ use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
 use super::array::{self, Array};
 use super::numpy::bounded;
-use super::numpy_functions::{array_of, axis_of, count, given, picked, some, wrong};
+use super::numpy_functions::{array_of, axis_of, by_axis, count, given, lines, picked, some, wrong};
 use crate::host::HostDtype;
 
 /// The function of this name.
@@ -102,40 +102,17 @@ fn count_nonzero(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Int(found(&array_of(x, span)?).len() as i64))
 }
 
-/// The array as it is along an axis, by default the last; all elements in a row if the axis is None.
-fn by_axis(x: Array, axis: Option<Value>, what: &str, span: Span) -> EvalResult<(Array, usize)> {
-    match axis {
-        Some(Value::None) => {
-            let count = x.values.len();
-            Ok((Array::new(x.dtype, vec![count], x.values), 0))
-        }
-        axis => {
-            let at = axis_of(&axis.unwrap_or(Value::Int(-1)), x.shape.len(), what, span)?;
-            Ok((x, at))
-        }
-    }
-}
-
-/// Elements of an array of three parts: before an axis, along it, and behind it.
-fn lines(x: &Array, axis: usize) -> (usize, usize, usize) {
-    (x.shape[..axis].iter().product(), x.shape[axis], x.shape[axis + 1..].iter().product())
-}
-
 /// `np.sort(a, axis=-1)`
 fn sort(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, axis, _kind] = given!(interp, args, "sort", ["a", "axis", "kind"], 1);
-    let (mut x, axis) = by_axis(array_of(x, span)?, axis, "sort", span)?;
-    let (outer, extent, inner) = lines(&x, axis);
-    for before in 0..outer {
-        for behind in 0..inner {
-            let at = |i: usize| (before * extent + i) * inner + behind;
-            let mut line: Vec<Imm> = (0..extent).map(|i| x.values[at(i)]).collect();
-            line.sort_by(|a, b| array::order(*a, *b));
-            line.into_iter().enumerate().for_each(|(i, value)| x.values[at(i)] = value);
-        }
-    }
-    array::charged(interp, x.value(), span)
+    let (x, axis) = by_axis(array_of(x, span)?, axis.or(Some(Value::Int(-1))), "sort", span)?;
+    let sorted = x.along(axis, x.dtype, |line| {
+        let mut line = line.to_vec();
+        line.sort_by(|a, b| array::order(*a, *b));
+        line
+    });
+    array::charged(interp, sorted.value(), span)
 }
 
 /// `np.unique(ar)`: the elements in ascending order, each once.
@@ -154,7 +131,7 @@ fn unique(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn take(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, places, axis] = given!(interp, args, "take", ["a", "indices", "axis"], 2);
-    let (x, axis) = by_axis(array_of(x, span)?, axis.or(Some(Value::None)), "take", span)?;
+    let (x, axis) = by_axis(array_of(x, span)?, axis, "take", span)?;
     let places = array_of(places, span)?;
     let extent = x.shape[axis] as i64;
     let mut sources = Vec::with_capacity(places.values.len());
@@ -206,7 +183,7 @@ fn roll(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let axes = match some(axis) {
         Some(axes) => list(&axes),
         None => {
-            x = Array::new(x.dtype, vec![x.values.len()], x.values);
+            x = x.flat();
             vec![Value::Int(0)]
         }
     };
@@ -371,10 +348,9 @@ fn split(interp: &mut Interp<'_>, args: CallArgs, what: &str) -> EvalResult<Valu
 fn append(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, values, axis] = given!(interp, args, "append", ["arr", "values", "axis"], 2);
-    let flat = |x: Array| Array::new(x.dtype, vec![x.values.len()], x.values);
     let (x, values) = (array_of(x, span)?, array_of(values, span)?);
     let made = match some(axis) {
-        None => array::concatenate(&[flat(x), flat(values)], 0, span)?,
+        None => array::concatenate(&[x.flat(), values.flat()], 0, span)?,
         Some(axis) => {
             let axis = axis_of(&axis, x.shape.len(), "append", span)?;
             array::concatenate(&[x, values], axis as i64, span)?

@@ -201,7 +201,7 @@ impl Array {
     }
 
     /// All elements in a row.
-    fn flat(&self) -> Array {
+    pub(crate) fn flat(&self) -> Array {
         Array::new(self.dtype, vec![self.values.len()], self.values.clone())
     }
 

@@ -42,7 +42,7 @@ fn sum_type(dtype: HostDtype) -> HostDtype {
 
 impl Array {
     /// The array with each line along an axis replaced by what `of` makes of it.
-    fn along(&self, axis: usize, dtype: HostDtype, mut of: impl FnMut(&[Imm]) -> Vec<Imm>) -> Array {
+    pub(crate) fn along(&self, axis: usize, dtype: HostDtype, mut of: impl FnMut(&[Imm]) -> Vec<Imm>) -> Array {
         let stride = product(&self.shape[axis + 1..]);
         let count = self.shape[axis];
         let mut values = self.values.clone();
