@@ -1,12 +1,14 @@
 //! Assignments and updates.
 
 use super::access::{Bounds, Place, tuple};
+use super::expr::operation;
 use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
 use super::language::{COMPARISONS, MAKERS, REDUCTIONS, binary, name_of};
 use super::poly::Poly;
 use super::result::{Made, bare};
-use super::{Outcome, Pass, by_hand, operation};
+use super::tree::parts;
+use super::{Outcome, Pass, by_hand};
 use crate::build::ops::OPS;
 use crate::dialect::beta1::instruction::WITH_DST;
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, Stmt, Symbol};
@@ -235,7 +237,7 @@ impl Pass<'_> {
             }
             (ExprKind::Tuple(_) | ExprKind::List(_), _) if self.value_kind(value) == Kind::Tiles => {
                 let tile = || Kind::Tile(Tile::default());
-                bound.extend(super::parts(target).into_iter().filter_map(name_of).map(|name| (name, tile())));
+                bound.extend(parts(target).into_iter().filter_map(name_of).map(|name| (name, tile())));
             }
             (ExprKind::Tuple(_) | ExprKind::List(_), _) => {
                 let mut has_tile = false;
@@ -244,7 +246,7 @@ impl Pass<'_> {
                 });
                 let is_shape = matches!(&value.kind, ExprKind::Attr(..));
                 let kind = if has_tile && !is_shape { Kind::Unclear } else { Kind::Other };
-                bound.extend(super::parts(target).into_iter().filter_map(name_of).map(|name| (name, kind.clone())));
+                bound.extend(parts(target).into_iter().filter_map(name_of).map(|name| (name, kind.clone())));
             }
             _ => {}
         }

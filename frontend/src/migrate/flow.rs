@@ -2,9 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Pass;
 use super::imports::all;
 use super::kinds::{Kind, Memory, Tile, entries, walk};
-use super::{Pass, parts};
+use super::tree::parts;
 use crate::syntax::{Argument, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol};
 
 /// How often a file is read at most: a chain of so many calls is followed against the order of the functions.

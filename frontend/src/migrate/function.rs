@@ -7,7 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::imports::all as every;
 use super::kinds::{Kind, Memory, Tile, walk};
-use super::{Change, Definition, Edit, Outcome, Pass, by_hand, expressions, parts, statements};
+use super::tree::{expressions, parts, statements};
+use super::{Change, Definition, Edit, Outcome, Pass, by_hand};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
 
 impl Pass<'_> {

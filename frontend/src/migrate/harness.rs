@@ -3,7 +3,8 @@
 use rustc_hash::FxHashSet;
 
 use super::kinds::walk;
-use super::{Edit, Outcome, Pass, by_hand, expressions, statements};
+use super::tree::{expressions, statements};
+use super::{Edit, Outcome, Pass, by_hand};
 use crate::syntax::{Argument, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
 
 /// Functions that make a kernel of a function.

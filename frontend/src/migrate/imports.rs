@@ -3,6 +3,7 @@
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
+use super::tree::statements;
 use super::{Edit, Pass, by_hand};
 use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, Symbol};
 
@@ -14,7 +15,7 @@ fn current(path: &str) -> Option<String> {
 
 /// All statements, also those of functions and classes.
 pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
-    super::statements(body, &mut |stmt| {
+    statements(body, &mut |stmt| {
         found(stmt);
         match &stmt.kind {
             StmtKind::Def(def, _) => all(&def.body, found),

@@ -5,6 +5,7 @@ use nki_isa::schema::{Kind as OperandKind, Schema};
 
 use super::access::{Bounds, Place};
 use super::call::{Given, Parts, Written};
+use super::expr::comparison;
 use super::kinds::{Kind, Memory, walk};
 use super::poly::Poly;
 use super::result::{Made, bare, promoted};
@@ -391,7 +392,7 @@ impl Pass<'_> {
             } else {
                 place.text.clone()
             };
-            let op = super::comparison(*op).ok_or_else(refuse)?;
+            let op = comparison(*op).ok_or_else(refuse)?;
             let other = self.expr(self.number(other))?;
             let operands = format!(", on_true_tile={source}, on_false_value={other}, cmp_op={nl}.{op}");
             (frame, operands, Some(place))

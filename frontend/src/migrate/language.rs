@@ -3,7 +3,7 @@
 use super::access::{Bounds, tuple};
 use super::call::Written;
 use super::instruction::{Target, returns};
-use super::kinds::{Kind, Memory, Tile};
+use super::kinds::{Kind, Memory, Tile, children};
 use super::poly::Poly;
 use super::result::{Made, bare};
 use super::{Outcome, Pass, by_hand};
@@ -478,14 +478,14 @@ impl Pass<'_> {
         }
         let Some(path) = self.kinds.path(callee) else {
             self.passes(callee, args);
-            return self.spliced(call.span, &super::children(call));
+            return self.spliced(call.span, &children(call));
         };
         if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
             let name = name.to_owned();
             return self.hoisted(&name, |pass, tile| pass.instruction(call, &name, Target::New(tile)));
         }
         let Some(name) = path.strip_prefix("nki.language.") else {
-            return self.spliced(call.span, &super::children(call));
+            return self.spliced(call.span, &children(call));
         };
         match name {
             "par_dim" => match &args[..] {

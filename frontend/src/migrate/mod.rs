@@ -8,6 +8,7 @@ mod access;
 mod annotations;
 mod assign;
 mod call;
+mod expr;
 mod flow;
 mod function;
 mod harness;
@@ -22,6 +23,7 @@ mod poly;
 mod reduction;
 mod result;
 mod rows;
+mod tree;
 
 use std::ops::Range;
 
@@ -29,9 +31,10 @@ use nki_diag::{Diagnostic, FileId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::flow::Flow;
-use self::kinds::{Kind, Kinds, Tile, children, walk};
+use self::kinds::{Kind, Kinds, Tile, walk};
+use self::tree::{assigned, expressions, parts, statements};
 use crate::syntax::resolve::pattern_targets;
-use crate::syntax::{self, BinOp, CmpOp, Expr, ExprKind, For, Interner, Stmt, StmtKind, Symbol, UnaryOp};
+use crate::syntax::{self, Expr, ExprKind, For, Interner, Stmt, StmtKind, Symbol};
 
 /// A construct of Beta 1 in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -522,194 +525,5 @@ impl Pass<'_> {
                 self.spliced(stmt.span, &parts).map(|t| Some(vec![t]))
             }
         }
-    }
-
-    /// The text of a span with its expressions rewritten.
-    fn spliced(&mut self, span: Span, parts: &[&Expr]) -> Outcome<String> {
-        let mut parts = parts.to_vec();
-        parts.sort_by_key(|e| e.span.start);
-        let mut out = String::new();
-        let mut at = span.start;
-        for part in parts {
-            out += &self.text[at as usize..part.span.start as usize];
-            out += &self.expr(part)?;
-            at = part.span.end;
-        }
-        Ok(out + &self.text[at as usize..span.end as usize])
-    }
-
-    /// An expression in the current language.
-    fn expr(&mut self, expr: &Expr) -> Outcome<String> {
-        match &expr.kind {
-            ExprKind::Name(name, _) => {
-                if matches!(self.kinds.name(*name), Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)) {
-                    return Err(by_hand(
-                        expr.span,
-                        "an index tile as a value",
-                        "slices; nisa.iota makes a tile of indices",
-                    ));
-                }
-                if let Kind::Tile(tile) = self.kinds.name(*name)
-                    && !tile.blocks.is_empty()
-                {
-                    return Err(by_hand(
-                        expr.span,
-                        "a table of tiles as a value",
-                        "pass the list of tiles and its extents",
-                    ));
-                }
-                Ok(self.kinds.source(expr.span).to_owned())
-            }
-            ExprKind::Subscript(base, key) => {
-                if self.tile(base).is_some() || kinds::entries(key).iter().any(|k| self.kinds.frame(k).is_some()) {
-                    return Ok(self.place(expr, &[])?.text);
-                }
-                if matches!(self.kinds.kind(expr), Kind::Index(_) | Kind::Grid(_)) {
-                    return Err(by_hand(
-                        expr.span,
-                        "an index tile as a value",
-                        "slices; nisa.iota makes a tile of indices",
-                    ));
-                }
-                self.spliced(expr.span, &[base, key])
-            }
-            ExprKind::Call(..) => self.call(expr),
-            ExprKind::Attr(..) => self.attribute(expr),
-            ExprKind::Binary(_, left, right)
-                if [left, right].into_iter().any(|e| self.kinds.kind(e) == Kind::Unclear) =>
-            {
-                let instead = "nl.add(...) and the like if the value is a tile";
-                Err(by_hand(expr.span, "an operator on what may be a tile", instead))
-            }
-            ExprKind::Comp(_) => {
-                let hoisted = self.before.len();
-                let text = self.spliced(expr.span, &children(expr))?;
-                if self.before.len() > hoisted {
-                    let instead = "a loop, with the instruction in its body";
-                    return Err(by_hand(expr.span, "an instruction in a comprehension", instead));
-                }
-                Ok(text)
-            }
-            ExprKind::IfElse(..) => {
-                let hoisted = self.before.len();
-                let text = self.spliced(expr.span, &children(expr))?;
-                if self.before.len() > hoisted {
-                    let instead = "an `if` statement, with the instruction in its body";
-                    return Err(by_hand(expr.span, "an instruction in a conditional expression", instead));
-                }
-                Ok(text)
-            }
-            ExprKind::Binary(op, left, right) => match operation(*op) {
-                Some(name) if self.tile(left).is_some() || self.tile(right).is_some() => {
-                    self.operator(name, left, right, None)
-                }
-                _ => self.spliced(expr.span, &[left, right]),
-            },
-            ExprKind::Compare(left, rest) => match &rest[..] {
-                [(op, right)]
-                    if let Some(name) = comparison(*op)
-                        && (self.tile(left).is_some() || self.tile(right).is_some()) =>
-                {
-                    self.operator(name, left, right, None)
-                }
-                _ => self.spliced(expr.span, &children(expr)),
-            },
-            ExprKind::Unary(UnaryOp::Neg, of) if self.tile(of).is_some() => {
-                let of = self.place(of, &[])?.text;
-                Ok(format!("{}.negative({of})", self.nl()))
-            }
-            ExprKind::Unary(UnaryOp::Pos, of) if self.tile(of).is_some() => {
-                let of = self.place(of, &[])?.text;
-                Ok(format!("{}.copy({of})", self.nl()))
-            }
-            ExprKind::Unary(UnaryOp::Invert, of) if let Some(tile) = self.tile(of) => self.inverted(expr, of, &tile),
-            _ => self.spliced(expr.span, &children(expr)),
-        }
-    }
-}
-
-/// The function of `nki.language` for an operator on tiles.
-fn operation(op: BinOp) -> Option<&'static str> {
-    Some(match op {
-        BinOp::Add => "add",
-        BinOp::Sub => "subtract",
-        BinOp::Mul => "multiply",
-        BinOp::Div => "divide",
-        BinOp::Pow => "power",
-        BinOp::Mod => "mod",
-        BinOp::BitAnd => "bitwise_and",
-        BinOp::BitOr => "bitwise_or",
-        BinOp::BitXor => "bitwise_xor",
-        BinOp::LShift => "left_shift",
-        BinOp::RShift => "right_shift",
-        BinOp::MatMul | BinOp::FloorDiv => return None,
-    })
-}
-
-fn comparison(op: CmpOp) -> Option<&'static str> {
-    Some(match op {
-        CmpOp::Lt => "less",
-        CmpOp::Le => "less_equal",
-        CmpOp::Gt => "greater",
-        CmpOp::Ge => "greater_equal",
-        CmpOp::Eq => "equal",
-        CmpOp::Ne => "not_equal",
-        _ => return None,
-    })
-}
-
-/// The expressions of a statement, without those of statements in it.
-fn expressions(stmt: &Stmt) -> Vec<&Expr> {
-    match &stmt.kind {
-        StmtKind::Expr(e) | StmtKind::Return(Some(e)) | StmtKind::Raise(Some(e), _) => vec![e],
-        StmtKind::Assign(targets, value) => targets.iter().chain([value]).collect(),
-        StmtKind::AugAssign(target, _, value) => vec![target, value],
-        StmtKind::AnnAssign(target, _, value) => [target].into_iter().chain(value).collect(),
-        StmtKind::Assert(test, message) => [test].into_iter().chain(message).collect(),
-        StmtKind::Delete(all) => all.iter().collect(),
-        StmtKind::If(arms, _) => arms.iter().map(|a| &a.0).collect(),
-        StmtKind::For(f) => vec![&f.iter],
-        StmtKind::While(test, ..) => vec![test],
-        StmtKind::With(items, _) => items.iter().map(|i| &i.0).collect(),
-        StmtKind::Match(m) => [&m.subject].into_iter().chain(m.cases.iter().filter_map(|c| c.guard.as_ref())).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Calls `found` with all statements at any depth, but not those of functions and classes in them.
-fn statements<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
-    for stmt in body {
-        found(stmt);
-        stmt.blocks().into_iter().for_each(|b| statements(b, found));
-    }
-}
-
-/// Calls `found` with the names that statements bind or update.
-fn assigned(body: &[Stmt], found: &mut dyn FnMut(Symbol, &Stmt)) {
-    statements(body, &mut |stmt| {
-        let targets: Vec<&Expr> = match &stmt.kind {
-            StmtKind::Assign(targets, _) => targets.iter().collect(),
-            StmtKind::AugAssign(target, ..) | StmtKind::AnnAssign(target, ..) => vec![target],
-            StmtKind::For(f) => vec![&f.target],
-            StmtKind::Match(m) => {
-                let mut names = Vec::new();
-                m.cases.iter().for_each(|case| pattern_targets(&case.pattern, &mut |e| names.push(e)));
-                names
-            }
-            _ => Vec::new(),
-        };
-        for target in targets.into_iter().flat_map(parts) {
-            if let ExprKind::Name(name, _) = &target.kind {
-                found(*name, stmt);
-            }
-        }
-    });
-}
-
-/// The targets of an assignment to several.
-fn parts(target: &Expr) -> Vec<&Expr> {
-    match &target.kind {
-        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().flat_map(parts).collect(),
-        _ => vec![target],
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use nki_diag::FileId;
 
 use super::flow::Flow;
+use super::kinds::children;
 use super::{Change, Edit, Migration, Pass, by_hand, one_line};
 use crate::dialect::beta1::ops::function as of_numpy;
 use crate::syntax::{self, Argument, Expr, ExprKind, Interner};
@@ -110,7 +111,7 @@ impl Renamed {
 impl Pass<'_> {
     /// Notes the calls of NumPy's functions with tiles in an expression.
     pub(super) fn note_numpy(&mut self, expr: &Expr) {
-        for child in super::children(expr) {
+        for child in children(expr) {
             self.note_numpy(child);
         }
         let ExprKind::Call(callee, args) = &expr.kind else { return };

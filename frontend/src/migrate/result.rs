@@ -2,10 +2,11 @@
 
 use super::access::{Place, tuple};
 use super::call::Parts;
+use super::expr::{comparison, operation};
 use super::kinds::{Kind, Memory, Tile};
 use super::language::{MAKERS, integer};
 use super::poly::Poly;
-use super::{Outcome, Pass, by_hand, comparison, operation};
+use super::{Outcome, Pass, by_hand};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, UnaryOp};
 
 /// The result of an instruction: a tile to make.
