@@ -99,6 +99,8 @@ pub enum Arg {
     List(Vec<Arg>),
     /// A set.
     Set(Vec<Arg>),
+    /// A frozenset.
+    FrozenSet(Vec<Arg>),
     /// A dict in insertion order.
     Dict(Vec<(Arg, Arg)>),
     /// A `collections.defaultdict` with a factory.

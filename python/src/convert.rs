@@ -265,7 +265,7 @@ impl<'a> Conversion<'a> {
                 };
                 Arg::Shared(identity, Box::new(inner))
             } else if let Ok(set) = object.cast::<PyFrozenSet>() {
-                Arg::Set(self.items(set.iter(), name)?)
+                Arg::FrozenSet(self.items(set.iter(), name)?)
             } else if let Ok(slice) = object.cast::<PySlice>() {
                 let mut part = |part: &str| self.value(&slice.getattr(part)?, part);
                 Arg::Slice(Box::new([part("start")?, part("stop")?, part("step")?]))

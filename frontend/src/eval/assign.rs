@@ -216,6 +216,7 @@ impl Interp<'_> {
                 list.items.borrow_mut().append(&mut items);
                 return Ok(old.clone());
             }
+            (Value::Set(set), _) if set.borrow().is_frozen => {}
             // All names of the dict or set see the change.
             (Value::Dict(dict) | Value::Set(dict), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub) => {
                 let value = match (old, value, op) {

@@ -54,6 +54,7 @@ const TYPES: &[BuiltinType] = &[
     BuiltinType::List,
     BuiltinType::Dict,
     BuiltinType::Set,
+    BuiltinType::FrozenSet,
     BuiltinType::Slice,
     BuiltinType::Range,
     BuiltinType::Object,
@@ -83,6 +84,10 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
     ("getattr", getattr),
     ("setattr", setattr),
     ("callable", callable),
+    ("ascii", |interp, args| {
+        args.positional_only(interp, "ascii", 1, 1)?;
+        Ok(Value::str(interp.ascii(&args.positional[0])?))
+    }),
     ("repr", |interp, args| {
         args.positional_only(interp, "repr", 1, 1)?;
         Ok(Value::str(interp.repr(&args.positional[0])?))
@@ -159,12 +164,11 @@ impl Interp<'_> {
         }
         match name {
             "super" => Some(Value::Type(BuiltinType::Object)),
-            "frozenset" => Some(Value::Type(BuiltinType::Set)),
             "NotImplemented" => Some(Value::NotImplemented),
             "__path__" | "__doc__" | "__package__" | "__spec__" | "__all__" => Some(Value::None),
             "__debug__" => Some(Value::Bool(true)),
             "open" | "input" | "exit" | "quit" | "globals" | "locals" | "eval" | "exec" | "bytes" | "bytearray"
-            | "complex" | "memoryview" | "dir" | "compile" | "__import__" | "delattr" | "ascii" | "aiter" | "anext"
+            | "complex" | "memoryview" | "dir" | "compile" | "__import__" | "delattr" | "aiter" | "anext"
             | "help" => Some(Value::Host(Rc::new(Host {
                 path: name.to_owned(),
                 reason: Some(format!("the built-in `{name}` is not available in NKI")),

@@ -48,6 +48,12 @@ impl Interp<'_> {
                     | BuiltinType::Set
                     | BuiltinType::Tuple),
                 ) => (mixin, builtin) = (Some(base), Some(base)),
+                Value::Type(BuiltinType::FrozenSet) => {
+                    let message = "a class cannot derive from frozenset here";
+                    return Err(
+                        Raise::at("type-error", message, def.name_span, "this class").help("derive it from set")
+                    );
+                }
                 Value::Type(base) if let Some(found) = EnumKind::of_base(base) => kind = ClassKind::Enum(found),
                 Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
                 Value::ExceptionClass(base) => kind = ClassKind::Exception(base),

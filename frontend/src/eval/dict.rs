@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::value::{Instance, Value};
 
 /// What a key is compared and hashed by.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Key {
     None,
     /// Ints, bools and whole floats.
@@ -15,6 +15,8 @@ pub(crate) enum Key {
     Float(u64),
     Str(Rc<str>),
     Tuple(Box<[Key]>),
+    /// Those of a frozenset, sorted.
+    Set(Box<[Key]>),
     /// Types, functions, objects: by identity.
     Identity(usize),
     /// Functions, types and objects that are known by a name.
@@ -27,6 +29,8 @@ pub(crate) struct Dict {
     entries: Vec<(Key, Value, Value)>,
     /// Built from the ninth entry on.
     index: FxHashMap<Key, usize>,
+    /// Of a `frozenset`, which never changes.
+    pub(crate) is_frozen: bool,
     /// Of a `defaultdict`.
     pub(crate) factory: Option<Value>,
     /// Of the `__dict__` of an object.
@@ -46,6 +50,11 @@ impl Clone for Owner {
 const SMALL: usize = 8;
 
 impl Dict {
+    /// The empty set, or frozenset.
+    pub(crate) fn empty_set(is_frozen: bool) -> Self {
+        Dict { is_frozen, ..Dict::default() }
+    }
+
     /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

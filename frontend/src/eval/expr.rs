@@ -359,6 +359,7 @@ impl Interp<'_> {
                     let value = match conversion {
                         None => value,
                         Some('s') => Value::str(self.str(&value)?),
+                        Some('a') => Value::str(self.ascii(&value)?),
                         Some(_) => Value::str(self.repr(&value)?),
                     };
                     if let Value::Str(text) = &value {

@@ -55,6 +55,20 @@ impl Interp<'_> {
         Ok(out)
     }
 
+    /// `ascii(value)`: `repr` with all other characters escaped.
+    pub(crate) fn ascii(&mut self, value: &Value) -> EvalResult<String> {
+        let mut out = String::new();
+        for c in self.repr(value)?.chars() {
+            match c as u32 {
+                _ if c.is_ascii() => out.push(c),
+                code @ ..0x100 => out += &format!("\\x{code:02x}"),
+                code @ ..0x10000 => out += &format!("\\u{code:04x}"),
+                code => out += &format!("\\U{code:08x}"),
+            }
+        }
+        Ok(out)
+    }
+
     fn write_items(&mut self, items: &[Value], out: &mut String, depth: u32) -> EvalResult<()> {
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
@@ -111,14 +125,16 @@ impl Interp<'_> {
                 out.push_str(if factory.is_some() { "})" } else { "}" });
             }
             Value::Set(set) => {
-                let items = set.borrow().keys();
-                if items.is_empty() {
-                    out.push_str("set()");
-                } else {
-                    out.push('{');
-                    self.write_items(&items, out, depth)?;
-                    out.push('}');
-                }
+                let (items, is_frozen) = (set.borrow().keys(), set.borrow().is_frozen);
+                let (open, close) = match (items.is_empty(), is_frozen) {
+                    (true, true) => ("frozenset(", ")"),
+                    (true, false) => ("set(", ")"),
+                    (false, true) => ("frozenset({", "})"),
+                    (false, false) => ("{", "}"),
+                };
+                out.push_str(open);
+                self.write_items(&items, out, depth)?;
+                out.push_str(close);
             }
             Value::Range(range) => {
                 let text = if range.step == 1 {
@@ -245,6 +261,10 @@ impl Interp<'_> {
             Some(Value::Float(x)) => parsed.float(x).ok_or_else(|| bad(format!("`{spec}` does not format a float"))),
             Some(number) => {
                 let x = number.as_int().unwrap_or(0);
+                if parsed.kind == Some('c') && u32::try_from(x).ok().and_then(char::from_u32).is_none() {
+                    let message = format!("{x} is not the number of a character");
+                    return Err(Raise::at("integer-overflow", message, span, format!("format specification `{spec}`")));
+                }
                 parsed.int(x).ok_or_else(|| bad(format!("`{spec}` does not format an int")))
             }
             None => {
@@ -333,8 +353,15 @@ impl Interp<'_> {
                             value = self.get_item(&value, &index, args.span)?;
                         }
                     }
-                    if conversion == "r" {
-                        value = Value::str(self.repr(&value)?);
+                    match conversion {
+                        "" => {}
+                        "r" => value = Value::str(self.repr(&value)?),
+                        "s" => value = Value::str(self.str(&value)?),
+                        "a" => value = Value::str(self.ascii(&value)?),
+                        other => {
+                            let message = format!("`!{other}` is not a conversion: `!r`, `!s` and `!a` are");
+                            return Err(Raise::at("value-error", message, args.span, "here"));
+                        }
                     }
                     // A specification can have fields itself: `{:{width}}`. They have none.
                     let spec = if spec.contains('{') && !is_nested {
@@ -359,6 +386,8 @@ struct Spec {
     fill: Option<char>,
     align: Option<char>,
     sign: Option<char>,
+    /// A negative zero is shown as zero.
+    unsigned_zero: bool,
     alternate: bool,
     zero: bool,
     width: usize,
@@ -383,6 +412,10 @@ impl Spec {
         }
         if let Some(c) = chars.get(at).filter(|c| "+- ".contains(**c)) {
             spec.sign = Some(*c);
+            at += 1;
+        }
+        if chars.get(at) == Some(&'z') {
+            spec.unsigned_zero = true;
             at += 1;
         }
         if chars.get(at) == Some(&'#') {
@@ -484,26 +517,32 @@ impl Spec {
     }
 
     fn float(&self, x: f64) -> Option<String> {
-        let negative = x.is_sign_negative() && !x.is_nan();
         let a = x.abs();
+        let percent = if self.kind == Some('%') { "%" } else { "" };
         let precision = self.precision.unwrap_or(6);
-        let body = if !x.is_finite() {
-            if x.is_nan() { "nan".into() } else { "inf".into() }
-        } else {
-            match self.kind {
-                None if self.precision.is_none() => float_repr(a),
-                Some('f' | 'F') => format!("{a:.precision$}"),
-                Some('%') => format!("{:.precision$}%", a * 100.0),
-                Some('e' | 'E') => exponent(a, precision),
-                Some('g' | 'G') | None => general(a, precision.max(1), self.kind.is_none()),
-                Some(_) => return None,
-            }
+        let mut body = match self.kind {
+            Some(kind) if !"fFeEgGn%".contains(kind) => return None,
+            Some('n') if self.group.is_some() => return None,
+            _ if x.is_nan() => "nan".to_owned(),
+            _ if x.is_infinite() => "inf".to_owned(),
+            None if self.precision.is_none() => float_repr(a),
+            Some('f' | 'F') => format!("{a:.precision$}"),
+            Some('%') => format!("{:.precision$}", a * 100.0),
+            Some('e' | 'E') => exponent(a, precision),
+            _ => general(a, precision.max(1), self.kind.is_none(), self.alternate),
         };
-        let body = match self.kind {
-            Some('E' | 'G' | 'F') => body.to_uppercase(),
-            _ => body,
-        };
-        let sign = self.sign(negative);
+        // The alternate form always has a point.
+        if self.alternate && x.is_finite() && !body.contains('.') {
+            body.insert(body.find('e').unwrap_or(body.len()), '.');
+        }
+        if matches!(self.kind, Some('E' | 'G' | 'F')) {
+            body = body.to_uppercase();
+        }
+        let is_zero =
+            !body.split(['e', 'E']).next().unwrap_or_default().contains(|c: char| c.is_ascii_digit() && c != '0');
+        let is_negative = x.is_sign_negative() && !x.is_nan() && !(self.unsigned_zero && x.is_finite() && is_zero);
+        let sign = self.sign(is_negative);
+        body += percent;
         let (digits, rest) = body.split_at(body.find(|c: char| !c.is_ascii_digit()).unwrap_or(body.len()));
         let body = if x.is_finite() { self.grouped(sign, digits, rest, 3) } else { body };
         Some(self.pad(sign, &body, '>'))
@@ -523,11 +562,17 @@ fn exception_args(instance: &Instance) -> Option<Vec<Value>> {
     instance.class.exception_base().map(|_| args())
 }
 
-fn general(a: f64, precision: usize, keep_point: bool) -> String {
+/// A number with so many significant digits. Zeros at the end go, but in the alternate form; `keep_point` keeps one behind the point.
+fn general(a: f64, precision: usize, keep_point: bool, keep_zeros: bool) -> String {
     let text = format!("{a:.*e}", precision - 1);
     let exp: i32 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
-    let trim =
-        |s: &str| if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_owned() } else { s.to_owned() };
+    let trim = |s: &str| {
+        if s.contains('.') && !keep_zeros {
+            s.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            s.to_owned()
+        }
+    };
     // Without a type, a number that ends at its point has the exponent, as 2e+00 of precision 1.
     if exp < -4 || exp >= precision as i32 - i32::from(keep_point) {
         let text = exponent(a, precision - 1);
@@ -548,14 +593,20 @@ pub(crate) fn float_repr(x: f64) -> String {
     if x.is_infinite() {
         return if x > 0.0 { "inf".into() } else { "-inf".into() };
     }
-    if x != 0.0 && !(1e-4..1e16).contains(&x.abs()) {
-        let text = format!("{x:e}");
-        let (mantissa, exp) = text.split_once('e').unwrap_or((&text, "0"));
-        let exp: i32 = exp.parse().unwrap_or(0);
-        return format!("{mantissa}e{}{:02}", if exp < 0 { '-' } else { '+' }, exp.abs());
+    let shortest = format!("{x:e}");
+    // With 17 digits the shortest text may be one of two, of which Python takes the nearer, or the even one.
+    let text = if shortest.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count() < 17 {
+        shortest
+    } else {
+        format!("{x:.16e}")
+    };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if x != 0.0 && !(-4..16).contains(&exponent) {
+        return format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
     }
-    let text = format!("{x}");
-    if text.contains('.') { text } else { format!("{text}.0") }
+    let decimals = mantissa.split_once('.').map_or(0, |(_, behind)| behind.len() as i32);
+    format!("{x:.*}", (decimals - exponent).max(1) as usize)
 }
 
 fn quote(text: &str, out: &mut String) {

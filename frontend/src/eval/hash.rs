@@ -106,6 +106,12 @@ impl Interp<'_> {
             Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Key::Int(*x as i64),
             Value::Float(x) => Key::Float(x.to_bits()),
             Value::Tuple(items) => Key::Tuple(self.hash_keys_of(items, span, depth)?.into()),
+            Value::Set(set) if set.borrow().is_frozen => {
+                let mut keys: Vec<Key> = set.borrow().iter().map(|(key, ..)| key.clone()).collect();
+                self.charge(keys.len() * size_of::<Key>(), span)?;
+                keys.sort_unstable();
+                Key::Set(keys.into())
+            }
             Value::EnumMember(member) if member.kind().mixin.is_some() => {
                 return self.hash_key_of(&member.value, span, depth);
             }
@@ -199,6 +205,10 @@ impl Interp<'_> {
             Value::Int(_) | Value::Bool(_) => hash_int(value.as_int().unwrap_or(0)),
             Value::Float(x) => hash_float(*x),
             Value::Tuple(items) => self.hash_items(items, span)?,
+            Value::Set(set) => {
+                let items = set.borrow().keys();
+                self.hash_set(&items, span)?
+            }
             Value::EnumMember(member) if member.kind().mixin.is_some() => self.hash_of(&member.value, span)?,
             Value::Instance(instance) => match instance.class.hashing() {
                 Hashing::Method(method) => self.call_hash(&method, value, span)?,
@@ -225,6 +235,19 @@ impl Interp<'_> {
         }
         sum = sum.wrapping_add(items.len() as u64 ^ (PRIMES[2] ^ 3_527_539));
         Ok(if sum == u64::MAX { 1_546_275_796 } else { sum as i64 })
+    }
+
+    /// CPython's hash of a frozenset, which does not depend on the order.
+    fn hash_set(&mut self, items: &[Value], span: Span) -> EvalResult<i64> {
+        let shuffled = |hash: u64| ((hash ^ 89_869_747) ^ (hash << 16)).wrapping_mul(3_644_798_167);
+        let mut sum = 0;
+        for item in items {
+            sum ^= shuffled(self.hash_of(item, span)? as u64);
+        }
+        sum ^= (items.len() as u64 + 1).wrapping_mul(1_927_868_237);
+        sum ^= (sum >> 11) ^ (sum >> 25);
+        sum = sum.wrapping_mul(69_069).wrapping_add(907_133_923);
+        Ok(if sum == u64::MAX { 590_923_713 } else { sum as i64 })
     }
 
     /// Number of an object: addresses differ between runs, so objects are numbered in the order of the requests.

@@ -298,7 +298,8 @@ impl Interp<'_> {
 /// Whether a dataclass refuses a value as a default: it has no hash.
 fn is_mutable(value: &Value) -> bool {
     match value {
-        Value::List(_) | Value::Dict(_) | Value::Set(_) => true,
+        Value::List(_) | Value::Dict(_) => true,
+        Value::Set(set) => !set.borrow().is_frozen,
         Value::Instance(instance) => instance.base_value().is_none() && instance.class.is_unhashable(),
         _ => false,
     }

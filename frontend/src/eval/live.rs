@@ -175,7 +175,12 @@ impl Interp<'_> {
             Arg::Again(_, index) => seen.get(*index).cloned().unwrap_or(Value::None),
             Arg::Shared(identity, inner) => return self.shared_value(*identity, inner, name, span, seen),
             // The command line's containers have no identity.
-            Arg::List(_) | Arg::Dict(_) | Arg::DefaultDict { .. } | Arg::Set(_) | Arg::Instance { .. } => {
+            Arg::List(_)
+            | Arg::Dict(_)
+            | Arg::DefaultDict { .. }
+            | Arg::Set(_)
+            | Arg::FrozenSet(_)
+            | Arg::Instance { .. } => {
                 let value = self.empty_of(arg, span)?;
                 self.fill(&value, arg, name, span, seen)?;
                 value
@@ -210,7 +215,10 @@ impl Interp<'_> {
         Ok(match arg {
             Arg::List(_) => Value::list(Vec::new()),
             Arg::Dict(_) | Arg::DefaultDict { .. } => Value::dict(Dict::default()),
-            Arg::Set(_) => Value::Set(Rc::new(RefCell::new(Dict::default()))),
+            Arg::Set(_) | Arg::FrozenSet(_) => {
+                let is_frozen = matches!(arg, Arg::FrozenSet(_));
+                Value::Set(Rc::new(RefCell::new(Dict::empty_set(is_frozen))))
+            }
             Arg::Instance { class, .. } => match self.convert_arg(class, None, span, &mut Vec::new())? {
                 Value::Class(ref class) => Value::Instance(Rc::new(Instance {
                     class: class.clone(),
@@ -240,7 +248,7 @@ impl Interp<'_> {
                 let items = self.convert_args(items, name, span, seen)?;
                 *list.items.borrow_mut() = items;
             }
-            (Value::Set(set), Arg::Set(items)) => {
+            (Value::Set(set), Arg::Set(items) | Arg::FrozenSet(items)) => {
                 for item in self.convert_args(items, None, span, seen)? {
                     let key = self.hash_key(&item, span)?;
                     set.borrow_mut().set(key, item, Value::None);

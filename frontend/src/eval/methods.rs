@@ -20,32 +20,44 @@ const SET: &[&str] = &[
     "clear",
     "copy",
     "difference",
+    "difference_update",
     "discard",
     "intersection",
+    "intersection_update",
     "isdisjoint",
     "issubset",
     "issuperset",
+    "pop",
     "remove",
     "symmetric_difference",
+    "symmetric_difference_update",
     "union",
     "update",
 ];
+/// Of a frozenset.
+const FROZEN_SET: &[&str] =
+    &["copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "symmetric_difference", "union"];
 const TUPLE: &[&str] = &["count", "index"];
 const STR: &[&str] = &[
     "capitalize",
     "center",
     "count",
     "endswith",
+    "expandtabs",
     "find",
     "format",
     "index",
     "isalnum",
     "isalpha",
+    "isascii",
+    "isdecimal",
     "isdigit",
     "isidentifier",
     "islower",
     "isnumeric",
+    "isprintable",
     "isspace",
+    "istitle",
     "isupper",
     "join",
     "ljust",
@@ -66,6 +78,7 @@ const STR: &[&str] = &[
     "strip",
     "swapcase",
     "title",
+    "translate",
     "upper",
     "zfill",
 ];
@@ -77,6 +90,7 @@ fn table(value: &Value) -> &'static [&'static str] {
     match value {
         Value::List(_) => LIST,
         Value::Dict(_) => DICT,
+        Value::Set(set) if set.borrow().is_frozen => FROZEN_SET,
         Value::Set(_) => SET,
         Value::Tuple(_) => TUPLE,
         Value::Range(_) => TUPLE,
@@ -99,6 +113,7 @@ pub(crate) fn exists_for(kind: BuiltinType, name: &str) -> bool {
         BuiltinType::List => LIST,
         BuiltinType::Dict => DICT,
         BuiltinType::Set => SET,
+        BuiltinType::FrozenSet => FROZEN_SET,
         BuiltinType::Tuple => TUPLE,
         BuiltinType::Str => STR,
         BuiltinType::Int => INT,
@@ -390,6 +405,17 @@ impl Interp<'_> {
                 set.borrow_mut().clear();
                 Ok(Value::None)
             }
+            "pop" => {
+                args.positional_only(self, name, 0, 0)?;
+                // Python takes any; this is the one that was added first.
+                let first = set.borrow().keys().into_iter().next();
+                let Some(first) = first else {
+                    return Err(Raise::at("missing-key", "pop from an empty set", span, "in this call"));
+                };
+                let key = self.hash_key(&first, span)?;
+                set.borrow_mut().remove(&key);
+                Ok(first)
+            }
             "copy" => {
                 self.charge_items(set.borrow().len().saturating_mul(4), span)?;
                 Ok(Value::Set(Rc::new(std::cell::RefCell::new(set.borrow().clone()))))
@@ -404,9 +430,11 @@ impl Interp<'_> {
                         wanted = other.borrow().len();
                     }
                     let op = match name {
-                        "difference" => BinOp::Sub,
-                        "intersection" | "issubset" | "issuperset" | "isdisjoint" => BinOp::BitAnd,
-                        "symmetric_difference" => BinOp::BitXor,
+                        "difference" | "difference_update" => BinOp::Sub,
+                        "intersection" | "intersection_update" | "issubset" | "issuperset" | "isdisjoint" => {
+                            BinOp::BitAnd
+                        }
+                        "symmetric_difference" | "symmetric_difference_update" => BinOp::BitXor,
                         _ => BinOp::BitOr,
                     };
                     result = self.binary(op, &result, &other, span)?;
@@ -415,11 +443,13 @@ impl Interp<'_> {
                     ("issubset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == set.borrow().len())),
                     ("issuperset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == wanted)),
                     ("isdisjoint", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == 0)),
-                    ("update", Value::Set(all)) => {
+                    (_, Value::Set(all)) if name.ends_with("update") => {
                         let all = all.borrow().clone();
                         *set.borrow_mut() = all;
                         Ok(Value::None)
                     }
+                    // Without operands it is a copy.
+                    (_, Value::Set(same)) if Rc::ptr_eq(same, set) => self.set_method(set, "copy", args),
                     _ => Ok(result),
                 }
             }

@@ -80,7 +80,7 @@ impl Interp<'_> {
             {
                 self.charge_items(4 * (a.borrow().len() + b.borrow().len()), span)?;
                 let (a, b) = (a.borrow(), b.borrow());
-                let mut out = Dict::default();
+                let mut out = Dict::empty_set(a.is_frozen);
                 let keep = |in_b: bool| match op {
                     BinOp::BitAnd => in_b,
                     BinOp::Sub | BinOp::BitXor => !in_b,

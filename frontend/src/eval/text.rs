@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::Interp;
+use super::dict::Key;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::value::*;
@@ -42,7 +43,89 @@ fn words(text: &str, most: usize, from_the_end: bool) -> Vec<&str> {
     words
 }
 
+/// Whether each word of a text begins with a capital, and has no others.
+fn is_title(text: &str) -> bool {
+    let (mut is_inside, mut found) = (false, false);
+    for c in text.chars() {
+        if c.is_uppercase() && is_inside || c.is_lowercase() && !is_inside {
+            return false;
+        }
+        is_inside = c.is_uppercase() || c.is_lowercase();
+        found |= is_inside;
+    }
+    found
+}
+
+/// A text with spaces up to the next multiple of `size` characters of a line instead of each tab.
+fn without_tabs(text: &str, size: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for c in text.chars() {
+        match c {
+            '\t' if size == 0 => {}
+            '\t' => {
+                let spaces = size - column % size;
+                out.extend(std::iter::repeat_n(' ', spaces));
+                column += spaces;
+            }
+            _ => {
+                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+/// The lines of a text, with what ends them or without.
+fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
+    let ends = |c: char| {
+        matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    };
+    let mut out = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let at = rest.find(ends).unwrap_or(rest.len());
+        let end = match &rest[at..] {
+            pair if pair.starts_with("\r\n") => 2,
+            other => other.chars().next().map_or(0, char::len_utf8),
+        };
+        out.push(&rest[..at + if keep_ends { end } else { 0 }]);
+        rest = &rest[at + end..];
+    }
+    out
+}
+
 impl Interp<'_> {
+    /// `text.translate(table)`, for a dict from the numbers of characters to numbers, texts or None.
+    fn translated(&mut self, text: &str, table: &Value, span: Span) -> EvalResult<String> {
+        let Value::Dict(table) = table else {
+            let message = format!("translate() needs a dict, not {}", table.a_type());
+            return Err(Raise::at("type-error", message, span, "in this call"));
+        };
+        let mut out = String::new();
+        for c in text.chars() {
+            let entry = table.borrow().get(&Key::Int(c as i64)).cloned();
+            match &entry {
+                None => out.push(c),
+                Some(Value::None) => {}
+                Some(Value::Str(other)) => {
+                    self.charge_text(out.len().saturating_add(other.len()), span)?;
+                    out.push_str(other);
+                }
+                Some(other) => {
+                    let number = self.as_index(other).and_then(|n| char::from_u32(u32::try_from(n).ok()?));
+                    let Some(number) = number else {
+                        let message = "translate() needs a table with numbers of characters, texts and None";
+                        return Err(Raise::at("type-error", message, span, "in this call"));
+                    };
+                    out.push(number);
+                }
+            }
+        }
+        Ok(out)
+    }
+
     fn str_arg(&self, args: &CallArgs, index: usize, name: &str) -> EvalResult<Option<Rc<str>>> {
         match args.positional.get(index) {
             None | Some(Value::None) => Ok(None),
@@ -103,27 +186,52 @@ impl Interp<'_> {
         Ok(match name {
             "upper" => Value::str(text.to_uppercase()),
             "lower" => Value::str(text.to_lowercase()),
-            "title" | "capitalize" => {
+            "capitalize" => {
+                let mut chars = text.chars();
+                let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+                Value::str(first + &chars.as_str().to_lowercase())
+            }
+            "title" => {
                 let mut out = String::new();
-                let mut start = true;
+                let mut is_inside = false;
                 for c in text.chars() {
-                    if start {
-                        out.extend(c.to_uppercase())
-                    } else {
+                    if is_inside {
                         out.extend(c.to_lowercase())
+                    } else {
+                        out.extend(c.to_uppercase())
                     }
-                    start = name == "title" && !c.is_alphanumeric();
+                    is_inside = c.is_alphabetic();
                 }
                 Value::str(out)
             }
-            "swapcase" => Value::str(
-                text.chars()
-                    .map(|c| if c.is_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() })
-                    .collect::<String>(),
-            ),
-            "isdigit" | "isnumeric" => all(|c| c.is_ascii_digit()),
+            "swapcase" => {
+                let mut out = String::new();
+                for c in text.chars() {
+                    if c.is_uppercase() { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
+                }
+                Value::str(out)
+            }
+            "isascii" => Value::Bool(text.is_ascii()),
+            "isdecimal" | "isdigit" | "isnumeric" => all(|c| c.is_ascii_digit()),
             "isalpha" => all(char::is_alphabetic),
             "isalnum" => all(char::is_alphanumeric),
+            "istitle" => Value::Bool(is_title(text)),
+            "isprintable" => Value::Bool(!text.chars().any(char::is_control)),
+            "expandtabs" => {
+                args.positional_only(self, name, 0, 1)?;
+                let size = args.positional.first().map_or(Some(8), |size| self.as_index(size));
+                let Some(size) = size.filter(|size| *size <= LONGEST_TEXT) else {
+                    let message = "str.expandtabs() needs the size of a tab, an int";
+                    return Err(Raise::at("type-error", message, span, "in this call"));
+                };
+                let size = usize::try_from(size).unwrap_or(0);
+                self.charge_text(text.matches('\t').count().saturating_mul(size), span)?;
+                Value::str(without_tabs(text, size))
+            }
+            "translate" => {
+                args.positional_only(self, name, 1, 1)?;
+                Value::str(self.translated(text, &args.positional[0], span)?)
+            }
             "isspace" => all(char::is_whitespace),
             "isupper" => Value::Bool(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)),
             "islower" => Value::Bool(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)),
@@ -206,7 +314,11 @@ impl Interp<'_> {
                 };
                 Value::list(parts)
             }
-            "splitlines" => Value::list(text.lines().map(Value::str).collect()),
+            "splitlines" => {
+                let [keep] = args.bind(self, name, ["keepends"], 0)?;
+                let keep = keep.map_or(Ok(false), |keep| self.truth(&keep, span))?;
+                Value::list(lines(text, keep).into_iter().map(Value::str).collect())
+            }
             "partition" | "rpartition" => {
                 let separator = first()?;
                 let parts =
@@ -248,8 +360,12 @@ impl Interp<'_> {
                 let run = |n: usize| fill.repeat(n);
                 Value::str(match name {
                     "ljust" => format!("{text}{}", run(missing)),
-                    "center" => format!("{}{text}{}", run(missing / 2), run(missing - missing / 2)),
-                    "zfill" if text.starts_with('-') => format!("-{}{}", run(missing), &text[1..]),
+                    "center" => {
+                        // The odd one is on the left if the width is odd, as in Python.
+                        let left = missing / 2 + (missing & width as usize & 1);
+                        format!("{}{text}{}", run(left), run(missing - left))
+                    }
+                    "zfill" if text.starts_with(['-', '+']) => format!("{}{}{}", &text[..1], run(missing), &text[1..]),
                     _ => format!("{}{text}", run(missing)),
                 })
             }

@@ -20,7 +20,7 @@ impl Interp<'_> {
         Ok(match kind {
             BuiltinType::Range => return self.make_range(args),
             BuiltinType::Dict => Value::dict(self.make_dict(args)?),
-            BuiltinType::List | BuiltinType::Tuple | BuiltinType::Set => {
+            BuiltinType::List | BuiltinType::Tuple | BuiltinType::Set | BuiltinType::FrozenSet => {
                 args.positional_only(self, name, 0, 1)?;
                 let items = match args.positional.first() {
                     Some(value) => self.iterate(value, span)?,
@@ -29,7 +29,13 @@ impl Interp<'_> {
                 match kind {
                     BuiltinType::List => Value::list(items),
                     BuiltinType::Tuple => Value::tuple(items),
-                    _ => return self.make_set(items, span),
+                    _ => {
+                        let made = self.make_set(items, span)?;
+                        if let Value::Set(set) = &made {
+                            set.borrow_mut().is_frozen = kind == BuiltinType::FrozenSet;
+                        }
+                        return Ok(made);
+                    }
                 }
             }
             BuiltinType::Str => {
@@ -134,7 +140,7 @@ impl Interp<'_> {
                     }
                 }
             }
-            Value::Float(x) if !x.is_finite() => {
+            Value::Float(x) if x.is_nan() => {
                 Err(Raise::at("value-error", format!("{x} cannot be turned into an int"), span, "in this call"))
             }
             Value::Float(x) if x.abs() >= 9.2e18 => {
@@ -212,6 +218,7 @@ impl Interp<'_> {
             Value::Tuple(_) => BuiltinType::Tuple,
             Value::List(_) => BuiltinType::List,
             Value::Dict(_) => BuiltinType::Dict,
+            Value::Set(set) if set.borrow().is_frozen => BuiltinType::FrozenSet,
             Value::Set(_) => BuiltinType::Set,
             Value::Range(_) => BuiltinType::Range,
             Value::Slice(_) => BuiltinType::Slice,

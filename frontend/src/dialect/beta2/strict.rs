@@ -116,7 +116,7 @@ fn call(interp: &mut Interp<'_>, callee: &Value, span: Span) {
             let instead = "decorate the kernel that is launched, and no other";
             reject(interp, span, "a call of a decorated kernel", instead);
         }
-        Value::Type(BuiltinType::Set) => reject(interp, span, "a set", "use a list or a dict"),
+        Value::Type(BuiltinType::Set | BuiltinType::FrozenSet) => reject(interp, span, "a set", "use a list or a dict"),
         _ => {}
     }
 }

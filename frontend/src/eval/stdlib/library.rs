@@ -30,7 +30,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("dataclasses", &["asdict", "astuple"]),
     ("functools", &["cmp_to_key", "singledispatch"]),
     ("itertools", &["batched", "compress", "groupby"]),
-    ("math", &["dist", "fsum", "ldexp", "perm", "sumprod"]),
+    ("math", &["perm", "sumprod"]),
     ("operator", &["attrgetter", "itemgetter", "methodcaller"]),
     ("types", &["SimpleNamespace"]),
 ];

@@ -14,25 +14,6 @@ use super::super::value::*;
 use super::{UNARY, Unary, dtype};
 use crate::syntax::*;
 
-/// The error function, to double precision: Abramowitz and Stegun 7.1.5 (series) and 7.1.14 (continued fraction).
-pub(super) fn erf(x: f64) -> f64 {
-    let a = x.abs();
-    if a < 2.5 {
-        let (mut term, mut sum) = (a, a);
-        for n in 1..100 {
-            term *= -a * a / f64::from(n);
-            sum += term / f64::from(2 * n + 1);
-        }
-        (2.0 / std::f64::consts::PI.sqrt() * sum).copysign(x)
-    } else {
-        let mut f = 0.0;
-        for n in (1..60).rev() {
-            f = f64::from(n) / 2.0 / (a + f);
-        }
-        (1.0 - (-a * a).exp() / std::f64::consts::PI.sqrt() / (a + f)).copysign(x)
-    }
-}
-
 /// The single number of a call.
 pub(super) fn number(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<f64> {
     args.positional_only(interp, name, 1, 1)?;
@@ -55,13 +36,20 @@ pub(super) fn float_of(interp: &Interp<'_>, value: &Value, name: &str, span: Spa
     })
 }
 
-pub(super) fn finite(x: f64, name: &str, span: Span) -> EvalResult<Value> {
-    Ok(match x {
-        x if x.is_nan() => {
-            return Err(Raise::at("value-error", format!("{name}() is not defined there"), span, "in this call"));
-        }
-        x => Value::Float(x),
-    })
+/// The result of a function of `math`, for which only operands that are NaN or infinite give such results. One that is infinite for finite operands is
+/// at a pole, or too large.
+fn checked(x: f64, operands: &[f64], name: &str, is_pole: bool, span: Span) -> EvalResult<Value> {
+    let raise = |slug, message: String| Err(Raise::at(slug, message, span, "in this call"));
+    if x.is_nan() && !operands.iter().any(|x| x.is_nan()) {
+        return raise("value-error", format!("{name}() is not defined there"));
+    }
+    if x.is_infinite() && operands.iter().all(|x| x.is_finite()) {
+        return match is_pole {
+            true => raise("value-error", format!("{name}() is infinite there")),
+            false => raise("float-overflow", format!("{name}() is too large for a float there")),
+        };
+    }
+    Ok(Value::Float(x))
 }
 
 /// An array, or a list of numbers.
@@ -72,18 +60,26 @@ fn array_of(value: &Value, span: Span) -> Option<super::array::Array> {
     }
 }
 
+/// A function of one number of `math`, by its place in [`UNARY`].
 pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (name, func) = UNARY[args.data as usize];
+    let x = number(interp, &args, name)?;
+    let is_pole = match name {
+        "gamma" => x <= 0.0,
+        _ => matches!(name, "atanh" | "lgamma") || name.starts_with("log"),
+    };
+    checked(func(x), &[x], name, is_pole, args.span)
+}
+
+/// The same of NumPy, for numbers and arrays: what is not defined is NaN.
+pub(super) fn numpy_unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
     if let [one] = args.positional.as_slice()
         && let Some(array) = array_of(one, args.span)
     {
         return Ok(array.map(func).value());
     }
-    let x = number(interp, &args, name)?;
-    if x == 0.0 && name.starts_with("log") && name != "log1p" {
-        return Err(Raise::at("value-error", format!("{name}(0) is not defined"), args.span, "in this call"));
-    }
-    if x.is_nan() { Ok(Value::Float(x)) } else { finite(func(x), name, args.span) }
+    Ok(Value::Float(func(number(interp, &args, name)?)))
 }
 
 pub(super) fn rounded(interp: &mut Interp<'_>, args: CallArgs, name: &str, func: Unary) -> EvalResult<Value> {
@@ -104,10 +100,143 @@ pub(super) fn rounded(interp: &mut Interp<'_>, args: CallArgs, name: &str, func:
     if x.is_finite() && x.abs() < 9.2e18 {
         Ok(Value::Int(x as i64))
     } else {
-        Err(Raise::at("value-error", format!("{x} cannot be turned into an int"), args.span, "in this call"))
+        let slug = if x.is_nan() { "value-error" } else { "integer-overflow" };
+        Err(Raise::at(slug, format!("{x} cannot be turned into an int"), args.span, "in this call"))
     }
 }
 
+/// `math.ldexp`
+pub(super) fn ldexp(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "ldexp", 2, 2)?;
+    let x = float_of(interp, &args.positional[0], "ldexp", args.span)?;
+    let exponent = int_of(interp, &args.positional[1], "ldexp", args.span)?;
+    // The exponents of floats span less.
+    checked(libm::ldexp(x, exponent.clamp(-5000, 5000) as i32), &[x], "ldexp", false, args.span)
+}
+
+/// `math.fsum`: the sum of floats, rounded once. Shewchuk's partial sums do not overlap, and are exact together.
+pub(super) fn fsum(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "fsum", 1, 1)?;
+    let mut partials: Vec<f64> = Vec::new();
+    // The sum of what is not finite.
+    let (mut special, mut has_nan) = (None, false);
+    for item in interp.iterate(&args.positional[0], args.span)? {
+        let mut x = float_of(interp, &item, "fsum", args.span)?;
+        if !x.is_finite() {
+            special = Some(special.unwrap_or(0.0) + x);
+            has_nan |= x.is_nan();
+            continue;
+        }
+        let mut kept = 0;
+        for index in 0..partials.len() {
+            let mut y = partials[index];
+            if x.abs() < y.abs() {
+                (x, y) = (y, x);
+            }
+            let high = x + y;
+            let low = y - (high - x);
+            if low != 0.0 {
+                partials[kept] = low;
+                kept += 1;
+            }
+            x = high;
+        }
+        if x.is_infinite() {
+            return Err(Raise::at("float-overflow", "fsum() is too large for a float", args.span, "in this call"));
+        }
+        partials.truncate(kept);
+        partials.push(x);
+    }
+    match special {
+        Some(sum) if sum.is_nan() && !has_nan => {
+            Err(Raise::at("value-error", "fsum() of infinities of both signs", args.span, "in this call"))
+        }
+        Some(sum) => Ok(Value::Float(sum)),
+        None => Ok(Value::Float(rounded_once(&mut partials))),
+    }
+}
+
+/// The sum of floats that do not overlap, the largest last, to the nearest float, to an even one between two.
+fn rounded_once(partials: &mut Vec<f64>) -> f64 {
+    let Some(mut high) = partials.pop() else { return 0.0 };
+    let mut low = 0.0;
+    while let Some(y) = partials.pop() {
+        let x = high;
+        high = x + y;
+        low = y - (high - x);
+        if low != 0.0 {
+            break;
+        }
+    }
+    // Halfway between two floats, what is below decides.
+    if let Some(below) = partials.last()
+        && (low < 0.0 && *below < 0.0 || low > 0.0 && *below > 0.0)
+    {
+        let twice = low * 2.0;
+        let next = high + twice;
+        if twice == next - high {
+            return next;
+        }
+    }
+    high
+}
+
+/// The length of a vector, with the squares scaled so that none is too large or small, and its error put right as CPython does.
+fn length(vector: &[f64]) -> f64 {
+    if vector.iter().any(|x| x.is_infinite()) {
+        return f64::INFINITY;
+    }
+    if vector.iter().any(|x| x.is_nan()) {
+        return f64::NAN;
+    }
+    let largest = vector.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let exponent = libm::frexp(largest).1;
+    let scaled = vector.iter().map(|x| libm::ldexp(*x, -exponent));
+    // Each square as two floats, and the sum of all as one and what it leaves.
+    let (mut sum, mut rest) = (0.0f64, 0.0f64);
+    let mut add = |x: f64| {
+        let next = sum + x;
+        rest += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        sum = next;
+    };
+    for x in scaled {
+        let square = x * x;
+        add(square);
+        add(x.mul_add(x, -square));
+    }
+    let root = (sum + rest).sqrt();
+    let square = root * root;
+    let missing = (sum - square) - root.mul_add(root, -square) + rest;
+    libm::ldexp(root + missing / (2.0 * root), exponent)
+}
+
+/// `math.hypot`
+pub(super) fn hypot(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "hypot", 0, usize::MAX)?;
+    let vector =
+        args.positional.iter().map(|x| float_of(interp, x, "hypot", args.span)).collect::<EvalResult<Vec<_>>>()?;
+    checked(length(&vector), &vector, "hypot", false, args.span)
+}
+
+/// `math.dist`
+pub(super) fn dist(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "dist", 2, 2)?;
+    let (p, q) = (interp.iterate(&args.positional[0], args.span)?, interp.iterate(&args.positional[1], args.span)?);
+    if p.len() != q.len() {
+        let message = "both points must have the same number of dimensions";
+        return Err(Raise::at("value-error", message, args.span, "in this call"));
+    }
+    let mut vector = Vec::new();
+    for (p, q) in p.iter().zip(&q) {
+        vector.push(float_of(interp, p, "dist", args.span)? - float_of(interp, q, "dist", args.span)?);
+    }
+    Ok(Value::Float(length(&vector)))
+}
+
+/// A function of two numbers of `math`.
 pub(super) fn binary_float(
     interp: &mut Interp<'_>,
     args: CallArgs,
@@ -117,19 +246,20 @@ pub(super) fn binary_float(
     args.positional_only(interp, name, 2, 2)?;
     let x = float_of(interp, &args.positional[0], name, args.span)?;
     let y = float_of(interp, &args.positional[1], name, args.span)?;
-    finite(func(x, y), name, args.span)
+    // A power of 0 has a pole; that of a float that is too large has none.
+    checked(func(x, y), &[x, y], name, x == 0.0, args.span)
 }
 
 pub(super) fn log(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "log", 1, 2)?;
-    let x = float_of(interp, &args.positional[0], "log", args.span)?;
-    if x <= 0.0 {
-        return Err(Raise::at("value-error", format!("log({x}) is not defined"), args.span, "in this call"));
-    }
-    match args.positional.get(1) {
-        Some(base) => finite(x.ln() / float_of(interp, base, "log", args.span)?.ln(), "log", args.span),
-        None => Ok(Value::Float(x.ln())),
-    }
+    let logarithm = |value: &Value| {
+        let x = float_of(interp, value, "log", args.span)?;
+        checked(x.ln(), &[x], "log", true, args.span)
+    };
+    let x = logarithm(&args.positional[0])?;
+    let Some(base) = args.positional.get(1) else { return Ok(x) };
+    let base = logarithm(base)?;
+    interp.binary(BinOp::Div, &x, &base, args.span)
 }
 
 pub(super) fn int_of(interp: &Interp<'_>, value: &Value, name: &str, span: Span) -> EvalResult<i64> {
@@ -178,7 +308,8 @@ pub(super) fn isclose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     let y = float_of(interp, &b.unwrap_or(Value::None), "isclose", span)?;
     let rel = rel.and_then(|v| v.as_float()).unwrap_or(1e-9);
     let abs = abs.and_then(|v| v.as_float()).unwrap_or(0.0);
-    Ok(Value::Bool(x == y || (x - y).abs() <= (rel * x.abs().max(y.abs())).max(abs)))
+    let near = (x - y).abs() <= (rel * x.abs().max(y.abs())).max(abs);
+    Ok(Value::Bool(x == y || x.is_finite() && y.is_finite() && near))
 }
 
 pub(super) fn isqrt(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -71,7 +71,14 @@ const UNARY: &[(&str, Unary)] = &[
     ("cbrt", f64::cbrt),
     ("degrees", f64::to_degrees),
     ("radians", f64::to_radians),
-    ("erf", erf),
+    ("asinh", libm::asinh),
+    ("acosh", libm::acosh),
+    ("atanh", libm::atanh),
+    ("erf", libm::erf),
+    ("erfc", libm::erfc),
+    ("gamma", libm::tgamma),
+    ("lgamma", libm::lgamma),
+    ("log", f64::ln),
 ];
 
 /// An attribute of one of [`MODULES`].
@@ -92,13 +99,15 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("math" | "numpy", "gcd") => native(gcd),
         ("math" | "numpy", "lcm") => native(lcm),
         ("math", "prod") => native(prod),
-        ("math" | "numpy", "log") => native(log),
+        ("math", "log") => native(log),
         ("math", "pow") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
         ("math", "fmod") => native(|i, a| binary_float(i, a, "fmod", |x, y| x % y)),
         ("math", "copysign") => native(|i, a| binary_float(i, a, "copysign", f64::copysign)),
-        ("math" | "numpy", "hypot") => native(|i, a| binary_float(i, a, "hypot", f64::hypot)),
+        ("math", "hypot") => native(hypot),
+        ("math", "dist") => native(dist),
+        ("numpy", "hypot") => native(|i, a| binary_float(i, a, "hypot", f64::hypot)),
         ("math", "atan2") => native(|i, a| binary_float(i, a, "atan2", f64::atan2)),
-        ("math", "isnan" | "isinf" | "isfinite") | ("numpy", "isnan" | "isinf" | "isfinite") => native(match name {
+        ("math", "isnan" | "isinf" | "isfinite") => native(match name {
             "isnan" => |i, a| Ok(Value::Bool(number(i, &a, "isnan")?.is_nan())),
             "isinf" => |i, a| Ok(Value::Bool(number(i, &a, "isinf")?.is_infinite())),
             _ => |i, a| Ok(Value::Bool(number(i, &a, "isfinite")?.is_finite())),
@@ -109,12 +118,22 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             Ok(Value::tuple(vec![Value::Float(fraction.copysign(x)), Value::Float(x.trunc())]))
         }),
         ("math", "isclose") => native(isclose),
+        ("math", "fsum") => native(fsum),
+        ("math", "ldexp") => native(ldexp),
+        ("math", "remainder") => native(|i, a| binary_float(i, a, "remainder", libm::remainder)),
+        ("math", "nextafter") => native(|i, a| binary_float(i, a, "nextafter", libm::nextafter)),
+        ("math", "frexp") => native(|i, a| {
+            let (mantissa, exponent) = libm::frexp(number(i, &a, "frexp")?);
+            Ok(Value::tuple(vec![Value::Float(mantissa), Value::Int(exponent.into())]))
+        }),
         ("math", "isqrt") => native(isqrt),
         ("math", "factorial") => native(factorial),
         ("math", "comb") => native(comb),
+        ("numpy", "erf" | "erfc" | "gamma" | "lgamma") => None,
         ("math" | "numpy", _) if UNARY.iter().any(|(n, _)| *n == name) => {
             let index = UNARY.iter().position(|(n, _)| *n == name)?;
-            Some(Value::native(format!("{module}.{name}"), unary, index as u32))
+            let func = if module == "math" { unary } else { numpy_unary };
+            Some(Value::native(format!("{module}.{name}"), func, index as u32))
         }
         ("numpy", _) => numpy_attr(interp, name, span),
         ("ml_dtypes", _) => match DType::from_name(name).filter(|d| d.is_float() && !d.is_packed()) {

@@ -23,6 +23,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "full" => full,
         "zeros_like" => |i, a| like(i, a, "zeros_like", Imm::Int(0)),
         "ones_like" => |i, a| like(i, a, "ones_like", Imm::Int(1)),
+        "full_like" => full_like,
         "eye" => eye,
         "identity" => identity,
         "arange" => arange,
@@ -161,6 +162,17 @@ fn like(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> Eval
     let [x, d] = args.bind(interp, what, ["a", "dtype"], 1)?;
     let x = Array::from_value(&x.unwrap_or(Value::None), None, span)?;
     Ok(Array::filled(dtype(d, what, x.dtype, span)?, x.shape.clone(), value).laid_out_as(&[&x]).value())
+}
+
+fn full_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, v, d] = args.bind(interp, "full_like", ["a", "fill_value", "dtype"], 2)?;
+    let x = Array::from_value(&x.unwrap_or(Value::None), None, span)?;
+    let one = Array::from_value(&v.unwrap_or(Value::None), None, span)?;
+    let [value] = one.values[..] else {
+        return Err(Raise::at("value-error", "np.full_like needs one number to fill with", span, "here"));
+    };
+    Ok(Array::filled(dtype(d, "full_like", x.dtype, span)?, x.shape.clone(), value).laid_out_as(&[&x]).value())
 }
 
 /// A matrix of zeros and ones.

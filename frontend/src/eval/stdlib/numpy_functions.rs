@@ -2,6 +2,7 @@
 //! [`super::numpy`].
 
 use nki_diag::Span;
+use nki_isa::{DType, Imm};
 
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
@@ -9,7 +10,8 @@ use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
 use super::array::{self, Array};
 use super::numpy::bounded;
-use crate::syntax::BinOp;
+use crate::host::HostDtype;
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
 /// The function of this name.
 pub(super) fn function(name: &str) -> Option<NativeFn> {
@@ -21,6 +23,21 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "floor_divide" => |i, a| operator(i, a, "floor_divide", BinOp::FloorDiv),
         "mod" | "remainder" => |i, a| operator(i, a, "mod", BinOp::Mod),
         "power" => |i, a| operator(i, a, "power", BinOp::Pow),
+        "equal" => |i, a| comparison(i, a, "equal", CmpOp::Eq),
+        "not_equal" => |i, a| comparison(i, a, "not_equal", CmpOp::Ne),
+        "less" => |i, a| comparison(i, a, "less", CmpOp::Lt),
+        "less_equal" => |i, a| comparison(i, a, "less_equal", CmpOp::Le),
+        "greater" => |i, a| comparison(i, a, "greater", CmpOp::Gt),
+        "greater_equal" => |i, a| comparison(i, a, "greater_equal", CmpOp::Ge),
+        "logical_and" => |i, a| logical(i, a, "logical_and", BinOp::BitAnd),
+        "logical_or" => |i, a| logical(i, a, "logical_or", BinOp::BitOr),
+        "logical_xor" => |i, a| logical(i, a, "logical_xor", BinOp::BitXor),
+        "logical_not" => logical_not,
+        "negative" => negative,
+        "square" => square,
+        "isnan" => |i, a| class(i, a, "isnan", f64::is_nan),
+        "isinf" => |i, a| class(i, a, "isinf", f64::is_infinite),
+        "isfinite" => |i, a| class(i, a, "isfinite", f64::is_finite),
         "clip" => clip,
         "outer" => outer,
         "dot" => |i, a| product(i, a, "dot"),
@@ -31,6 +48,10 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "hstack" => |i, a| joined(i, a, "hstack"),
         "vstack" => |i, a| joined(i, a, "vstack"),
         "expand_dims" => expand_dims,
+        "squeeze" => squeeze,
+        "swapaxes" => swapaxes,
+        "moveaxis" => moveaxis,
+        "broadcast_to" => broadcast_to,
         "argmax" => |i, a| of_array(i, a, "argmax"),
         "argmin" => |i, a| of_array(i, a, "argmin"),
         _ => return None,
@@ -98,6 +119,58 @@ fn operator(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: BinOp) -> E
     let [a, b] = [a, b].map(|v| v.unwrap_or(Value::None));
     let made = array::operate(op, &a, &b, span)?;
     array::charged(interp, made, span)
+}
+
+/// `left op right` as bools.
+fn comparison(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: CmpOp) -> EvalResult<Value> {
+    let span = args.span;
+    let [a, b] = given!(interp, args, what, ["x1", "x2"], 2);
+    let made = array::compare(op, &a.unwrap_or(Value::None), &b.unwrap_or(Value::None), span)?;
+    array::charged(interp, made, span)
+}
+
+/// Whether each element is not zero.
+fn truth(x: Option<Value>, span: Span) -> EvalResult<Array> {
+    let x = array_of(x, span)?;
+    Ok(x.each(HostDtype::Device(DType::Bool), |x| Imm::Int(i64::from(array::float(x) != 0.0))))
+}
+
+fn logical(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: BinOp) -> EvalResult<Value> {
+    let span = args.span;
+    let [a, b] = given!(interp, args, what, ["x1", "x2"], 2);
+    let made = array::operate(op, &truth(a, span)?.value(), &truth(b, span)?.value(), span)?;
+    array::charged(interp, made, span)
+}
+
+fn logical_not(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x] = given!(interp, args, "logical_not", ["x"], 1);
+    let x = truth(x, span)?;
+    let made = x.each(x.dtype, |x| Imm::Int(i64::from(array::float(x) == 0.0))).simple();
+    array::charged(interp, made, span)
+}
+
+/// `np.negative(x)`: `-x`
+fn negative(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x] = given!(interp, args, "negative", ["x"], 1);
+    interp.unary(UnaryOp::Neg, &array_of(x, span)?.simple(), span)
+}
+
+/// `np.square(x)`: `x * x`
+fn square(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x] = given!(interp, args, "square", ["x"], 1);
+    let x = array_of(x, span)?.simple();
+    interp.binary(BinOp::Mul, &x, &x, span)
+}
+
+/// `np.isnan(x)` and its like.
+fn class(interp: &mut Interp<'_>, args: CallArgs, what: &str, of: fn(f64) -> bool) -> EvalResult<Value> {
+    let span = args.span;
+    let [x] = given!(interp, args, what, ["x"], 1);
+    let made = array_of(x, span)?.each(HostDtype::Device(DType::Bool), |x| Imm::Int(i64::from(of(array::float(x)))));
+    array::charged(interp, made.simple(), span)
 }
 
 /// `np.clip(a, a_min, a_max)`: None is no limit.
@@ -286,6 +359,86 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let x = array_of(x, span)?;
     let at = axis_of(&axis.unwrap_or(Value::None), x.shape.len() + 1, "expand_dims", span)?;
     array::charged(interp, with_axis(x, at).value(), span)
+}
+
+/// `np.squeeze(a, axis=None)`: without axes of extent 1.
+fn squeeze(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, axis] = given!(interp, args, "squeeze", ["a", "axis"], 1);
+    let x = array_of(x, span)?;
+    let dims = x.shape.len();
+    let gone = match some(axis) {
+        None => (0..dims).filter(|&i| x.shape[i] == 1).collect(),
+        Some(axis) => axes_of(&axis, dims, "squeeze", span)?,
+    };
+    if let Some(&axis) = gone.iter().find(|&&i| x.shape[i] != 1) {
+        return Err(wrong(format!("np.squeeze: axis {axis} has the extent {}, not 1", x.shape[axis]), span));
+    }
+    let shape = (0..dims).filter(|i| !gone.contains(i)).map(|i| x.shape[i]).collect();
+    array::charged(interp, Array::new(x.dtype, shape, x.values).value(), span)
+}
+
+/// One axis, or several.
+fn axes_of(value: &Value, dims: usize, what: &str, span: Span) -> EvalResult<Vec<usize>> {
+    match value.sequence() {
+        Some(items) => items.iter().map(|axis| axis_of(axis, dims, what, span)).collect(),
+        None => Ok(vec![axis_of(value, dims, what, span)?]),
+    }
+}
+
+/// The array with its axes in this order.
+fn permuted(interp: &mut Interp<'_>, x: Array, order: &[usize], span: Span) -> EvalResult<Value> {
+    let order = Value::tuple(order.iter().map(|&i| Value::Int(i as i64)).collect::<Vec<_>>());
+    super::numpy::method(interp, CallArgs::of([x.value(), order], span), "transpose")
+}
+
+/// `np.swapaxes(a, axis1, axis2)`
+fn swapaxes(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, one, other] = given!(interp, args, "swapaxes", ["a", "axis1", "axis2"], 3);
+    let x = array_of(x, span)?;
+    let axis = |axis: Option<Value>| axis_of(&axis.unwrap_or(Value::None), x.shape.len(), "swapaxes", span);
+    let (one, other) = (axis(one)?, axis(other)?);
+    let mut order: Vec<usize> = (0..x.shape.len()).collect();
+    order.swap(one, other);
+    permuted(interp, x, &order, span)
+}
+
+/// `np.moveaxis(a, source, destination)`
+fn moveaxis(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, source, destination] = given!(interp, args, "moveaxis", ["a", "source", "destination"], 3);
+    let x = array_of(x, span)?;
+    let dims = x.shape.len();
+    let axes = |axes: Option<Value>| axes_of(&axes.unwrap_or(Value::None), dims, "moveaxis", span);
+    let (source, destination) = (axes(source)?, axes(destination)?);
+    let repeats = |axes: &[usize]| axes.iter().enumerate().any(|(i, axis)| axes[..i].contains(axis));
+    if source.len() != destination.len() || repeats(&source) || repeats(&destination) {
+        return Err(wrong("np.moveaxis needs as many places as axes, each once", span));
+    }
+    let mut order: Vec<usize> = (0..dims).filter(|i| !source.contains(i)).collect();
+    let mut moves: Vec<(usize, usize)> = destination.into_iter().zip(source).collect();
+    moves.sort_unstable();
+    for (at, axis) in moves {
+        order.insert(at, axis);
+    }
+    permuted(interp, x, &order, span)
+}
+
+/// `np.broadcast_to(array, shape)`
+fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, shape] = given!(interp, args, "broadcast_to", ["array", "shape"], 2);
+    let x = array_of(x, span)?;
+    let shape = counts(&shape.unwrap_or(Value::None), "broadcast_to", span)?;
+    if let Err(done) = bounded(interp, &shape, "broadcast_to", span) {
+        return done;
+    }
+    if array::broadcast(&x.shape, &shape).as_ref() != Some(&shape) {
+        let message = format!("np.broadcast_to: an array of shape {:?} does not fit into {shape:?}", x.shape);
+        return Err(wrong(message, span));
+    }
+    array::charged(interp, x.spread(&shape).value(), span)
 }
 
 /// `np.name(array, ...)` as `array.name(...)`, of a list, too.

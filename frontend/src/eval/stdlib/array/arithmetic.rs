@@ -109,7 +109,7 @@ fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, Ho
 }
 
 /// The shape of two arrays together, if they fit.
-pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let dims = a.len().max(b.len());
     let extent = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(dims).map_or(1, |i| shape[i]);
     (0..dims)
@@ -283,7 +283,7 @@ fn exact(number: &Value, beside: &Value) -> Value {
 }
 
 /// `left op right`, element by element.
-pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+pub(crate) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
     let (a, b, _, shape) = pair(&exact(left, right), &exact(right, left), span)?;
     let holds = |x: Imm, y: Imm| {
         let order = match (x, y) {

@@ -66,11 +66,11 @@ fn wrap_mask(dtype: DType) -> i64 {
     (1i64 << (8 * dtype.size())) - 1
 }
 
-/// The type of what Python numbers make: bool, int64 or float64.
+/// The type of what Python numbers make: bool, int64 or float64, as of nothing.
 pub(super) fn default_dtype(values: &[Value]) -> HostDtype {
-    if values.iter().any(|v| matches!(v, Value::Float(_))) {
+    if values.is_empty() || values.iter().any(|v| matches!(v, Value::Float(_))) {
         HostDtype::F64
-    } else if !values.is_empty() && values.iter().all(|v| matches!(v, Value::Bool(_))) {
+    } else if values.iter().all(|v| matches!(v, Value::Bool(_))) {
         HostDtype::Device(DType::Bool)
     } else {
         HostDtype::I64

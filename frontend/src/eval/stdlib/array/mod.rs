@@ -18,7 +18,7 @@ use nki_isa::dtype::{bits_to_f32, bits_to_i64, encode_f32, encode_i64, read_bits
 use nki_isa::{DType, Imm};
 
 use self::arithmetic::float_for;
-pub(crate) use self::arithmetic::{choose, concatenate, join, matmul, operate};
+pub(crate) use self::arithmetic::{broadcast, choose, compare, concatenate, join, matmul, operate};
 use self::dtype::default_dtype;
 pub(crate) use self::dtype::{device_dtype, dtype_of};
 use self::layout::Layout;
@@ -192,7 +192,7 @@ impl Array {
     }
 
     /// Broadcast to a shape that fits.
-    fn spread(&self, shape: &[usize]) -> Array {
+    pub(crate) fn spread(&self, shape: &[usize]) -> Array {
         let (own, missing) = (self.dims(), shape.len() - self.shape.len());
         let source = |i: usize| i.checked_sub(missing).filter(|&i| own[i].0 != 1);
         let dims: Vec<Dim> = (0..shape.len()).map(|i| (shape[i], source(i).map_or(0, |i| own[i].1))).collect();

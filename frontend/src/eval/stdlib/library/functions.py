@@ -107,39 +107,8 @@ def perm(n, k=None):
     return total
 
 
-def dist(p, q):
-    if len(p) != len(q):
-        raise ValueError("both points must have the same number of dimensions")
-    return fsum((a - b) * (a - b) for a, b in zip(p, q)) ** 0.5
-
-
-def ldexp(x, i):
-    # In two steps: the power alone may be too large or too small for a float.
-    half = i // 2
-    return float(x) * 2.0**half * 2.0 ** (i - half)
-
-
 def sumprod(p, q):
     return sum(a * b for a, b in zip(p, q, strict=True))
-
-
-def fsum(seq):
-    # Shewchuk's partial sums: together they are exact.
-    partials = []
-    for x in seq:
-        x = float(x)
-        kept = 0
-        for y in partials:
-            if abs(x) < abs(y):
-                x, y = y, x
-            high = x + y
-            low = y - (high - x)
-            if low:
-                partials[kept] = low
-                kept += 1
-            x = high
-        partials[kept:] = [x]
-    return sum(reversed(partials), 0.0)
 
 
 def compress(data, selectors):
