@@ -293,6 +293,10 @@ fn what_means_something_else_is_left_to_do() {
             "    n = 0\n    for i in nl.affine_range(4):\n        n += 8\n    t = nl.load(x[0:n])",
             "each iteration began with what it held before the loop",
         ),
+        (
+            "    for i in nl.affine_range(4):\n        t = nl.load(x[0:n])\n        return x",
+            "a `return` behind the loop",
+        ),
         ("    t = nl.load(m)\n    t = t / 2", "dtype=nl.float32 if the tile is of integers"),
         (
             "    t = nl.zeros((64, 8), nl.bfloat16, buffer=nl.psum)\n    t += nisa.nc_matmul(rows, rows)",

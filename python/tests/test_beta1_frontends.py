@@ -227,6 +227,24 @@ def test_operators_in_place_change_the_tile(both_frontends):
 
 
 @nki.jit
+def returns_in_a_loop(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(4):
+        for j in nl.sequential_range(2):
+            nl.store(out[i, :, j * 32 : j * 32 + 32], nl.load(x[i, :, j * 32 : j * 32 + 32]) * 2)
+            return out
+
+
+def test_a_loop_that_is_read_once_goes_on_after_return(monkeypatch):
+    x = np.arange(4 * 128 * 64, dtype=np.float32).reshape(4, 128, 64)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
+    np.testing.assert_array_equal(np.asarray(returns_in_a_loop(x)), x * 2)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "tracer")
+    with pytest.raises(nki_sim.KernelError, match="Python ends the loop here"):
+        returns_in_a_loop(x)
+
+
+@nki.jit
 def by_program(x):
     out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     i = nl.program_id(0)

@@ -166,10 +166,17 @@ impl Interp<'_> {
         let depth = self.push_iteration(variable, header, self.dialect.is_independent(self, &f.iter));
         let mut result = Ok(Flow::Next);
         let before = self.held_before(frame, f);
+        // A compiler that reads the body once takes `return` in it for the end of what it reads: all iterations run.
+        let is_read_once = self.in_kernel && self.dialect.reads_body_once(self, &f.iter);
+        let mut returned = None;
         let mut count = 0;
         while let Some(item) = items.next() {
             self.begin_again(frame, &before, f.iter.span);
-            let ran = self.iteration(frame, f, (depth, header), item, count);
+            let mut ran = self.iteration(frame, f, (depth, header), item, count);
+            if is_read_once && let Ok(Flow::Return(value)) = ran {
+                returned.get_or_insert(value);
+                ran = Ok(Flow::Next);
+            }
             let copied = match (&ran, &mut copies) {
                 (Ok(Flow::Next | Flow::Continue), Some(copies)) => copies.after(self, frame, (depth, header), count),
                 _ => Ok(0),
@@ -193,7 +200,10 @@ impl Interp<'_> {
         if result.is_ok() {
             self.end_held(frame, &before, f.iter.span);
         }
-        result
+        match returned {
+            Some(value) if result.is_ok() => Ok(Flow::Return(value)),
+            _ => result,
+        }
     }
 
     /// Runs one iteration of the loop at `depth`, which is number `count`.

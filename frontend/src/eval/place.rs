@@ -104,6 +104,17 @@ impl Interp<'_> {
         found.iter().rev().find(|(stmt, _)| stmt.span == place).map(|(_, f)| f.iter.span)
     }
 
+    /// The header of a loop around a place that runs as a whole even if the place is a `return`:
+    /// [`super::language::Dialect::reads_body_once`].
+    pub(crate) fn loop_read_once_around(&self, place: Span) -> Option<Span> {
+        let tree = self.tree(place.file)?;
+        let mut found = Vec::new();
+        descend(&tree.body, place, &mut found);
+        let is_inside = |f: &For| f.body.iter().any(|stmt| holds(stmt.span, place));
+        let around = found.iter().find(|(_, f)| is_inside(f) && self.dialect.reads_body_once(self, &f.iter));
+        around.map(|(stmt, f)| Span { end: f.iter.span.end, ..stmt.span })
+    }
+
     /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: if the device
     /// counts (`counted`), or for [`super::language::Dialect::reads_body_once`].
     pub(crate) fn carried_by_loop_over(&self, place: Span, counted: bool) -> Vec<Carried> {

@@ -390,6 +390,13 @@ impl Pass<'_> {
         if !self.kinds.language(range).is_some_and(|name| matches!(&*name, "affine_range" | "sequential_range")) {
             return;
         }
+        statements(&f.body, &mut |stmt| {
+            let place = stmt.span.start as usize..stmt.span.end as usize;
+            if matches!(stmt.kind, StmtKind::Return(_)) && !self.changes.iter().any(|c| c.span == place) {
+                let what = "`return` in a loop: all iterations ran, and now it ends the loop";
+                self.report(by_hand(stmt.span, what, "a `return` behind the loop"));
+            }
+        });
         // `tile += x` changes the tile itself, in both languages.
         let in_place = |span: Span| {
             let mut found = false;

@@ -255,6 +255,23 @@ impl Trace<'_, '_> {
         Some(Definition { span: def.name_span, params })
     }
 
+    /// Refuses a `return` at `span` in a loop of Beta 1 whose compiler read the body once: it runs all iterations, but Python has ended the loop.
+    ///
+    /// # Errors
+    /// `unsupported-syntax` for such a `return`.
+    pub fn check_return(&mut self, span: Span) -> Outcome<()> {
+        self.at(span, |interp| {
+            let Some(header) = interp.loop_read_once_around(span) else { return Ok(()) };
+            let message = "`return` in a loop whose body the compiler reads once: it runs all iterations, but Python ends the loop here";
+            Err(Raise::new(
+                Diagnostic::error("unsupported-syntax", message)
+                    .at(span, "Python leaves the loop")
+                    .with(header, "this loop runs as a whole on the device")
+                    .help("move the `return` behind the loop, or let the built-in evaluator execute the kernel"),
+            ))
+        })
+    }
+
     /// The names of the variables that the `return` statement at `span` returns.
     pub fn returned_names(&mut self, span: Span) -> Vec<Option<String>> {
         let text = self.interp.source_text(span);

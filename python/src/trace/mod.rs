@@ -239,6 +239,7 @@ impl<'a, 'py> Kernel<'a, 'py> {
         let frame = tracing.places.borrow_mut().frame.take();
         let Some(frame) = frame else { return Ok(Vec::new()) };
         let span = tracing.places.borrow_mut().span_in(trace, frame.bind(py))?;
+        trace.check_return(span).map_err(|failure| tracing.exception(py, trace, failure, None))?;
         Ok(trace.returned_names(span))
     }
 }

@@ -280,7 +280,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
     if !offsets.view.dtype.is_int() {
         return refuse(
             format!("`{}` of {} as an index of `{}`", offsets.storage.name, offsets.view.dtype, t.storage.name),
-            "indices are int32 or uint32",
+            "indices are int32 or uint32: copy it to a tile of integers, nl.copy(index, dtype=nl.int32)",
         );
     }
     let mut view: View = rest.view;

@@ -64,6 +64,15 @@ fn several(interp: &mut Interp<'_>, args: CallArgs, what: &str, span: Span) -> E
         let [shape] = args.bind(interp, what, ["shape"], 1)?;
         shape.unwrap_or(Value::None)
     };
+    // `n / 2` is a float, which the old compiler took where it is whole.
+    let whole = |v: &Value| match v {
+        Value::Float(x) if x.fract() == 0.0 && x.abs() < 1e9 => Value::Int(*x as i64),
+        other => other.clone(),
+    };
+    let shape = match shape.sequence() {
+        Some(items) => Value::tuple(items.iter().map(whole).collect::<Vec<_>>()),
+        None => whole(&shape),
+    };
     Ok(make::shape(&shape, what, span)?.0)
 }
 
