@@ -99,6 +99,7 @@ sections! {
     pub struct Dma {
         engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, least_packet_ns: Param, onchip_packet_ns: Param,
         packet_bytes: Param, efficient_bytes: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
+        load_tail_ns: Param, load_tail_bytes: Param,
         store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param, software_trigger_ns: Param,
         indirect_trigger_ns: Param, static_trigger_ns: Param, profile_trigger_ns: Param, software_dispatch_ns: Param,
         strided_store_ns: Param, scattered_run_ns: Param, scattered_stride_bytes: Param, transpose_slowdown: Param, wide_transpose_slowdown: Param, onchip_transpose_slowdown: Param,

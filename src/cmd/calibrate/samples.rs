@@ -26,8 +26,9 @@ pub(super) enum Quantity {
     Trigger(Recorded),
     /// From the start of a trigger to the first packet.
     Arrival(Recorded),
-    /// From the start of a trigger until its transfer is visible.
-    Transfer(Recorded),
+    /// From the moment at which a trigger could start until its transfer is visible. What held it up was a completion: of a transfer (true), or of
+    /// an engine.
+    Transfer(Recorded, Option<bool>),
     /// From the first packet of a transfer alone to the end of the last.
     Payload(Recorded),
     /// From the end of the last packet until the semaphore is visible.
@@ -68,7 +69,7 @@ impl Quantity {
             },
             Quantity::Trigger(r)
             | Quantity::Arrival(r)
-            | Quantity::Transfer(r)
+            | Quantity::Transfer(r, _)
             | Quantity::Payload(r)
             | Quantity::Notification(r) => {
                 let CostKind::Dma(dma) = cost(r, 0, laws).kind else { return 0.0 };
@@ -78,7 +79,14 @@ impl Quantity {
                 match self {
                     Quantity::Trigger(_) => trigger.occupancy,
                     Quantity::Arrival(_) => arrival,
-                    Quantity::Transfer(_) => arrival + payload + dma.notify,
+                    Quantity::Transfer(_, held_by) => {
+                        let semaphore = match held_by {
+                            Some(true) => machine.dma_semaphore[queue(r.queue)],
+                            Some(false) => machine.semaphore[queue(r.queue)],
+                            None => 0,
+                        };
+                        semaphore + arrival + payload + dma.notify
+                    }
                     Quantity::Payload(_) => payload,
                     _ => dma.notify,
                 }
@@ -299,10 +307,8 @@ impl Collector<'_> {
         if !idle || !(1..=LONGEST_SEMAPHORE).contains(&late) {
             return;
         }
-        let last = self.mapped.stream[op].waits.iter().filter(|w| self.mapped.ops[**w as usize].complete == ready);
-        let of_dma: Vec<bool> = last.map(|w| self.mapped.is_dma(*w as usize)).collect();
         let name = engine.name();
-        match of_dma[..] {
+        match self.last_waits(op, ready)[..] {
             [true] => self.note(format!("DMA semaphore to {name}"), Quantity::DmaSemaphore(engine), late),
             [false] => self.note(format!("semaphore to {name}"), Quantity::Semaphore(engine), late),
             _ => {}
@@ -356,17 +362,37 @@ impl Collector<'_> {
     fn arrival(&mut self, op: usize, first: Ns) {
         let instruction = self.mapped.ops[op].first_instruction();
         let own = &self.core.instructions[instruction];
-        let (what, quantity, from, to): (_, fn(Recorded) -> Quantity, _, _) = if own.engine != Engine::GpSimd {
-            ("arrival", Quantity::Arrival, own.start, first)
-        } else {
-            let before = self.core.instructions[..instruction].iter().rev().find(|i| i.engine == own.engine);
-            let Some(from) = self.ready(op).into_iter().chain(before.map(|b| b.end)).max() else { return };
-            ("transfer", Quantity::Transfer, from, self.mapped.ops[op].complete)
-        };
-        if from < to {
-            let name = self.name(op, what);
-            self.note(name, quantity(self.recorded(op)), to - from);
+        if own.engine != Engine::GpSimd {
+            if own.start < first {
+                let name = self.name(op, "arrival");
+                self.note(name, Quantity::Arrival(self.recorded(op)), first - own.start);
+            }
+            return;
         }
+        let before = self.core.instructions[..instruction].iter().rev().find(|i| i.engine == own.engine).map(|b| b.end);
+        let (ready, visible) = (self.ready(op), self.mapped.ops[op].complete);
+        let Some(from) = ready.into_iter().chain(before).max().filter(|from| *from < visible) else { return };
+        let held_by =
+            match ready.filter(|ready| before.is_none_or(|b| b < *ready)).map(|ready| self.last_waits(op, ready)) {
+                None => None,
+                Some(last) => match last[..] {
+                    [is_dma] => Some(is_dma),
+                    _ => return,
+                },
+            };
+        let what = match held_by {
+            None => "transfer",
+            Some(true) => "transfer behind a transfer",
+            Some(false) => "transfer behind an engine",
+        };
+        let name = self.name(op, what);
+        self.note(name, Quantity::Transfer(self.recorded(op), held_by), visible - from);
+    }
+
+    /// Of the operations that it waits for, those that were complete at `ready`: whether they are transfers.
+    fn last_waits(&self, op: usize, ready: Ns) -> Vec<bool> {
+        let last = self.mapped.stream[op].waits.iter().filter(|w| self.mapped.ops[**w as usize].complete == ready);
+        last.map(|w| self.mapped.is_dma(*w as usize)).collect()
     }
 
     /// Whether only these packets moved in a span.

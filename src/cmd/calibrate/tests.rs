@@ -58,12 +58,12 @@ fn parameters_of_another_machine_are_found() {
         if let Outcome::Fitted { value, .. } = f.outcome
             && !ALTERED.iter().any(|(name, _)| *name == f.name)
         {
-            assert!((value / f.before - 1.0).abs() < 0.07, "{}: {value} for {}", f.name, f.before);
+            assert!((value / f.before - 1.0).abs() < 0.05, "{}: {value} for {}", f.name, f.before);
         }
     }
-    // And the replay is that of the other machine, but for the periods of the limiter into which work falls that comes some nanoseconds earlier.
+    // And the replay is that of the other machine.
     let figures = timed(&profile(&other), &params).unwrap();
-    assert!(figures.total_us.error_percent.unwrap().abs() < 1.0, "{:?}", figures.total_us);
+    assert!(figures.total_us.error_percent.unwrap().abs() < 0.1, "{:?}", figures.total_us);
 }
 
 #[test]

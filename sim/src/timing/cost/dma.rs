@@ -43,7 +43,7 @@ impl Laws<'_> {
                     occupancy: ns(software.0),
                     dispatch: ns(dispatch.value + p.software_dispatch_ns.value),
                 },
-                payload: ns(payload.value),
+                payload: ns(payload.value + self.load_tail(d)),
                 notify: ns(notify.value),
                 engines: self.spread(d, place, total),
                 bytes: d.bytes,
@@ -51,6 +51,14 @@ impl Laws<'_> {
             })),
             confidence: confidence.max(extra),
         }
+    }
+
+    /// By how many nanoseconds the slowest DMA engine of a load from HBM ends later than its bytes take. Packets from HBM take longer now and then,
+    /// the more often the more there are.
+    fn load_tail(&self, d: &Dma) -> f64 {
+        let p = &self.params.dma;
+        let loads = d.src.space.is_hbm() && d.dst.space.is_on_chip();
+        if loads { p.load_tail_ns.value * (d.bytes as f64 / p.load_tail_bytes.value).min(1.0) } else { 0.0 }
     }
 
     /// What a transfer asks of the traffic that two cores share, as bytes at its rate. Of each side in HBM a descriptor takes a little longer than

@@ -47,8 +47,13 @@ fn transfer_ns(p: &Params, partitions: u32, columns: u32, store: bool) -> f64 {
     } else {
         [&d.load_dispatch_ns, &d.load_payload_ns, &d.load_notify_ns]
     };
+    let tail = if store {
+        0.0
+    } else {
+        d.load_tail_ns.value * (f64::from(partitions) * row / d.load_tail_bytes.value).min(1.0)
+    };
     let trigger = d.software_trigger_ns.value + d.profile_trigger_ns.value + d.software_dispatch_ns.value;
-    trigger + busiest * packets * packet + rest.iter().map(|r| r.value).sum::<f64>()
+    trigger + busiest * packets * packet + tail + rest.iter().map(|r| r.value).sum::<f64>()
 }
 
 /// Loads a tile, then by `steps` adds it to itself or sends it through HBM: each waits for the one before.
