@@ -113,6 +113,7 @@ pub(super) const CANDIDATES: &[&str] = &[
     "dma.bytes_per_ns",
     "dma.descriptor_ns",
     "dma.load_payload_ns",
+    "dma.load_tail_ns",
     "dma.store_payload_ns",
     "dma.load_notify_ns",
     "dma.store_notify_ns",
