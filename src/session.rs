@@ -182,6 +182,8 @@ pub struct Kernel {
     pub params: Params,
     /// What the middle end of its compiler has changed, by line.
     pub changes: Vec<Change>,
+    /// It is for `neuronxcc.nki`.
+    older_compiler: bool,
     /// What it executes, or why that depends on values; not looked for where values are computed anyway.
     traced: Option<Result<Trace, NeedsData>>,
     /// What is found beside the execution, if every run finds the same.
@@ -326,6 +328,7 @@ impl Session {
             reported: self.reported,
             checks: self.judge.checks(),
             unwritten: self.unwritten,
+            ..ExecOptions::default()
         }
     }
 
@@ -364,7 +367,10 @@ impl Session {
             || (self.numerics != Numerics::Computed).then(|| exec::trace_within(&program, self.step_limit())),
         );
         match placed {
-            Ok(placement) => Ok(Kernel { program, placement, params, changes, traced, accesses: OnceLock::new() }),
+            Ok(placement) => {
+                let older_compiler = compiled.older_compiler;
+                Ok(Kernel { program, placement, params, changes, older_compiler, traced, accesses: OnceLock::new() })
+            }
             Err(errors) => Err(Faulted { errors, ..Faulted::default() }.into()),
         }
     }
@@ -418,7 +424,8 @@ impl Session {
         then: &mut dyn FnMut(&mut [Ran<'k>]),
     ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let kernels: Vec<&Kernel> = launches.iter().map(|l| l.kernel).collect();
-        let options = self.exec_options(launches.len());
+        let reads_without_effect = !kernels.iter().all(|k| k.older_compiler);
+        let options = ExecOptions { reads_without_effect, ..self.exec_options(launches.len()) };
         let (mut all, executed) = match self.traced(&launches, &options) {
             Some(traced) => (vec![traced?], false),
             None => (execute(launches, &options)?, true),

@@ -246,6 +246,9 @@ contents of the memory. The simulator returns NaN (floats) or a fixed pattern (i
 `NKI_SIM_UNWRITTEN=zero` is set, and reports the first instruction that reads it. If the data reaches
 an output, the finding is `uninitialized-output`, which is certainly a bug; it needs the NaN.
 
+In a kernel for `neuronxcc.nki` a run reports only reads whose data may reach an argument or a result. There, a masked
+load leaves elements of a tile unwritten, functions work on all of them, and a masked store drops the results.
+
 An instruction with `reduce_cmd.reduce` goes on from the accumulators of its engine. Before anything has set
 them they are 0 here, and on the device what an earlier kernel left. A run with numerics reports it.
 

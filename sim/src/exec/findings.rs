@@ -2,6 +2,7 @@
 
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId, TensorId};
+use nki_isa::inst::Footprint;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
 use nki_isa::{Arch, Arg, Fault, Program, View, Violation};
@@ -9,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::limits::MEMORY_LIMIT;
 use super::overwrites::Overwritten;
-use super::taint::Reached;
+use super::taint::{Reached, keeps_what_it_reads};
 use crate::deps::Hazard;
 use crate::lint::overlap::address;
 use crate::memory::access::{Access, Accumulation, Unwritten};
@@ -26,6 +27,8 @@ pub(super) struct Findings {
     seen_registers: FxHashSet<(Loc, RegId)>,
     /// (place of the instruction, operand): values that it does not expect.
     seen_values: FxHashSet<(Loc, &'static str)>,
+    /// Places in the list: reads of what nothing has written, by instructions that only pass it on.
+    passed_on: Vec<usize>,
     /// (place of the read, place of the write over it).
     seen_clobbers: FxHashSet<(Loc, Loc)>,
 }
@@ -47,6 +50,14 @@ pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)])
     let mut parts: Vec<String> = program.iterations(node.trail).into_iter().map(text).collect();
     parts.extend(dynamic.iter().map(|(loc, i)| format!("iteration {i} of the dynamic loop at line {}", loc.line)));
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Whether all that an instruction does is to write tensors: it sets no register and no accumulator.
+fn passes_on(node: &Node) -> bool {
+    let NodeKind::Inst(inst) = &node.kind else { return false };
+    let mut footprint = Footprint::default();
+    inst.footprint(&mut footprint);
+    !footprint.writes.is_empty() && !keeps_what_it_reads(inst, &footprint)
 }
 
 /// The name of the operand that is this view and is read, with the instruction's.
@@ -147,6 +158,9 @@ impl Findings {
             return;
         }
         let (inst, operand) = operand(node, view);
+        if operand.is_some() && passes_on(node) {
+            self.passed_on.push(self.list.len());
+        }
         let operand = operand.map_or_else(|| "its index".to_owned(), |o| format!("`{o}`"));
         let total = view.elements();
         let at = if view.space.is_on_chip() {
@@ -169,6 +183,16 @@ impl Findings {
             out = out.note(format!("in {where_}"));
         }
         self.list.push(out);
+    }
+
+    /// What nothing has written has reached no tensor that the caller sees: reads that only passed it on have no effect.
+    pub(super) fn forget_reads_without_effect(&mut self) {
+        let mut place = 0;
+        self.list.retain(|_| {
+            place += 1;
+            !self.passed_on.contains(&(place - 1))
+        });
+        self.passed_on.clear();
     }
 
     /// A matmul adds to what another instruction has put into PSUM.

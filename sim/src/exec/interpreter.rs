@@ -35,6 +35,8 @@ pub(super) struct Interpreter<'p> {
     pub(super) values: ValueFindings,
     /// Where memory that nothing has written has got to, from the first read of such.
     pub(super) taint: Option<Box<Taint>>,
+    /// See [`ExecOptions::reads_without_effect`].
+    reads_without_effect: bool,
     pub(super) prints: Vec<String>,
     /// The core that runs.
     pub(super) core: CoreState<'p>,
@@ -168,6 +170,7 @@ impl<'p> Interpreter<'p> {
             deferred: Deferred::new(memory),
             values: ValueFindings::new(options.checks),
             taint: None,
+            reads_without_effect: options.reads_without_effect,
             prints: Vec::new(),
             core: CoreState::default(),
             parked: Vec::new(),
@@ -515,6 +518,9 @@ impl<'p> Interpreter<'p> {
         self.core.position = self.core.statements.len() as u32;
         self.flush_without_dead();
         let program = self.program;
+        if !self.reads_without_effect && self.taint.is_some() && !self.taint_is_visible() {
+            self.findings.forget_reads_without_effect();
+        }
         let mut out = Vec::with_capacity(program.outputs.len());
         let last: FxHashMap<TensorId, usize> =
             program.outputs.iter().enumerate().map(|(i, output)| (output.tensor, i)).collect();

@@ -61,6 +61,9 @@ pub struct ExecOptions {
     pub checks: Checks,
     /// What memory reads as that nothing has written.
     pub unwritten: UnwrittenValue,
+    /// Whether `uninitialized-read` also reports reads of which nothing reaches an argument or a result. In kernels for `neuronxcc.nki` these are
+    /// usual: a masked load leaves elements of a tile unwritten, functions work on all of them, and a masked store drops the results.
+    pub reads_without_effect: bool,
 }
 
 impl Default for ExecOptions {
@@ -72,6 +75,7 @@ impl Default for ExecOptions {
             reported: false,
             checks: Checks::ALL,
             unwritten: UnwrittenValue::default(),
+            reads_without_effect: true,
         }
     }
 }

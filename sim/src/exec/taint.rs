@@ -25,6 +25,8 @@ pub(super) struct Taint {
     /// The first read of what nothing has written.
     pub(super) read: Loc,
     pub(super) tensor: TensorId,
+    /// It has reached a register or accumulators, from where it is not followed.
+    escaped: bool,
 }
 
 /// The elements of an output that are made of what nothing has written.
@@ -45,6 +47,11 @@ impl Taint {
         }
         bytes
     }
+}
+
+/// Whether an instruction leaves what it reads in a register or accumulators, from where it is not followed.
+pub(super) fn keeps_what_it_reads(inst: &Inst, footprint: &Footprint<'_>) -> bool {
+    !footprint.register_writes.is_empty() || inst.accumulators().is_some_and(|use_| use_.sets || use_.reads)
 }
 
 /// How the elements of a result depend on those of an operand.
@@ -147,7 +154,8 @@ impl Interpreter<'_> {
             return;
         }
         let (read, tensor) = (self.core.node.map_or(self.program.tensor(view.tensor).loc, |n| n.loc), view.tensor);
-        self.taint.get_or_insert_with(|| Box::new(Taint { storages: FxHashMap::default(), read, tensor }));
+        self.taint
+            .get_or_insert_with(|| Box::new(Taint { storages: FxHashMap::default(), read, tensor, escaped: false }));
         let missing = self.deferred.account().unwritten_elements(access);
         self.each_flag(access, |element, flags| flags.iter_mut().for_each(|f| *f |= missing[element]));
     }
@@ -169,6 +177,12 @@ impl Interpreter<'_> {
             self.each_flag(&access, |element, bytes| flags[element] |= bytes.contains(&true));
             sources.push((access, flags));
         }
+        let keeps = keeps_what_it_reads(inst, &footprint);
+        if let Some(taint) =
+            self.taint.as_mut().filter(|_| keeps && sources.iter().any(|(_, flags)| flags.contains(&true)))
+        {
+            taint.escaped = true;
+        }
         for view in &footprint.writes {
             let Ok(Some(to)) = self.locate(view, OobMode::Skip) else { continue };
             let mut result = vec![false; to.elements()];
@@ -189,6 +203,25 @@ impl Interpreter<'_> {
         {
             self.spread_taint(inst);
         }
+    }
+
+    /// Whether an argument or a result has bytes that are made of what nothing has written, or may be.
+    pub(super) fn taint_is_visible(&mut self) -> bool {
+        match &self.taint {
+            None => return false,
+            Some(taint) if taint.escaped => return true,
+            Some(_) => {}
+        }
+        let program = self.program;
+        let tensors = program.visible().into_iter().enumerate().filter(|(_, visible)| *visible);
+        let tensors: Vec<TensorId> = tensors.map(|(i, _)| TensorId(i as u32)).collect();
+        tensors.into_iter().any(|tensor| {
+            let view = View::whole(tensor, program.tensor(tensor));
+            let Ok(access) = self.deferred.account().resolve(&view, &Shift::Offset(0)) else { return true };
+            let mut found = false;
+            self.each_flag(&access, |_, bytes| found |= bytes.contains(&true));
+            found
+        })
     }
 
     /// The elements of an output that hold what unwritten memory reads as, and are made of it.
