@@ -319,16 +319,17 @@ impl Session {
         }
     }
 
-    /// How a run of so many ranks executes.
-    fn exec_options(&self, ranks: usize) -> ExecOptions {
+    /// How the ranks that run these kernels execute.
+    fn exec_options(&self, kernels: &[&Kernel]) -> ExecOptions {
         ExecOptions {
             precise: self.precise,
             step_limit: self.step_limit(),
-            memory: self.memory.shared_by(ranks),
+            memory: self.memory.shared_by(kernels.len()),
             reported: self.reported,
             checks: self.judge.checks(),
             unwritten: self.unwritten,
-            ..ExecOptions::default()
+            // What one rank reads may reach the results of another, to which it is not followed.
+            reads_without_effect: !matches!(kernels, [kernel] if kernel.older_compiler),
         }
     }
 
@@ -424,8 +425,7 @@ impl Session {
         then: &mut dyn FnMut(&mut [Ran<'k>]),
     ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let kernels: Vec<&Kernel> = launches.iter().map(|l| l.kernel).collect();
-        let reads_without_effect = !kernels.iter().all(|k| k.older_compiler);
-        let options = ExecOptions { reads_without_effect, ..self.exec_options(launches.len()) };
+        let options = self.exec_options(&kernels);
         let (mut all, executed) = match self.traced(&launches, &options) {
             Some(traced) => (vec![traced?], false),
             None => (execute(launches, &options)?, true),

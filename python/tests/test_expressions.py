@@ -1,6 +1,8 @@
 """The built-in evaluator gives random expressions the value that Python gives them."""
 
+import functools
 import importlib.util
+import itertools
 import math
 import random
 import re
@@ -99,9 +101,6 @@ def is_syntax(text):
 
 
 def expected(text):
-    import functools
-    import itertools
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -139,16 +138,15 @@ def is_near(ours, python):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_evaluator_gives_expressions_the_value_of_python(seed, tmp_path, capsys, monkeypatch):
     draw = random.Random(seed)
-    texts = []
-    while len(texts) < 250:
+    values = {}
+    while len(values) < 250:
         # Sets have no order to compare.
         text = expression(draw, draw.choice([kind for kind in FORMS if kind != "set"]), draw.randint(1, 3))
         # Older versions of Python take no quotes and backslashes in the parts of an f-string.
-        if len(text) < 300 and is_syntax(text) and len(expected(text)) < 300:
-            texts.append(text)
+        if len(text) < 300 and is_syntax(text) and len(value := expected(text)) < 300:
+            values[text] = value
     too_large = 0
-    for text, ours in zip(texts, evaluated(texts, tmp_path / "expressions.py", capsys, monkeypatch)):
-        python = expected(text)
+    for (text, python), ours in zip(values.items(), evaluated(list(values), tmp_path / "expressions.py", capsys, monkeypatch)):
         # Ints of the language have 64 bits.
         too_large += ours == "OverflowError" != python
         assert ours in (python, "OverflowError") or is_near(ours, python), f"{text}\n  Python: {python}\n  ours:   {ours}"

@@ -165,9 +165,9 @@ impl Interp<'_> {
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header, self.dialect.is_independent(self, &f.iter));
         let mut result = Ok(Flow::Next);
-        let before = self.held_before(frame, f);
         // A compiler that reads the body once takes `return` in it for the end of what it reads: all iterations run.
         let is_read_once = self.in_kernel && self.dialect.reads_body_once(self, &f.iter);
+        let before = if is_read_once { self.held_before(frame, f) } else { Vec::new() };
         let mut returned = None;
         let mut count = 0;
         while let Some(item) = items.next() {
@@ -223,7 +223,7 @@ impl Interp<'_> {
 
     /// The values of names with which each iteration of a loop begins whose compiler read its body once.
     fn held_before(&self, frame: &Frame<'_>, f: &For) -> Vec<(Carried, Value)> {
-        if !self.in_kernel || f.carried().is_empty() || !self.dialect.reads_body_once(self, &f.iter) {
+        if f.carried().is_empty() {
             return Vec::new();
         }
         f.carried_into().map(|carried| (*carried, self.held(frame, carried.slot))).collect()

@@ -88,10 +88,8 @@ impl Interp<'_> {
             .filter(|(stmt, _)| stmt.span != place)
             .filter_map(|(stmt, f)| {
                 let ExprKind::Name(variable, _) = f.target.kind else { return None };
-                // What is iterated over is evaluated before the loop, and what follows `else` after it.
-                let inside = f.body.iter().any(|stmt| holds(stmt.span, place));
-                let header = Span { end: f.iter.span.end, ..stmt.span };
-                inside.then(|| Around { variable, header, independent: self.dialect.is_independent(self, &f.iter) })
+                let independent = self.dialect.is_independent(self, &f.iter);
+                in_body(f, place).then(|| Around { variable, header: header(stmt, f), independent })
             })
             .collect()
     }
@@ -110,9 +108,8 @@ impl Interp<'_> {
         let tree = self.tree(place.file)?;
         let mut found = Vec::new();
         descend(&tree.body, place, &mut found);
-        let is_inside = |f: &For| f.body.iter().any(|stmt| holds(stmt.span, place));
-        let around = found.iter().find(|(_, f)| is_inside(f) && self.dialect.reads_body_once(self, &f.iter));
-        around.map(|(stmt, f)| Span { end: f.iter.span.end, ..stmt.span })
+        let around = found.iter().find(|(_, f)| in_body(f, place) && self.dialect.reads_body_once(self, &f.iter));
+        around.map(|(stmt, f)| header(stmt, f))
     }
 
     /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: if the device
@@ -125,6 +122,16 @@ impl Interp<'_> {
         let found = found.iter().rev().map(|(_, f)| *f).find(over);
         found.map_or_else(Vec::new, |f| f.carried_into().copied().collect())
     }
+}
+
+/// Whether a place is in the body of a loop: what is iterated over is evaluated before, and what follows `else` after it.
+fn in_body(f: &For, place: Span) -> bool {
+    f.body.iter().any(|stmt| holds(stmt.span, place))
+}
+
+/// From `for` to the end of what is iterated over.
+fn header(stmt: &Stmt, f: &For) -> Span {
+    Span { end: f.iter.span.end, ..stmt.span }
 }
 
 fn holds(outer: Span, inner: Span) -> bool {

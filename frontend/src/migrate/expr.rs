@@ -21,6 +21,13 @@ impl Pass<'_> {
         Ok(out + &self.text[at as usize..span.end as usize])
     }
 
+    /// An expression whose parts need no statement before it.
+    fn without_instructions(&mut self, expr: &Expr, construct: &str, instead: &str) -> Outcome<String> {
+        let hoisted = self.before.len();
+        let text = self.spliced(expr.span, &children(expr))?;
+        if self.before.len() > hoisted { Err(by_hand(expr.span, construct, instead)) } else { Ok(text) }
+    }
+
     /// An expression in the current language.
     pub(super) fn expr(&mut self, expr: &Expr) -> Outcome<String> {
         match &expr.kind {
@@ -65,22 +72,12 @@ impl Pass<'_> {
                 Err(by_hand(expr.span, "an operator on what may be a tile", instead))
             }
             ExprKind::Comp(_) => {
-                let hoisted = self.before.len();
-                let text = self.spliced(expr.span, &children(expr))?;
-                if self.before.len() > hoisted {
-                    let instead = "a loop, with the instruction in its body";
-                    return Err(by_hand(expr.span, "an instruction in a comprehension", instead));
-                }
-                Ok(text)
+                let instead = "a loop, with the instruction in its body";
+                self.without_instructions(expr, "an instruction in a comprehension", instead)
             }
             ExprKind::IfElse(..) => {
-                let hoisted = self.before.len();
-                let text = self.spliced(expr.span, &children(expr))?;
-                if self.before.len() > hoisted {
-                    let instead = "an `if` statement, with the instruction in its body";
-                    return Err(by_hand(expr.span, "an instruction in a conditional expression", instead));
-                }
-                Ok(text)
+                let instead = "an `if` statement, with the instruction in its body";
+                self.without_instructions(expr, "an instruction in a conditional expression", instead)
             }
             ExprKind::Binary(op, left, right) => match operation(*op) {
                 Some(name) if self.tile(left).is_some() || self.tile(right).is_some() => {

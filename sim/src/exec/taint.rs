@@ -215,23 +215,23 @@ impl Interpreter<'_> {
         let program = self.program;
         let tensors = program.visible().into_iter().enumerate().filter(|(_, visible)| *visible);
         let tensors: Vec<TensorId> = tensors.map(|(i, _)| TensorId(i as u32)).collect();
-        tensors.into_iter().any(|tensor| {
-            let view = View::whole(tensor, program.tensor(tensor));
-            let Ok(access) = self.deferred.account().resolve(&view, &Shift::Offset(0)) else { return true };
-            let mut found = false;
-            self.each_flag(&access, |_, bytes| found |= bytes.contains(&true));
-            found
-        })
+        tensors.into_iter().any(|tensor| self.flags_of(tensor).is_none_or(|(_, flags)| flags.contains(&true)))
+    }
+
+    /// All of a tensor, and which of its elements are tainted. `None` if it cannot be resolved.
+    fn flags_of(&mut self, tensor: TensorId) -> Option<(Access, Vec<bool>)> {
+        let view = View::whole(tensor, self.program.tensor(tensor));
+        let access = self.deferred.account().resolve(&view, &Shift::Offset(0)).ok()?;
+        let mut flags = vec![false; access.elements()];
+        self.each_flag(&access, |element, bytes| flags[element] = bytes.contains(&true));
+        Some((access, flags))
     }
 
     /// The elements of an output that hold what unwritten memory reads as, and are made of it.
     pub(super) fn tainted_output(&mut self, tensor: TensorId) -> Option<Reached> {
         self.taint.as_ref()?;
-        let view = View::whole(tensor, self.program.tensor(tensor));
-        let access = self.deferred.account().resolve(&view, &Shift::Offset(0)).ok()?;
+        let (access, flags) = self.flags_of(tensor)?;
         let missing = self.deferred.account().unwritten_elements(&access);
-        let mut flags = vec![false; access.elements()];
-        self.each_flag(&access, |element, bytes| flags[element] = bytes.contains(&true));
         let size = access.codec.size();
         let mut bytes = vec![0; access.elements() * size];
         self.memory().gather(&access, &mut bytes);

@@ -372,14 +372,13 @@ impl Collector<'_> {
         let before = self.core.instructions[..instruction].iter().rev().find(|i| i.engine == own.engine).map(|b| b.end);
         let (ready, visible) = (self.ready(op), self.mapped.ops[op].complete);
         let Some(from) = ready.into_iter().chain(before).max().filter(|from| *from < visible) else { return };
-        let held_by =
-            match ready.filter(|ready| before.is_none_or(|b| b < *ready)).map(|ready| self.last_waits(op, ready)) {
-                None => None,
-                Some(last) => match last[..] {
-                    [is_dma] => Some(is_dma),
-                    _ => return,
-                },
-            };
+        let held_by = match ready.filter(|ready| before.is_none_or(|b| b < *ready)) {
+            None => None,
+            Some(ready) => match self.last_waits(op, ready)[..] {
+                [is_dma] => Some(is_dma),
+                _ => return,
+            },
+        };
         let what = match held_by {
             None => "transfer",
             Some(true) => "transfer behind a transfer",
