@@ -192,7 +192,11 @@ impl Part<'_> {
     }
 
     fn pack_by<const W: usize>(self, view: ArrayView2<'_, f32>) {
-        let (k, _) = view.dim();
+        let (k, columns) = view.dim();
+        let is_turned = k > 1 && columns > 1 && view.strides()[0] == 1;
+        if is_turned {
+            return pulp::Arch::new().dispatch(PackColumns::<W> { panels: self.panels, view });
+        }
         for (i, row) in view.rows().into_iter().enumerate() {
             let at = |panel: usize| (panel * k + i) * W;
             let Some(row) = row.as_slice() else {
@@ -210,6 +214,40 @@ impl Part<'_> {
             if !rest.is_empty() {
                 let start = at(whole.len());
                 self.panels[start..start + rest.len()].copy_from_slice(rest);
+            }
+        }
+    }
+}
+
+/// Packs an operand whose columns are contiguous, compiled for each instruction set.
+struct PackColumns<'a, const W: usize> {
+    panels: &'a mut [f32],
+    view: ArrayView2<'a, f32>,
+}
+
+impl<const W: usize> pulp::WithSimd for PackColumns<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let PackColumns { panels, view } = self;
+        let (k, columns) = view.dim();
+        for (first, panel) in (0..columns).step_by(W).zip(panels.chunks_exact_mut(k * W)) {
+            // The columns that fill up the last panel belong to no result.
+            let column = |j: usize| view.index_axis_move(Axis(1), (first + j).min(columns - 1)).to_slice();
+            let lines: [&[f32]; W] = std::array::from_fn(|j| column(j).unwrap_or_default());
+            let (rows, _) = panel.as_chunks_mut::<W>();
+            for (start, rows) in (0..k).step_by(LINE).zip(rows.chunks_mut(LINE)) {
+                if let Ok(rows) = <&mut [[f32; W]; LINE]>::try_from(&mut *rows) {
+                    let squares: [&[f32]; W] = std::array::from_fn(|j| &lines[j][start..start + LINE]);
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = std::array::from_fn(|j| squares[j][i]);
+                    }
+                } else {
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = std::array::from_fn(|j| lines[j][start + i]);
+                    }
+                }
             }
         }
     }

@@ -122,6 +122,12 @@ pub(crate) fn dma_transpose(dst: View, src: View) -> Inst {
     .into()
 }
 
+/// On the tensor engine or on the vector engine.
+pub(crate) fn nc_transpose(dst: View, data: View, on_tensor: bool) -> Inst {
+    let engine = if on_tensor { Engine::Tensor } else { Engine::Vector };
+    nki_isa::inst::tensor::nc_transpose::NcTranspose { dst, data, engine }.into()
+}
+
 pub(crate) fn add(dst: View, data1: View, data2: View) -> Inst {
     nki_isa::inst::vector::tensor_tensor::TensorTensor { dst, data1, data2, op: AluOp::Add, engine: Engine::Unknown }
         .into()

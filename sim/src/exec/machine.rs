@@ -260,9 +260,6 @@ impl Machine for Interpreter<'_> {
     }
 
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
-        if !(src.space.is_hbm() && dst.space.is_on_chip()) {
-            self.flush_matmuls();
-        }
         let from = self.locate(src, oob)?;
         let to = self.locate(dst, oob)?;
         let (Some(from), Some(mut to)) = (from, to) else { return Ok(()) };
@@ -271,6 +268,9 @@ impl Machine for Interpreter<'_> {
                 "shape-mismatch",
                 format!("copies {} elements to {}", from.elements(), to.elements()),
             ));
+        }
+        if !self.may_follow_moves(&to, &from) {
+            self.flush_matmuls();
         }
         self.check_written(src, &from);
         if let Some(starts) = &from.starts
@@ -312,9 +312,12 @@ impl Machine for Interpreter<'_> {
     }
 
     fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault> {
-        self.flush();
         let to = self.destination(dst)?;
-        let what = self.memory().begin_accumulate(&to, mode);
+        // Only a sum reads what the destination holds.
+        if mode != Some(false) {
+            self.flush();
+        }
+        let what = self.deferred.begin_accumulate(&to, mode);
         self.check_accumulation(dst, &to, what);
         Ok(what.add)
     }
@@ -429,17 +432,13 @@ impl Machine for Interpreter<'_> {
     }
 
     fn transpose(&mut self, dst: &View, src: &View) -> Result<(), Fault> {
-        self.flush();
         let from = self.source(src)?;
         let to = self.destination(dst)?;
-        let memory = self.memory();
-        if memory.transpose(&to, &from) {
+        if !self.defer_transpose(&to, &from) {
+            let memory = self.memory();
+            memory.transpose(&to, &from);
             memory.mark_written(&to);
-            return Ok(());
         }
-        let mut bytes = vec![0; from.elements() * from.codec.size()];
-        memory.gather(&from, &mut bytes);
-        self.put_bits(&to, bits(&from, &bytes)?.t());
         Ok(())
     }
 

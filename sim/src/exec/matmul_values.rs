@@ -1,6 +1,6 @@
 //! Infinity and NaN that arise in matmuls, and in instructions that compute whole tiles.
 
-use ndarray::{ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 use nki_isa::DType;
 use nki_isa::ids::Loc;
 use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
@@ -10,6 +10,7 @@ use nki_isa::program::{Node, NodeKind};
 use nki_isa::view::View;
 use smallvec::{SmallVec, smallvec};
 
+use super::deferred::Source;
 use super::interpreter::Interpreter;
 use super::value_findings::Place;
 use super::values::{Arose, Limit};
@@ -22,7 +23,7 @@ pub(super) struct Product<'p> {
     loops: SmallVec<[(Loc, u32); 2]>,
     operands: [Access; 2],
     /// Where their elements are in memory.
-    sources: [Access; 2],
+    sources: [Source; 2],
 }
 
 /// Elements of a result that are looked at closely: what PSUM held before may make all of them infinite.
@@ -57,7 +58,7 @@ impl<'p> Interpreter<'p> {
         &self,
         to: &Access,
         operands: &[Access; 2],
-        sources: &[Access; 2],
+        sources: &[Source; 2],
     ) -> Option<Product<'p>> {
         let node = self.core.node?;
         let watched = self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc);
@@ -79,9 +80,10 @@ impl<'p> Interpreter<'p> {
         if (0..to.rows).all(|m| extent::most(line(m)) < INFINITE) {
             return;
         }
-        let tile = |a: &Access| {
-            let values = memory.tile(a);
-            ndarray::Array2::from_shape_vec((a.rows, a.per_row), values).unwrap_or_default()
+        let tile = |source: &Source| {
+            let access = &source.access;
+            let tile = Array2::from_shape_vec((access.rows, access.per_row), memory.tile(access)).unwrap_or_default();
+            if source.transposed { tile.reversed_axes() } else { tile }
         };
         let tiles: Vec<_> = products.iter().map(|p| p.sources.each_ref().map(tile)).collect();
         let mut covers = (vec![0; to.rows], vec![0; to.per_row]);

@@ -159,9 +159,29 @@ impl Memory<'_> {
         true
     }
 
-    /// Moves element `j` of row `i` of `from` to element `i` of row `j` of `to`; says whether it could: both are dense matrices of one type in
-    /// different storages, with as many rows as the other has elements in a row.
-    pub(crate) fn transpose(&mut self, to: &Access, from: &Access) -> bool {
+    /// Moves element `j` of partition `i` of `from` to element `i` of partition `j` of `to`. Both have elements of one size.
+    pub(crate) fn transpose(&mut self, to: &Access, from: &Access) {
+        if self.transpose_direct(to, from) {
+            return;
+        }
+        let size = from.codec.size();
+        let mut dense = vec![0; from.elements() * size];
+        self.gather(from, &mut dense);
+        let mut turned = vec![0; dense.len()];
+        let shape = (from.partitions(), from.width());
+        let source = Rows { elements: &dense[..], pitch: shape.1 };
+        let target = Rows { elements: &mut turned[..], pitch: shape.0 };
+        match size {
+            1 => transpose_words::<u8>(source, target, shape),
+            2 => transpose_words::<[u8; 2]>(source, target, shape),
+            _ => transpose_words::<[u8; 4]>(source, target, shape),
+        };
+        self.scatter(to, &turned);
+    }
+
+    /// As [`Memory::transpose`], from one storage to another without a copy in between; returns whether the layouts allow it: both are dense
+    /// matrices of one type, with as many rows as the other has elements in a row.
+    fn transpose_direct(&mut self, to: &Access, from: &Access) -> bool {
         let regular = |a: &Access| a.starts.is_none() && elements::is_dense(&self.steps(a), a.codec);
         let fits = (to.rows, to.per_row) == (from.per_row, from.rows) && to.codec == from.codec;
         if !fits || to.storage == from.storage || !regular(to) || !regular(from) {

@@ -1,10 +1,9 @@
 //! Matmuls, joined to chains, with operands that stay packed.
 //!
-//! A matmul waits until something other than a load touches memory, or a matmul has another destination. So the matmuls of a contraction become one
-//! chain, shared between threads once. The order of the sums is that of one matmul after the other.
+//! A matmul waits until an instruction other than a move of [`moves`](super::moves) accesses memory, or a matmul has another destination. So the
+//! matmuls of a contraction become one chain, shared between threads once. The order of the sums is that of one matmul after the other.
 //!
-//! Loads from HBM wait with the matmuls that use them. An operand that is exactly what a load brings is packed from HBM: the next load of the same
-//! elements finds it packed, and a tile that nobody else reads is never filled.
+//! An operand that is exactly the result of a move that waits is packed from the source of the move: the next load of the same elements finds it packed.
 
 use ndarray::{ArrayViewMut2, ShapeBuilder};
 use nki_isa::gemm::{self, Packed, Side};
@@ -12,16 +11,15 @@ use nki_isa::{Fault, Machine, View};
 use std::mem::take;
 
 use super::Pending;
+use super::moves::{Moves, Source, same_elements};
 use super::packs::Key;
 use crate::exec::interpreter::Interpreter;
 use crate::exec::matmul_values::Product;
-use crate::memory::Memory;
 use crate::memory::access::Access;
 
 /// Longest chain: its operands must fit.
 const CHAIN: usize = 64;
-/// Most loads that wait with a chain.
-const LOADS: usize = 2 * CHAIN;
+
 /// Matmuls with one destination.
 #[derive(Debug)]
 pub(super) struct Chain<'p> {
@@ -30,28 +28,30 @@ pub(super) struct Chain<'p> {
     add: bool,
     /// Indices of packed operands.
     operands: Vec<(usize, usize)>,
-    /// Loads that wait, in order.
-    loads: Vec<Load>,
-    /// On-chip storages that operands are packed from.
+    /// Moves that wait with the matmuls, and how many of them came before the last matmul.
+    moves: Moves,
+    before_last: usize,
+    /// Storages that operands are packed from.
     packed_from: Vec<usize>,
     /// Each matmul with its operands, if its values are watched.
     watched: Vec<Product<'p>>,
 }
 
-/// A copy from HBM to a tile, without conversion.
-#[derive(Debug, Clone)]
-pub(super) struct Load {
-    pub(super) to: Access,
-    pub(super) from: Access,
-}
+impl<'p> Chain<'p> {
+    /// The moves that wait with the chain.
+    pub(super) fn moves(&self) -> &Moves {
+        &self.moves
+    }
 
-impl Load {
-    /// The copy, if it is a load.
-    pub(super) fn of(memory: &Memory<'_>, to: &Access, from: &Access) -> Option<Self> {
-        let pitch = |a: &Access| memory.storages[a.storage].pitch;
-        let loads = pitch(from) == 0 && pitch(to) > 0 && to.starts.is_none() && from.starts.is_none();
-        let same = (to.codec, to.rows, to.per_row) == (from.codec, from.rows, from.per_row);
-        (loads && same).then(|| Load { to: to.clone(), from: from.clone() })
+    /// The same, to add to them.
+    pub(super) fn moves_mut(&mut self) -> &mut Moves {
+        &mut self.moves
+    }
+
+    /// Whether a move may wait with the chain: the chain neither writes its source or destination nor is still to pack what it overwrites.
+    pub(super) fn admits(&self, to: &Access, from: &Source) -> bool {
+        let written = self.to.storage;
+        to.storage != written && from.access.storage != written && !self.packed_from.contains(&to.storage)
     }
 }
 
@@ -70,12 +70,12 @@ impl<'p> Interpreter<'p> {
         let to = self.destination(dst)?;
         let joins = |c: &Chain<'_>| c.operands.len() < CHAIN && same_elements(&c.to, &to);
         if matches!(&self.deferred.pending, Pending::Matmuls(chain) if !joins(chain)) {
-            self.flush();
+            self.end_chain();
         }
         let what = self.deferred.memory.begin_accumulate(&to, accumulate);
         let add = what.add;
         if !add {
-            self.flush_matmuls();
+            self.end_chain();
         }
         self.check_accumulation(dst, &to, what);
         let left = self.source(stationary)?;
@@ -89,70 +89,73 @@ impl<'p> Interpreter<'p> {
         if !(regular && fits && plain(&left) && plain(&right)) {
             return self.contract(dst, stationary, moving, &mut |s, m, out| gemm::multiply(s, m, add, out));
         }
-        let sources = [&left, &right].map(|operand| self.waiting_source(operand));
-        let [Some(left_source), Some(right_source)] = sources else {
-            self.flush();
-            self.join_chain(to, add, [left.clone(), right.clone()], [left, right]);
-            return Ok(());
+        // A finding about a product reads the operands after the product has been written.
+        let kept = |source: &Source| source.access.storage != to.storage;
+        let sources = [&left, &right].map(|operand| self.waiting_source(operand).filter(kept));
+        let sources = match sources {
+            [Some(left), Some(right)] => [left, right],
+            _ => {
+                self.flush();
+                [Source::of(&left), Source::of(&right)]
+            }
         };
-        self.join_chain(to, add, [left, right], [left_source, right_source]);
+        self.join_chain(to, add, [left, right], sources);
         Ok(())
     }
 
-    /// Where the elements of an operand are while loads wait: in HBM if a load brings exactly them, else where the operand is; none if a load
-    /// brings other elements of its storage.
-    fn waiting_source(&self, operand: &Access) -> Option<Access> {
-        let source = |to: &Access, from: &Access| same_elements(to, operand).then(|| from.clone());
-        let last = match &self.deferred.pending {
-            Pending::Matmuls(chain) => {
-                chain.loads.iter().rfind(|l| l.to.storage == operand.storage).map(|l| source(&l.to, &l.from))
-            }
-            Pending::Rows(run) => run.last_copy_to(operand.storage).map(|(to, from)| source(to, from)),
-            Pending::Nothing => None,
-        };
-        last.unwrap_or_else(|| Some(operand.clone()))
+    /// Where the elements of an operand are while moves wait; none if they are partly in the source of a move and partly elsewhere.
+    fn waiting_source(&self, operand: &Access) -> Option<Source> {
+        let copied = |(to, from): (&Access, &Access)| same_elements(to, operand).then(|| Source::of(from));
+        match &self.deferred.pending {
+            Pending::Rows(run) => match run.last_copy_to(operand.storage) {
+                Some(copy) => copied(copy),
+                None => Some(Source::of(operand)),
+            },
+            _ => self.waiting_moves().map_or_else(|| Some(Source::of(operand)), |moves| moves.source(operand)),
+        }
     }
 
-    /// Adds a matmul to the chain that waits, or to a new one, which takes over the loads that wait. Its operands are packed from `sources`.
-    fn join_chain(&mut self, to: Access, add: bool, operands: [Access; 2], sources: [Access; 2]) {
+    /// Adds a matmul to the chain that waits, or to a new one, which takes over the moves that wait. Its operands are packed from `sources`.
+    fn join_chain(&mut self, to: Access, add: bool, operands: [Access; 2], sources: [Source; 2]) {
         if !matches!(self.deferred.pending, Pending::Matmuls(_)) {
             self.deferred.packs.begin_chain();
         }
         let watched = self.watch_product(&to, &operands, &sources);
         self.deferred.memory.mark_written(&to);
         let [left, right] = sources;
-        let packed_from = [left.storage, right.storage];
+        let packed_from = [left.access.storage, right.access.storage];
         let packed = (self.packed(Side::Stationary, left), self.packed(Side::Moving, right));
         let mut chain = match take(&mut self.deferred.pending) {
             Pending::Matmuls(chain) => chain,
             pending => {
-                let loads = if let Pending::Rows(run) = pending { run.into_loads() } else { Vec::new() };
-                Box::new(Chain { to, add, operands: Vec::new(), loads, packed_from: Vec::new(), watched: Vec::new() })
+                let moves = match pending {
+                    Pending::Moves(moves) => moves,
+                    Pending::Rows(run) => Moves::of_run(run),
+                    _ => Moves::default(),
+                };
+                Box::new(Chain {
+                    to,
+                    add,
+                    operands: Vec::new(),
+                    moves,
+                    before_last: 0,
+                    packed_from: Vec::new(),
+                    watched: Vec::new(),
+                })
             }
         };
+        chain.before_last = chain.moves.len();
         chain.operands.push(packed);
         chain.packed_from.extend(packed_from);
         chain.watched.extend(watched);
         self.deferred.pending = Pending::Matmuls(chain);
     }
 
-    /// Defers a load behind a chain that waits; says whether it can be.
-    pub(super) fn load_behind_chain(&mut self, to: &Access, from: &Access) -> bool {
-        let memory = &mut self.deferred.memory;
-        let Pending::Matmuls(chain) = &mut self.deferred.pending else { return false };
-        // What the chain writes, and what it is still to pack, must stay as it is.
-        let taken = to.storage == chain.to.storage || chain.packed_from.contains(&to.storage);
-        let Some(load) = Load::of(memory, to, from).filter(|_| !taken && chain.loads.len() < LOADS) else {
-            return false;
-        };
-        memory.mark_written(to);
-        chain.loads.push(load);
-        true
-    }
-
-    fn packed(&mut self, side: Side, access: Access) -> usize {
+    fn packed(&mut self, side: Side, source: Source) -> usize {
+        let access = &source.access;
         let key = Key {
             side,
+            transposed: source.transposed,
             storage: access.storage,
             version: self.deferred.memory.storages[access.storage].version(),
             dtype: access.codec.dtype,
@@ -164,17 +167,33 @@ impl<'p> Interpreter<'p> {
             inner: access.inner.clone(),
         };
         let super::Deferred { packs, memory, .. } = &mut self.deferred;
-        packs.find(&memory.storages, key, access)
+        packs.find(&memory.storages, key, source)
     }
 
-    /// Multiplies the matmuls of a chain.
-    pub(super) fn multiply_chain(&mut self, chain: Chain<'p>) {
-        let Chain { to, add, operands, loads, watched, .. } = chain;
+    /// Performs moves that no matmul has taken over.
+    pub(super) fn perform_moves(&mut self, moves: &Moves) {
+        let dead = self.dead_storages();
+        moves.perform(&mut self.deferred.memory, &dead);
+        self.release_dead();
+    }
+
+    /// Computes the chain that waits. The moves after its last matmul wait for the next chain.
+    fn end_chain(&mut self) {
+        match take(&mut self.deferred.pending) {
+            Pending::Matmuls(mut chain) => {
+                let later = chain.moves.split_off(chain.before_last);
+                self.multiply_chain(*chain, later);
+            }
+            pending => self.deferred.pending = pending,
+        }
+    }
+
+    /// Computes the matmuls of a chain, after which moves go on waiting.
+    pub(super) fn multiply_chain(&mut self, chain: Chain<'p>, later: Moves) {
+        let Chain { to, add, operands, moves, watched, .. } = chain;
         let dead = self.dead_storages();
         let (memory, packs) = (&mut self.deferred.memory, &mut self.deferred.packs);
-        for Load { to, from } in loads.iter().filter(|l| !dead.contains(&l.to.storage)) {
-            memory.copy(to, from);
-        }
+        moves.perform(memory, &dead);
         packs.pack(memory);
         let chain: Vec<(Packed<'_>, Packed<'_>)> =
             operands.iter().map(|&(l, r)| (packs.operand(l), packs.operand(r))).collect();
@@ -189,15 +208,9 @@ impl<'p> Interpreter<'p> {
         if !watched.is_empty() {
             self.look_at_products(&to, add, &watched);
         }
+        if later.len() > 0 {
+            self.deferred.pending = Pending::Moves(later);
+        }
         self.release_dead();
     }
-}
-
-/// Whether both are the same elements in the same order.
-fn same_elements(a: &Access, b: &Access) -> bool {
-    a.starts.is_none()
-        && b.starts.is_none()
-        && (a.storage, a.codec, a.row, a.row_step, a.column, a.column_step, a.rows)
-            == (b.storage, b.codec, b.row, b.row_step, b.column, b.column_step, b.rows)
-        && a.inner == b.inner
 }

@@ -1,12 +1,16 @@
 //! The memory of a run, and the instructions that are not computed on it yet.
 //!
 //! An instruction is checked, traced and recorded as written when its turn comes. Its values may be computed later, together with those of others:
-//! matmuls that add to one destination are a [`chain`], with the loads between them; partition-wise instructions are a [`run`]. One of the two at most waits at a time.
+//! matmuls that add to one destination are a [`chain`], with the [`moves`] between them and before them; partition-wise instructions are a [`run`].
+//! One of the three at most waits at a time.
 //!
 //! The bytes of memory are reached through [`Interpreter::memory`] only, which computes what waits first; the fields of [`Deferred`] are private to this
 //! module. What is known without bytes (where tensors are, what has been written) is always up to date: [`Deferred::account`].
 
 mod chain;
+#[cfg(test)]
+mod move_tests;
+mod moves;
 mod packs;
 mod plan;
 mod run;
@@ -16,12 +20,15 @@ mod tests;
 use std::mem::take;
 
 use crate::memory::Memory;
+use crate::memory::access::{Access, Accumulation};
 use crate::memory::account::Account;
 use crate::place::Placement;
 use chain::Chain;
+use moves::Moves;
 use packs::Packs;
 use run::Run;
 
+pub(super) use moves::Source;
 pub(super) use run::{BLOCK, What, apart};
 
 use super::interpreter::Interpreter;
@@ -38,6 +45,7 @@ pub(super) struct Deferred<'p> {
 enum Pending<'p> {
     #[default]
     Nothing,
+    Moves(Moves),
     Matmuls(Box<Chain<'p>>),
     Rows(Run<'p>),
 }
@@ -50,6 +58,12 @@ impl<'p> Deferred<'p> {
     /// What is known of memory without its bytes.
     pub(super) fn account(&mut self) -> Account<'_, 'p> {
         self.memory.account()
+    }
+
+    /// See [`nki_isa::Machine::begin_accumulate`]. Only a sum accesses bytes: for one, nothing may wait.
+    pub(super) fn begin_accumulate(&mut self, to: &Access, mode: Option<bool>) -> Accumulation {
+        debug_assert!(mode == Some(false) || matches!(self.pending, Pending::Nothing), "bytes are about to be read");
+        self.memory.begin_accumulate(to, mode)
     }
 
     /// Where automatic placement put tensors.
@@ -69,19 +83,20 @@ impl<'p> Interpreter<'p> {
     pub(super) fn flush(&mut self) {
         match take(&mut self.deferred.pending) {
             Pending::Nothing => {}
-            Pending::Matmuls(chain) => self.multiply_chain(*chain),
+            Pending::Moves(moves) => self.perform_moves(&moves),
+            Pending::Matmuls(chain) => self.multiply_chain(*chain, Moves::default()),
             Pending::Rows(run) => self.compute_run(run, &[]),
         }
     }
 
-    /// Computes matmuls that wait: what comes may join a run, but not a chain.
+    /// Computes moves and matmuls that wait: the next instruction may join a run, but neither of these.
     pub(super) fn flush_matmuls(&mut self) {
-        if matches!(self.deferred.pending, Pending::Matmuls(_)) {
+        if matches!(self.deferred.pending, Pending::Moves(_) | Pending::Matmuls(_)) {
             self.flush();
         }
     }
 
-    /// Computes a run that waits: what comes may join a chain, but not a run.
+    /// Computes a run that waits: the next instruction may join a chain, but not a run.
     fn flush_rows(&mut self) {
         if matches!(self.deferred.pending, Pending::Rows(_)) {
             self.flush();

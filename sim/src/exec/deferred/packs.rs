@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ops::Range;
 
+use super::moves::Source;
 use crate::buffer::Buffer;
-use crate::memory::access::Access;
 use crate::memory::elements::Steps;
 use crate::memory::{Memory, Storage};
 
@@ -29,6 +29,7 @@ const PARALLEL_ABOVE: usize = 32 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) side: Side,
+    pub(super) transposed: bool,
     pub(super) storage: usize,
     pub(super) version: u64,
     pub(super) dtype: DType,
@@ -47,7 +48,7 @@ struct Entry {
     /// When it was last used.
     used: u64,
     /// Where the elements are, until they are packed.
-    fresh: Option<Access>,
+    fresh: Option<Source>,
     /// Where they are packed: the block, and the place in it.
     block: usize,
     place: usize,
@@ -82,24 +83,24 @@ impl Packs {
     }
 
     /// The index of an operand that is packed, or will be, of one of these storages.
-    pub(super) fn find(&mut self, storages: &[Storage], key: Key, access: Access) -> usize {
+    pub(super) fn find(&mut self, storages: &[Storage], key: Key, source: Source) -> usize {
         if let Some(&i) = self.index.get(&key) {
             self.entries[i].used = self.clock;
             return i;
         }
-        let layout = Layout::new(key.side, (access.rows, access.per_row));
+        let layout = Layout::new(key.side, source.shape());
         let size = place_of(layout);
         let Some(i) = self.left(storages, size).or_else(|| self.oldest(size)) else {
             let i = self.entries.len();
             let (block, place) = self.place(size, i);
             self.index.insert(key.clone(), i);
-            self.entries.push(Entry { key, layout, used: self.clock, fresh: Some(access), block, place });
+            self.entries.push(Entry { key, layout, used: self.clock, fresh: Some(source), block, place });
             return i;
         };
         let entry = &mut self.entries[i];
         self.index.remove(&entry.key);
         self.index.insert(key.clone(), i);
-        (entry.key, entry.layout, entry.used, entry.fresh) = (key, layout, self.clock, Some(access));
+        (entry.key, entry.layout, entry.used, entry.fresh) = (key, layout, self.clock, Some(source));
         i
     }
 
@@ -145,38 +146,41 @@ impl Packs {
     /// Packs all operands that are not packed yet.
     pub(super) fn pack(&mut self, memory: &Memory<'_>) {
         let threads = threads();
-        let mut tasks: Vec<(Part<'_>, Source<'_>)> = Vec::new();
+        let mut tasks: Vec<(Part<'_>, Elements<'_>)> = Vec::new();
         let mut elements = 0;
         for Block { size, memory: packed, entries } in &mut self.blocks {
             for (&i, place) in entries.iter().zip(packed.bytes_mut().chunks_exact_mut(*size)) {
                 let Entry { fresh, layout, .. } = &mut self.entries[i];
-                let Some(access) = fresh.take() else { continue };
+                let Some(source) = fresh.take() else { continue };
+                let access = &source.access;
                 elements += access.elements();
                 let floats = bytemuck::cast_slice_mut(place);
                 let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[access.storage].bytes()).ok();
-                let view = memory.layout(&access).zip(words).and_then(|((base, row, column), words)| {
+                let view = memory.layout(access).zip(words).and_then(|((base, row, column), words)| {
                     let shape = (access.rows, access.per_row).strides((row, column));
                     ArrayView2::from_shape(shape, words.get(base..)?).ok()
                 });
                 match view {
                     Some(view) => {
-                        tasks.extend(layout.tasks(floats, threads, |c| Source::Direct(gemm::columns(view, c))));
+                        let view = turned(view, source.transposed);
+                        tasks.extend(layout.tasks(floats, threads, |c| Elements::Direct(gemm::columns(view, c))));
                     }
-                    None if access.is_dense() => {
-                        let columns = |c| Source::Converted(Box::new(columns_of(&access, c)));
+                    None if source.transposed || access.is_dense() => {
+                        let columns = |c| Elements::Converted(Box::new(columns_of(&source, c)));
                         tasks.extend(layout.tasks(floats, threads, columns));
                     }
-                    None => tasks.extend(layout.tasks(floats, 1, |_| Source::Converted(Box::new(access.clone())))),
+                    None => tasks.extend(layout.tasks(floats, 1, |_| Elements::Converted(Box::new(source.clone())))),
                 }
             }
         }
-        let run = |(part, source): (Part<'_>, Source<'_>)| match source {
-            Source::Direct(view) => part.pack(view),
-            Source::Converted(access) => {
+        let run = |(part, elements): (Part<'_>, Elements<'_>)| match elements {
+            Elements::Direct(view) => part.pack(view),
+            Elements::Converted(source) => {
+                let Source { access, transposed } = *source;
                 let mut tile = CONVERTED.take();
                 memory.tile_into(&access, &mut tile);
                 if let Ok(view) = ArrayView2::from_shape((access.rows, access.per_row), &tile) {
-                    part.pack(view);
+                    part.pack(turned(view, transposed));
                 }
                 CONVERTED.set(tile);
             }
@@ -191,12 +195,16 @@ fn place_of(layout: Layout) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(64)).max(64)
 }
 
-/// A part of an operand to be packed.
-enum Source<'a> {
+/// The elements of a part of an operand that is to be packed.
+enum Elements<'a> {
     /// fp32 in memory.
     Direct(ArrayView2<'a, f32>),
     /// Something else, to be converted.
-    Converted(Box<Access>),
+    Converted(Box<Source>),
+}
+
+fn turned(view: ArrayView2<'_, f32>, transposed: bool) -> ArrayView2<'_, f32> {
+    if transposed { view.reversed_axes() } else { view }
 }
 
 thread_local! {
@@ -204,12 +212,19 @@ thread_local! {
     static CONVERTED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// Some columns of an access whose rows are dense.
-fn columns_of(access: &Access, columns: Range<usize>) -> Access {
-    let mut part = access.clone();
-    part.column += columns.start * access.codec.dtype.size();
-    part.per_row = columns.len();
-    if let Some(step) = part.inner.first_mut() {
+/// Some columns of a matrix that is transposed in memory or whose rows are dense.
+fn columns_of(source: &Source, columns: Range<usize>) -> Source {
+    let mut part = source.clone();
+    let access = &mut part.access;
+    if source.transposed {
+        access.row = access.row.wrapping_add_signed(access.row_step * columns.start as isize);
+        access.column = access.column.wrapping_add_signed(access.column_step * columns.start as isize);
+        access.rows = columns.len();
+        return part;
+    }
+    access.column += columns.start * access.codec.dtype.size();
+    access.per_row = columns.len();
+    if let Some(step) = access.inner.first_mut() {
         step.count = columns.len();
     }
     part

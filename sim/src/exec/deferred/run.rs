@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::Pending;
-use super::chain::Load;
+use super::moves::is_load;
 use super::plan::{Piece, Plan, Rows, Scratch, aligned, plan, without_copies};
 use crate::Buffer;
 use crate::exec::interpreter::Interpreter;
@@ -107,9 +107,10 @@ impl Run<'_> {
     /// Whether it is nothing but loads from HBM without conversion.
     pub(super) fn only_loads(&self, memory: &Memory<'_>) -> bool {
         self.updates.is_empty()
-            && self.steps.iter().all(|s| {
-                matches!(s.what, What::Copy) && s.watch.is_none() && Load::of(memory, &s.to[0], &s.from[0]).is_some()
-            })
+            && self
+                .steps
+                .iter()
+                .all(|s| matches!(s.what, What::Copy) && s.watch.is_none() && is_load(memory, &s.to[0], &s.from[0]))
     }
 
     /// The last of the copies, of which it consists, that write to the storage: destination and source.
@@ -117,10 +118,9 @@ impl Run<'_> {
         self.steps.iter().map(|s| (&s.to[0], &s.from[0])).rfind(|(to, _)| to.storage == storage)
     }
 
-    /// The loads of which it consists.
-    pub(super) fn into_loads(self) -> Vec<Load> {
-        let load = |mut s: Step<'_>| Some(Load { to: s.to.pop()?, from: s.from.pop()? });
-        self.steps.into_iter().filter_map(load).collect()
+    /// Destination and source of the copies of which it consists.
+    pub(super) fn into_copies(self) -> impl Iterator<Item = (Access, Access)> {
+        self.steps.into_iter().filter_map(|mut s| Some((s.to.pop()?, s.from.pop()?)))
     }
 
     /// Whether the instruction, whose partitions are apart, may join the run.
@@ -177,7 +177,7 @@ impl<'p> Interpreter<'p> {
 
     /// Defers a copy; says whether it can be.
     pub(in crate::exec) fn defer_copy(&mut self, to: &Access, from: &Access) -> bool {
-        if self.load_behind_chain(to, from) {
+        if self.copy_behind_moves(to, from) {
             return true;
         }
         self.flush_matmuls();

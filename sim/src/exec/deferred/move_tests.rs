@@ -1,0 +1,228 @@
+//! Moves that wait with matmuls give the values that they give one by one.
+
+use nki_isa::{DType, Program, Space, TensorId, View};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::tests::both;
+use crate::HostTensor;
+use crate::testing::*;
+
+/// Tiles have the shape `[ROWS, COLUMNS]`, or `[COLUMNS, ROWS]` if they are turned.
+const ROWS: u32 = 16;
+const COLUMNS: u32 = 32;
+/// Tiles of each shape, of which the last is a new one each time it is written whole.
+const TILES: usize = 3;
+const RESULTS: usize = 2;
+/// Parts of a tile: quarters of its columns, or of the rows of a turned one.
+const QUARTERS: u32 = 4;
+
+/// A step of a program. A quarter is that of both tiles.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Rows of the input, or of the output where it has been written, to a tile.
+    Load { to: usize, block: usize, from_output: bool, quarter: Option<u32> },
+    /// A tile to a turned one, or back.
+    Transpose { from: usize, to: usize, back: bool, on_tensor: bool, quarter: Option<u32> },
+    /// A tile to another of the same shape.
+    Copy { from: usize, to: usize, turned: bool, quarter: Option<u32> },
+    /// A product of two tiles of the same shape.
+    Product { to: usize, operands: [usize; 2], turned: bool, accumulate: Option<bool> },
+    /// A part of a result to a turned tile, if both are fp32.
+    TransposeResult { from: usize, to: usize },
+    /// A part of a result to a tile, and perhaps the tile to the output.
+    Evict { from: usize, to: usize, store: Option<usize> },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let tile = || 0..TILES;
+    let quarter = || proptest::option::weighted(0.2, 0..QUARTERS);
+    let load = (tile(), tile(), proptest::bool::weighted(0.2), quarter());
+    let transpose = (tile(), tile(), any::<bool>(), any::<bool>(), quarter());
+    let copied = (tile(), tile(), any::<bool>(), quarter());
+    let product = (0..RESULTS, [tile(), tile()], any::<bool>(), any::<Option<bool>>());
+    let evict = (0..RESULTS, tile(), proptest::option::of(tile()));
+    let step = prop_oneof![
+        3 => load.prop_map(|(to, block, from_output, quarter)| Step::Load { to, block, from_output, quarter }),
+        5 => transpose.prop_map(|(from, to, back, on_tensor, quarter)| Step::Transpose { from, to, back, on_tensor, quarter }),
+        4 => copied.prop_map(|(from, to, turned, quarter)| Step::Copy { from, to, turned, quarter }),
+        5 => product.prop_map(|(to, operands, turned, accumulate)| Step::Product { to, operands, turned, accumulate }),
+        1 => (0..RESULTS, tile()).prop_map(|(from, to)| Step::TransposeResult { from, to }),
+        1 => evict.prop_map(|(from, to, store)| Step::Evict { from, to, store }),
+    ];
+    vec(step, 1..30)
+}
+
+/// Tiles of one shape.
+struct Tiles {
+    turned: bool,
+    dtype: DType,
+    tensors: Vec<TensorId>,
+}
+
+impl Tiles {
+    fn new(b: &mut Builder, turned: bool, dtype: DType) -> Self {
+        let mut tiles = Tiles { turned, dtype, tensors: Vec::new() };
+        tiles.tensors = (0..TILES).map(|n| tiles.tensor(b, n)).collect();
+        tiles
+    }
+
+    fn shape(&self) -> [u32; 2] {
+        if self.turned { [COLUMNS, ROWS] } else { [ROWS, COLUMNS] }
+    }
+
+    /// A tensor for tile `n`: the first turned tile is in PSUM.
+    fn tensor(&self, b: &mut Builder, n: usize) -> TensorId {
+        let space = if self.turned && n == 0 { Space::Psum } else { Space::Sbuf };
+        b.tensor("t", space, &self.shape(), self.dtype)
+    }
+
+    fn view(&self, b: &Builder, n: usize, quarter: Option<u32>) -> View {
+        let whole = b.whole(self.tensors[n]);
+        let Some(quarter) = quarter else { return whole };
+        let part = COLUMNS / QUARTERS;
+        let first = quarter * part;
+        if self.turned {
+            pattern(whole, first, 0, &[(1, part), (1, ROWS)])
+        } else {
+            pattern(whole, 0, first.into(), &[(1, ROWS), (1, part)])
+        }
+    }
+
+    /// The view that is about to be written.
+    fn target(&mut self, b: &mut Builder, n: usize, quarter: Option<u32>) -> View {
+        if n == TILES - 1 && quarter.is_none() {
+            self.tensors[n] = self.tensor(b, n);
+        }
+        self.view(b, n, quarter)
+    }
+}
+
+fn program_of(steps: &[Step], dtype: DType) -> Program {
+    let mut b = Builder::new();
+    let rows = TILES as u32;
+    let x = b.input("x", &[rows * ROWS, COLUMNS], dtype);
+    let out = b.output("out", &[rows * ROWS, COLUMNS], dtype);
+    let out_turned = b.output("turned", &[rows * COLUMNS, ROWS], dtype);
+    let results: Vec<TensorId> =
+        (0..RESULTS).map(|_| b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32)).collect();
+    let mut tiles = [false, true].map(|turned| Tiles::new(&mut b, turned, dtype));
+    let block = |b: &Builder, id, n: usize, quarter: Option<u32>| {
+        let (first, count) = quarter.map_or((0, COLUMNS), |q| (q * COLUMNS / QUARTERS, COLUMNS / QUARTERS));
+        let first = i64::from(n as u32 * ROWS * COLUMNS + first);
+        pattern(b.whole(id), 0, first, &[(COLUMNS.into(), ROWS), (1, count)])
+    };
+    for n in 0..TILES {
+        let [tile, turned] = [0, 1].map(|side: usize| tiles[side].view(&b, n, None));
+        b.push(dma(tile.clone(), block(&b, x, n, None)));
+        b.push(dma(block(&b, out, n, None), tile.clone()));
+        b.push(nc_transpose(turned, tile, false));
+    }
+    for &to in &results {
+        let operands = [0, 1].map(|n| tiles[0].view(&b, n, None));
+        let [left, right] = operands;
+        b.push(matmul(b.whole(to), left, right, None));
+    }
+    for step in steps {
+        match *step {
+            Step::Load { to, block: n, from_output, quarter } => {
+                let from = block(&b, if from_output { out } else { x }, n, quarter);
+                let to = tiles[0].target(&mut b, to, quarter);
+                b.push(dma(to, from));
+            }
+            Step::Transpose { from, to, back, on_tensor, quarter } => {
+                let (from_side, to_side) = if back { (1, 0) } else { (0, 1) };
+                let from = tiles[from_side].view(&b, from, quarter);
+                let on_tensor = on_tensor && to_side == 1 && to == 0;
+                let to = tiles[to_side].target(&mut b, to, quarter);
+                b.push(nc_transpose(to, from, on_tensor));
+            }
+            Step::Copy { from, to, turned, quarter } => {
+                let from = tiles[usize::from(turned)].view(&b, from, quarter);
+                let to = tiles[usize::from(turned)].target(&mut b, to, quarter);
+                b.push(copy(to, from));
+            }
+            Step::Product { to, operands, turned, accumulate } => {
+                let side = &tiles[usize::from(turned)];
+                // The first turned tile is in PSUM, where no operand may be.
+                let [left, right] = operands.map(|n| side.view(&b, n.max(turned.into()), None));
+                let size = side.shape()[1];
+                let to = pattern(b.whole(results[to]), 0, 0, &[(1, size), (1, size)]);
+                b.push(matmul(to, left, right, accumulate));
+            }
+            Step::TransposeResult { from, to } if dtype == DType::F32 => {
+                let from = pattern(b.whole(results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);
+                let to = tiles[1].target(&mut b, to, None);
+                b.push(nc_transpose(to, from, false));
+            }
+            Step::TransposeResult { .. } => {}
+            Step::Evict { from, to, store } => {
+                let from = pattern(b.whole(results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);
+                let to = tiles[0].target(&mut b, to, None);
+                b.push(copy(to.clone(), from));
+                if let Some(n) = store {
+                    b.push(dma(block(&b, out, n, None), to));
+                }
+            }
+        }
+    }
+    let out_results = b.output("results", &[RESULTS as u32 * COLUMNS, COLUMNS], DType::F32);
+    for (n, &result) in results.iter().enumerate() {
+        let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
+        b.push(copy(b.whole(copied), b.whole(result)));
+        let first = i64::from(n as u32 * COLUMNS * COLUMNS);
+        let rows = pattern(b.whole(out_results), 0, first, &[(COLUMNS.into(), COLUMNS), (1, COLUMNS)]);
+        b.push(dma(rows, b.whole(copied)));
+    }
+    for n in 0..TILES {
+        let tile = tiles[0].view(&b, n, None);
+        b.push(dma(block(&b, out, n, None), tile));
+        let turned = tiles[1].view(&b, n, None);
+        let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, ROWS], dtype);
+        b.push(copy(b.whole(copied), turned));
+        let first = i64::from(n as u32 * COLUMNS * ROWS);
+        b.push(dma(pattern(b.whole(out_turned), 0, first, &[(ROWS.into(), COLUMNS), (1, ROWS)]), b.whole(copied)));
+    }
+    b.program
+}
+
+fn input(dtype: DType) -> HostTensor {
+    let n = (ROWS * COLUMNS) as usize * TILES;
+    let values: Vec<f32> = (0..n).map(|i| (i * 7 % 251) as f32 - 125.0).collect();
+    let shape = [ROWS as usize * TILES, COLUMNS as usize];
+    let mut input = host_f32("x", &shape, &values);
+    if dtype == DType::BF16 {
+        // These values have at most eight bits.
+        let halves: Vec<u16> = values.iter().map(|x| (x.to_bits() >> 16) as u16).collect();
+        input.data = bytemuck::cast_slice(&halves).to_vec().into();
+        input.dtype = dtype;
+    }
+    input
+}
+
+/// Elements of both outputs; all NaNs are the same.
+fn bits(outputs: &[HostTensor]) -> Vec<u32> {
+    let bits = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
+    let elements = |host: &HostTensor| -> Vec<u32> {
+        let bytes: &[u8] = &host.data;
+        match host.dtype {
+            DType::BF16 => {
+                let halves = bytes.as_chunks::<2>().0.iter();
+                halves.map(|&h| bits(f32::from_bits(u32::from(u16::from_le_bytes(h)) << 16))).collect()
+            }
+            _ => f32s(host).into_iter().map(bits).collect(),
+        }
+    };
+    outputs.iter().flat_map(elements).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn moves_that_wait_with_matmuls_change_no_value(steps in steps(), low in any::<bool>()) {
+        let dtype = if low { DType::BF16 } else { DType::F32 };
+        let [waiting, eager] = both(&program_of(&steps, dtype), &input(dtype)).map(|outputs| bits(&outputs));
+        prop_assert_eq!(waiting, eager);
+    }
+}
