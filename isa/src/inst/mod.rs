@@ -1,8 +1,8 @@
 //! The instructions: one file each, and this registry with one line each.
 //!
-//! An instruction's file defines its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`] checks beyond the
-//! schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]), its [`Instruction::work`], how its results follow from its
-//! operands ([`Instruction::values`]), what the placement may do with its tiles ([`Instruction::PLACING`]), and the tile that a call without `dst`
+//! An instruction's file defines its operand schema (the [`operands!`](crate::operands) block), the rules beyond it ([`Instruction::validate`]),
+//! its [`Instruction::footprint`], its numerics ([`Instruction::execute`]), its [`Instruction::work`], the dependence of results on
+//! operands ([`Instruction::values`]), the placement constraints of its tiles ([`Instruction::PLACING`]), and the tile that a call without `dst`
 //! returns ([`Instruction::result`]). The other methods have defaults that are right for most instructions.
 
 mod accumulators;
@@ -51,7 +51,7 @@ use crate::work::Work;
 pub trait Operands: Sized {
     /// Names, kinds, memories, defaults, engines.
     const SCHEMA: Schema;
-    /// Builds the instruction from arguments in schema order; `None` where an argument was not given.
+    /// Builds the instruction from arguments in schema order; `None` for an argument that was not given.
     ///
     /// # Errors
     /// If a required operand is missing (slug `missing-operand`), of the wrong kind (`operand-kind`) or in a memory that the
@@ -61,9 +61,9 @@ pub trait Operands: Sized {
     fn args(&self) -> Vec<Arg>;
     /// Calls `each` with the views of the operands.
     fn each_view<'a>(&'a self, each: &mut dyn FnMut(&'static OperandSchema, &'a View));
-    /// Calls `each` with the views of the operands, to be changed, in the same order.
+    /// Calls `each` with mutable views of the operands, in the same order.
     fn each_view_mut(&mut self, each: &mut dyn FnMut(&mut View));
-    /// Adds what the roles in the schema say about memory and registers.
+    /// Adds the operands' memory and register accesses, according to their roles in the schema.
     fn operand_footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
 }
 
@@ -71,31 +71,31 @@ pub trait Operands: Sized {
 pub trait Instruction: Operands {
     /// The engine that runs it (for DMA: that triggers it); resolves `unknown`.
     fn engine(&self, arch: &Arch) -> Engine;
-    /// Operands with a layout of their own instead of an access pattern: [`Self::validate`] checks where they start.
+    /// Operands with a special layout instead of an access pattern: [`Self::validate`] checks their start.
     const OWN_LAYOUT: &'static [&'static str] = &[];
-    /// Operands that may be picked by offsets (`NkiTensor.indirect`): `dst`, then the operand that is streamed, then others.
+    /// Operands that may be selected by offsets (`NkiTensor.indirect`): `dst`, then the streamed operand, then others.
     const INDIRECT: &'static [&'static str] = &[];
     /// Operands that may be of a packed dtype ([`crate::DType::is_packed`]).
     const PACKED: &'static [&'static str] = &[];
     /// Operands that may be of int64.
     const WIDE: &'static [&'static str] = &[];
-    /// Whether kernels call it by its name.
+    /// Whether kernels can call it by name.
     const PUBLIC: bool = true;
-    /// What the placement may do with its tiles.
+    /// The placement constraints of its tiles.
     const PLACING: Placing;
-    /// Keywords that it had in earlier versions of NKI.
+    /// Its keywords in earlier versions of NKI.
     const FORMER: &'static [Former] = &[];
-    /// The tile that a call without `dst` fills and returns; `None` for an instruction that has no result, or of operands that
-    /// it does not take.
+    /// The tile that a call without `dst` fills and returns; `None` if the instruction has no result or does not support
+    /// the operands.
     fn result(_given: &Given<'_>) -> Option<ResultTile> {
         None
     }
-    /// The rules that the schema cannot say.
+    /// Checks the rules that the schema cannot express.
     ///
     /// # Errors
     /// The first broken rule.
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation>;
-    /// What it reads and writes. Usually `self.operand_footprint(footprint)`.
+    /// Adds its reads and writes. Usually `self.operand_footprint(footprint)`.
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
     /// Its numerics.
     ///
@@ -104,73 +104,73 @@ pub trait Instruction: Operands {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault>;
     /// Its cost in hardware terms.
     fn work(&self, context: &Context<'_>) -> Work;
-    /// How its results follow from its operands.
+    /// How its results depend on its operands.
     fn values(&self) -> Values<'_>;
-    /// What it does, where more is known of it than its results.
+    /// Its effect, if more is known than its results.
     fn action(&self) -> Action<'_> {
         Action::Computes
     }
-    /// Of a matmul that accumulates in PSUM: `dst`, and its `accumulate` (see [`Machine::begin_accumulate`]).
+    /// For a matmul that accumulates in PSUM: `dst`, and its `accumulate` (see [`Machine::begin_accumulate`]).
     fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
         None
     }
-    /// Whether it sets a state of its engine (accumulators) that a later instruction may use, so that its destinations may stay unread.
+    /// Whether it sets an engine state (accumulators) that a later instruction may use, so that its destinations may remain unread.
     fn sets_engine_state(&self) -> bool {
         false
     }
-    /// Whether the rows that an index names twice get both results, added up.
+    /// Whether a row that an index names twice receives the sum of both results.
     fn adds_repeated(&self) -> bool {
         false
     }
-    /// An operand that is given and has no effect in this combination: slug `inert-operand`.
+    /// A given operand that has no effect in this combination: slug `inert-operand`.
     fn inert(&self) -> Option<Violation> {
         None
     }
-    /// A combination of operands that is valid but hardly intended, reported if it holds whenever the line runs. The violation names the finding.
+    /// A valid but probably unintended combination of operands, reported if it holds whenever the line runs. The violation names the finding.
     fn doubt(&self) -> Option<Violation> {
         None
     }
-    /// How it uses the accumulators of its engine, if it does.
+    /// Its use of its engine's accumulators, if any.
     fn accumulators(&self) -> Option<AccumulatorUse> {
         None
     }
-    /// The cores or ranks that it waits for before it executes.
+    /// The members of its rendezvous.
     fn participants(&self) -> Option<Participants<'_>> {
         None
     }
-    /// What it contributes to its rendezvous (see [`Machine::contributions`]).
+    /// Its contribution to its rendezvous (see [`Machine::contributions`]).
     ///
     /// # Errors
     /// If it runs into a run-time error, such as a dynamic index out of bounds.
     fn contribute(&self, _machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
         Ok(Vec::new())
     }
-    /// Whether it and what another member of its rendezvous executes fit together.
+    /// Whether it matches the instruction of another member of its rendezvous.
     ///
     /// # Errors
-    /// Why not.
+    /// The mismatch.
     fn agrees(&self, _other: &Self, _context: &Context<'_>) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// What the placement may do with the tiles of an instruction where a program does not fit otherwise.
+/// Placement constraints of an instruction's tiles, for programs that do not fit otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
-    /// Nothing: they start at the first partition.
+    /// They start at the first partition.
     Fixed,
     /// Each may start at any partition.
     AnyPartition,
-    /// All that it reads may start at any partition, the same for all: it works in each partition by itself.
+    /// All inputs may start at any partition, the same for all: the instruction works within each partition.
     SamePartition,
-    /// As `SamePartition`, and its result may take the place of a tile that it reads: each element is written where the same element was read before.
+    /// As `SamePartition`, and the result may reuse the storage of an input tile: each element is written where the same element was read before.
     InPlace,
 }
 
-/// What an instruction does, where a finding or a remedy depends on it.
+/// The effect of an instruction, for findings and remedies that depend on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action<'a> {
-    /// It makes results, and no more is known.
+    /// It computes results; nothing else is known.
     Computes,
     /// It writes this value everywhere.
     Fills(Imm),
@@ -178,13 +178,13 @@ pub enum Action<'a> {
     Transfers(Transfer<'a>),
     /// A compute engine copies the elements of one view to those of another, in order: destination and source.
     Copies(&'a View, &'a View),
-    /// It moves the elements of one view to those of another whose dimensions are the first's in this order: destination, source, order.
+    /// It moves the elements of one view to another whose dimensions are the source's in this order: destination, source, order.
     Transposes(&'a View, &'a View, &'static [usize]),
-    /// It orders the cores, and touches no byte of the tensor that its footprint names.
+    /// It orders the cores, but touches no byte of the tensor in its footprint.
     Orders,
-    /// It draws from or sets a generator of random numbers, or prints: such instructions keep their order, whatever their operands are.
+    /// It draws from or seeds a random number generator, or prints: such instructions keep their order, whatever their operands are.
     Sequenced,
-    /// It prepares an instruction of this name with its own operands, which must follow before another preparation.
+    /// It prepares an instruction of this name with the same operands, which must follow before another preparation.
     Prepares(&'static str),
 }
 
@@ -241,8 +241,8 @@ impl<'a> Footprint<'a> {
     }
 }
 
-/// Declares an instruction: the struct, its schema, its conversion from and to arguments. None of the facts behind the operands
-/// can be left out.
+/// Declares an instruction: the struct, its schema, and its conversion from and to arguments. Omitting one of the sections after the operands
+/// is a compile error.
 ///
 /// ```text
 /// operands! {
@@ -255,10 +255,10 @@ impl<'a> Footprint<'a> {
 ///         /// Engine to use.
 ///         [Attr] engine: Engine = Engine::Unknown,
 ///     }
-///     instead: "what to use on generations without it (may be left out)",
+/// instead: "what to use on generations without it (optional)",
 ///     numerics: "in which precision it computes and where it rounds",
 ///     cost: Documented "what its time grows with, in hardware terms",
-///     rules: { "same-size": "a limit that the operands cannot say", }
+/// rules: { "same-size": "a limit that the operands cannot express", }
 /// }
 /// ```
 #[macro_export]
@@ -366,7 +366,7 @@ pub fn take_operand<T: crate::arg::Operand>(
     let mut wrong = None;
     if !schema.spaces.is_empty() {
         value.views(&mut |v| {
-            // Both kinds of HBM are one memory to an instruction.
+            // An instruction does not distinguish the two kinds of HBM.
             let ok = schema.spaces.iter().any(|s| *s == v.space || (s.is_hbm() && v.space.is_hbm()));
             if !ok {
                 wrong = Some(v.space);
@@ -430,7 +430,7 @@ pub fn operand_footprint<'a, T: crate::arg::Operand>(
     }
 }
 
-/// How to build an instruction from its name.
+/// A registry entry: how to build an instruction from its name.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// The schema.
@@ -451,7 +451,7 @@ pub struct Entry {
 
 macro_rules! instructions {
     ($($path:ident :: $file:ident :: $Name:ident,)*) => {
-        /// Any instruction. Boxed: their sizes differ by a factor of ten, and a program of many is moved about while it is built.
+        /// Any instruction. Boxed: sizes differ by a factor of ten, and building a program moves many of them.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is documented at its struct")]
         pub enum Inst { $($Name(Box<$path::$file::$Name>),)* }
@@ -494,7 +494,7 @@ macro_rules! instructions {
             pub fn engine(&self, arch: &Arch) -> Engine {
                 match self { $(Inst::$Name(i) => i.engine(arch),)* }
             }
-            /// See [`Instruction::validate`]. Checks first what the schema says and what is common to all views.
+            /// See [`Instruction::validate`]. First checks the schema and the common rules of all views.
             ///
             /// # Errors
             /// The first broken rule.
@@ -566,7 +566,7 @@ macro_rules! instructions {
             /// See [`Instruction::agrees`]. Two instructions of different names do not agree.
             ///
             /// # Errors
-            /// Why not.
+            /// The mismatch.
             pub fn agrees(&self, other: &Inst, context: &Context<'_>) -> Result<(), String> {
                 match (self, other) {
                     $((Inst::$Name(a), Inst::$Name(b)) => a.agrees(b, context),)*
