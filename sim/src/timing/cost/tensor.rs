@@ -8,7 +8,8 @@ use super::{Cost, CostKind, Laws, ns};
 use crate::timing::fixed::Thousandths;
 
 impl Laws<'_> {
-    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine splits fp32 into several instructions.
+    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine splits fp32 into several
+    /// instructions.
     pub(super) fn matmul(&self, m: &Matmul) -> Cost {
         let t = &self.params.tensor;
         let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
