@@ -1,4 +1,4 @@
-//! `nki-sim worker`: performs the tasks of another process of this command, a line of JSON each.
+//! `nki-sim worker`: performs tasks for another process of this command, one line of JSON each.
 
 use std::any::Any;
 use std::io::{self, BufRead};
@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result<(), Failure> {
                 break;
             }
         }
-        // The process that wanted the answers is gone, and a task may never end.
+        // The requesting process is gone, and a task may never end.
         std::process::exit(0);
     });
     for line in lines {
