@@ -1,4 +1,4 @@
-//! Everything that is known of a run, for all reports.
+//! The analysis of a run, shared by all reports.
 
 use std::cell::OnceCell;
 
@@ -13,7 +13,7 @@ use super::{Step, Verdict, Wait, critical_path, verdict, waits};
 use crate::place::Placement;
 use crate::timeline::{Event, Timeline};
 
-/// Everything that is known of a run, computed once for all reports. What only report files show is computed on first use.
+/// The analysis of a run, computed once for all reports. Data for report files only is computed on first use.
 #[derive(Debug)]
 pub struct Analysis<'a> {
     /// When it happened.
@@ -28,7 +28,7 @@ pub struct Analysis<'a> {
     pub path: Vec<Step>,
     /// What bounds the kernel.
     pub verdict: Verdict,
-    /// Where the latency on hardware is expected; none if that is unknown.
+    /// The expected range of the latency on hardware; `None` if unknown.
     pub error: Option<ErrorBar>,
     /// Under the roofline.
     pub roofline: Roofline,
@@ -71,7 +71,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// By event: what it waited for.
+    /// The wait of each event.
     pub fn waits(&self) -> &[Option<Wait>] {
         self.waits.get_or_init(|| waits(self.timeline))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nki_isa::ids::Loc;
 use nki_isa::names::Engine;
 
-/// What to do, with the numbers.
+/// The recommended change, with its numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Fewer and larger transfers.
@@ -15,39 +15,39 @@ pub enum Change {
         /// That many.
         after: u32,
     },
-    /// Bytes that are loaded again stay in SBUF.
+    /// Bytes that are loaded repeatedly stay in SBUF.
     RedundantLoads {
         /// Loads that are left out.
         loads: usize,
         /// Bytes that they load.
         bytes: u64,
-        /// Bytes of SBUF that it takes for each partition.
+        /// Bytes of SBUF per partition for them.
         kept: u64,
     },
     /// Each partition is one run in HBM.
     FewerDescriptors {
-        /// Bytes of the shortest run now.
+        /// Bytes of the shortest current run.
         shortest: u32,
     },
-    /// Every other load has hardware descriptors, triggered by another engine.
+    /// Alternate loads use hardware descriptors, triggered by another engine.
     DmaQueue {
         /// NKI's name of that engine.
         engine: &'static str,
     },
-    /// All transfers of a line have hardware descriptors, triggered by another engine.
+    /// All transfers of a line use hardware descriptors, triggered by another engine.
     DmaQueueOfLine {
         /// NKI's name of that engine.
         engine: &'static str,
     },
-    /// Transfers in parts: what needs the first part does not wait for the last.
+    /// Transfers are split: users of the first part do not wait for the last.
     SplitDma {
         /// Transfers that are cut.
         before: u32,
         /// Transfers in place of those.
         after: u32,
-        /// How the first of them is cut.
+        /// How the first of them is split.
         first: Cut,
-        /// NKI's name of the engine that triggers every other part of some with hardware descriptors, if one does.
+        /// NKI's name of the engine that triggers alternate parts with hardware descriptors, if any.
         engine: Option<&'static str>,
     },
     /// Loads issued earlier.
@@ -61,11 +61,11 @@ pub enum Change {
     },
     /// Two buffers in turn.
     DoubleBuffering {
-        /// Names of the tensors, the first few.
+        /// Names of the first few tensors.
         tensors: Vec<Arc<str>>,
-        /// More bytes of SBUF for each partition.
+        /// Additional bytes of SBUF per partition.
         sbuf: usize,
-        /// More bytes of PSUM for each partition.
+        /// Additional bytes of PSUM per partition.
         psum: usize,
     },
     /// Instructions of one line run on another engine.
@@ -84,14 +84,14 @@ pub enum Change {
         /// Matmuls less.
         merged: usize,
     },
-    /// All partitions and longer rows in each instruction.
+    /// All partitions and longer rows per instruction.
     FullRows {
         /// Instructions less.
         merged: usize,
     },
     /// bfloat16 for float32.
     LowerPrecision {
-        /// Of the instructions, those that use float32.
+        /// Percentage of instructions that use float32.
         percent: usize,
     },
 }
@@ -114,9 +114,9 @@ pub struct Cut {
 pub struct Slice {
     /// The tensor.
     pub tensor: Arc<str>,
-    /// Whether the uncut transfer moves all of it.
+    /// Whether the unsplit transfer moves all of it.
     pub whole: bool,
-    /// The axis of it that is cut, the outermost being 0.
+    /// The axis along which it is split, the outermost being 0.
     pub axis: usize,
     /// Extent of a part along that axis.
     pub step: u32,
