@@ -81,12 +81,12 @@ pub(crate) fn check_names<'a>(
     Ok(())
 }
 
-/// What came of `--expect`.
+/// The results of `--expect`.
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons {
     /// The completed comparisons.
     pub(crate) done: Vec<Comparison>,
-    /// Why others could not.
+    /// The reasons why others failed.
     pub(crate) problems: Vec<String>,
 }
 

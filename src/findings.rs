@@ -41,12 +41,12 @@ impl Lists {
     }
 }
 
-/// Decides what becomes of findings.
+/// Applies levels to findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judge {
     /// Shared: each Python call of a kernel has a judge.
     levels: Arc<Levels>,
-    /// What follows from the levels.
+    /// Derived from the levels.
     includes_strict: bool,
     checks: Checks,
 }

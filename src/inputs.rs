@@ -14,7 +14,7 @@ use crate::value::{TensorSpec, Value};
 pub struct Given {
     /// Name, shape and dtype; also the data, unless it is generated.
     tensor: HostTensor,
-    /// How to make the data.
+    /// The distribution and seed of generated data.
     fill: Option<(Fill, u64)>,
 }
 

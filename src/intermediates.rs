@@ -30,7 +30,7 @@ pub(crate) struct Dump {
     line: u32,
     /// The execution of the line, from 0; by default the last.
     iteration: Option<u64>,
-    /// Where the array goes.
+    /// The path of the output array.
     pub(crate) path: PathBuf,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct Departure {
     pub(crate) instruction: String,
     /// The iterations around it: `i=3, j=0`.
     pub(crate) iteration: String,
-    /// What it writes.
+    /// The tensor that it writes.
     pub(crate) tensor: String,
     /// Element type.
     pub(crate) dtype: String,

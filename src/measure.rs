@@ -15,31 +15,31 @@ use crate::{Failure, run_line, settings};
 pub(crate) struct Wanted<'a> {
     /// Expected values of its outputs.
     pub(crate) expected: &'a [Expected],
-    /// How closely.
+    /// The tolerances of the comparison.
     pub(crate) tolerances: Tolerances,
-    /// Sees the run.
+    /// Called with the completed run.
     pub(crate) inspect: &'a dyn Fn(&Timed<'_>) -> Result<(), Failure>,
 }
 
 /// A completed run.
 pub(crate) struct Timed<'a> {
-    /// What ran.
+    /// The kernel.
     pub(crate) kernel: &'a Kernel,
-    /// What it did.
+    /// Its outputs, trace and findings.
     pub(crate) ran: &'a Ran<'a>,
-    /// When.
+    /// Its timeline.
     pub(crate) timeline: &'a Timeline,
-    /// What was found.
+    /// The findings, after levels are applied.
     pub(crate) applied: &'a Applied,
-    /// What it was compiled from.
+    /// Its compilation.
     pub(crate) compiled: &'a Compilation,
 }
 
 /// A kernel that was measured, or is wrong.
 pub(crate) struct Measured {
-    /// What was compiled.
+    /// The compilation.
     pub(crate) compiled: Compilation,
-    /// What was found.
+    /// The findings, after levels are applied.
     pub(crate) applied: Applied,
     /// The figures.
     pub(crate) row: Row,

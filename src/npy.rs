@@ -19,13 +19,13 @@ use crate::memory;
 /// The element type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elem {
-    /// A type the device has.
+    /// A dtype of the device.
     Device(DType),
-    /// `float64`: only to compare with.
+    /// `float64`, for comparisons only.
     F64,
-    /// `int64`: only to compare with.
+    /// `int64`, for comparisons only.
     I64,
-    /// `uint64`: only to compare with.
+    /// `uint64`, for comparisons only.
     U64,
     /// `V1`: an 8-bit float whose kind the file does not specify.
     Void1,

@@ -281,7 +281,7 @@ pub(crate) fn printed() -> Result<(), String> {
     UNPRINTED.get().map_or(Ok(()), |e| Err(format!("cannot write to standard output: {e}")))
 }
 
-/// Why standard output takes nothing.
+/// The error of the first failed write to standard output.
 static UNPRINTED: OnceLock<String> = OnceLock::new();
 
 /// Prints to standard error.

@@ -39,13 +39,13 @@ pub struct Break {
 /// A compiled kernel, and its run-time inputs.
 #[expect(missing_debug_implementations, reason = "what makes inputs has none")]
 pub struct Stepped<'a> {
-    /// How it runs.
+    /// The settings of the run.
     pub session: &'a Session,
     /// The most recently compiled kernel.
     pub kernel: &'a Kernel,
-    /// What diagnostics point into.
+    /// The sources that diagnostics refer to.
     pub sources: &'a SourceMap,
-    /// Makes its inputs.
+    /// Creates its inputs.
     pub inputs: &'a dyn Fn() -> Result<Vec<Given>, String>,
 }
 

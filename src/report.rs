@@ -37,7 +37,7 @@ pub(crate) struct CompilerChange {
     file: String,
     /// Line of the dropped instruction, or of the moved tile.
     line: u32,
-    /// What was done, in words.
+    /// The change, in words.
     what: String,
     /// Instructions.
     count: u32,
@@ -98,9 +98,9 @@ pub(crate) struct Report {
     /// Lines, traffic, roofline, remedies, intervals; `None` if not requested.
     #[serde(flatten)]
     pub(crate) detail: Option<Detail>,
-    /// What was found.
+    /// The findings.
     pub(crate) findings: Vec<JsonDiagnostic>,
-    /// Which findings were denied.
+    /// The denied findings.
     pub(crate) denied: Vec<Denied>,
     /// Outputs compared with arrays.
     pub(crate) expected: Vec<Comparison>,
@@ -188,9 +188,9 @@ pub(crate) struct Checked {
     pub(crate) kernel: String,
     /// The machine.
     pub(crate) target: String,
-    /// What was found.
+    /// The findings.
     pub(crate) findings: Vec<JsonDiagnostic>,
-    /// Which findings were denied.
+    /// The denied findings.
     denied: Vec<Denied>,
 }
 
@@ -285,7 +285,7 @@ pub(crate) fn page(kernel: &Kernel, applied: &Applied, sources: &SourceMap) -> P
     Page { target: kernel.program.target.to_string(), sources, findings }
 }
 
-/// The text of a file.
+/// The content of a JSON file.
 pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| format!("cannot write the report: {e}"))?;
     text.push(b'\n');
@@ -308,11 +308,11 @@ pub(crate) struct RanksReport {
     /// The expected range of the latency on hardware, for the rank that ends last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_error: Option<ErrorBar>,
-    /// By rank.
+    /// The reports, by rank.
     pub(crate) ranks: Vec<RankReport>,
     /// Findings of all ranks.
     pub(crate) findings: Vec<JsonDiagnostic>,
-    /// Which findings were denied.
+    /// The denied findings.
     pub(crate) denied: Vec<Denied>,
 }
 
@@ -376,9 +376,9 @@ impl RanksReport {
 /// A rank of a completed run.
 #[derive(Debug, Clone, Copy)]
 pub struct RankView<'a> {
-    /// What it ran.
+    /// The kernel that it ran.
     pub kernel: &'a Kernel,
-    /// When.
+    /// Its timeline.
     pub timeline: &'a Timeline,
 }
 

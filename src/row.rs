@@ -28,15 +28,15 @@ pub(crate) struct Row {
     /// The expected range of the latency on hardware; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latency_error: Option<Interval>,
-    /// What bounds the kernel.
+    /// The bottleneck.
     pub(crate) bound: String,
     /// Bytes moved by DMA.
     pub(crate) dma_bytes: u64,
     /// Transfers.
     pub(crate) dma_transfers: u64,
-    /// Most SBUF in use.
+    /// Peak SBUF usage.
     pub(crate) sbuf_peak_bytes_per_partition: u32,
-    /// Most PSUM in use.
+    /// Peak PSUM usage.
     pub(crate) psum_peak_banks: u32,
     /// The first error, if the point failed.
     pub(crate) error: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Row {
     /// A search skipped computing its values, because a correct point is as good in latency and SBUF.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pruned: bool,
-    /// What was found, after levels.
+    /// The findings, after levels are applied.
     #[serde(default)]
     pub(crate) findings: Vec<Found>,
     /// Which findings were denied.
@@ -146,9 +146,9 @@ impl Found {
 pub(crate) struct DeniedHere {
     /// The slug.
     pub(crate) id: String,
-    /// How many findings.
+    /// The number of findings.
     pub(crate) count: usize,
-    /// What denies them.
+    /// The option or default that denies them.
     pub(crate) by: String,
     /// Whether a default denies them rather than a list of the user.
     pub(crate) default: bool,

@@ -30,7 +30,7 @@ use crate::inputs::{Given, in_order};
 use crate::settings::ParamChanges;
 use crate::{memory, settings, stage};
 
-/// What values are computed for.
+/// The purpose for which values are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numerics {
     /// For the outputs, and for findings that depend on values.
@@ -52,7 +52,7 @@ pub struct Session {
     pub reported: bool,
     /// Handling of an SBUF or PSUM that is too small.
     pub capacity: Capacity,
-    /// What values are computed for.
+    /// The purpose for which values are computed.
     pub numerics: Numerics,
     /// Whether descriptors are built before the run if the kernel leaves the choice open.
     pub static_descriptors: bool,
@@ -99,7 +99,7 @@ pub struct Compilation {
     pub diagnostics: Vec<Diagnostic>,
     /// Lines printed at specialisation.
     pub prints: Vec<String>,
-    /// What the kernel returned.
+    /// The structure of the kernel's return value.
     pub returned: Returned,
     /// Whether the older compiler compiles it, and whether its middle end leaves it unchanged.
     pub older_compiler: bool,
@@ -236,7 +236,7 @@ impl<'k: 'o, 'o> Launch<'k, 'o> {
     }
 }
 
-/// What one rank did.
+/// The results of one rank.
 #[derive(Debug)]
 pub struct Ran<'k> {
     /// In the program's order; empty if no values were computed.
@@ -252,13 +252,13 @@ pub struct Ran<'k> {
 /// The error of a kernel that cannot be placed, or that faulted.
 #[derive(Debug, Default)]
 pub struct Faulted {
-    /// The first rank that did.
+    /// The first rank with an error.
     pub rank: usize,
     /// The findings until then.
     pub findings: Vec<Diagnostic>,
     /// The errors; empty if the compiler has reported them.
     pub errors: Vec<Diagnostic>,
-    /// Printed until then.
+    /// Lines printed until then.
     pub prints: Vec<String>,
 }
 

@@ -125,7 +125,7 @@ pub fn configure_max_steps(steps: Option<u64>) {
     *MAX_STEPS.lock().unwrap_or_else(PoisonError::into_inner) = steps;
 }
 
-/// What [`configure_max_steps`] set.
+/// The limit set by [`configure_max_steps`].
 pub fn max_steps() -> Option<u64> {
     *MAX_STEPS.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,7 +28,7 @@ impl<'a> Sources<'a> {
         Sources { file, text, constants: Vec::new(), read: Mutex::default() }
     }
 
-    /// Gives a constant another value.
+    /// Replaces the value of a constant.
     pub(crate) fn set(&mut self, name: &'a str, value: &'a str) {
         self.constants.push((name, value));
     }

@@ -19,12 +19,12 @@ use nki_isa::dtype::DType;
 use nki_isa::names::Named;
 use nki_sim_core::generate::Fill;
 
-/// Where a tensor comes from.
+/// The source of a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TensorSpec {
     /// A file, and optionally the element type for reinterpreting its bytes.
     File { path: PathBuf, dtype: Option<DType> },
-    /// Made up.
+    /// Generated data.
     Generated { dtype: DType, shape: Vec<usize>, fill: Fill, seed: Option<u64> },
     /// Literal elements: `float32([[1, 2], [3, 4]])`.
     Written { dtype: DType, shape: Vec<usize>, data: Vec<u8> },
@@ -62,7 +62,7 @@ impl Value {
 pub(crate) struct ValueError {
     /// Character of the value, from 1.
     pub(crate) at: usize,
-    /// What is wrong.
+    /// The error message.
     pub(crate) message: String,
 }
 

@@ -69,7 +69,7 @@ pub type RowBits<'a> = Row<'a, u32>;
 /// The representation of elements in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// Each in its own type.
+    /// Each in the bits of its own type.
     Narrow,
     /// In 32 bits: floats as fp32, integers sign- or zero-extended.
     Wide,

@@ -171,7 +171,7 @@ pub enum Bound {
 /// One statement of a core's stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What it is.
+    /// The instruction or control statement.
     pub kind: NodeKind,
     /// Source location.
     pub loc: Loc,

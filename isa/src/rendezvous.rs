@@ -29,7 +29,7 @@ pub enum Participants<'a> {
     Pairs {
         /// `[source, target]` pairs.
         pairs: &'a IntLists,
-        /// As for a group.
+        /// As for [`Participants::Group`].
         whole: bool,
     },
 }
@@ -71,7 +71,7 @@ impl Participants<'_> {
     }
 }
 
-/// What one member contributes to a rendezvous.
+/// One member's contribution to a rendezvous.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
     /// Its core's number, or its rank.

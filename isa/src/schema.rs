@@ -90,7 +90,7 @@ pub struct Runs {
 pub struct Rule {
     /// Its name, unique within the instruction.
     pub id: &'static str,
-    /// What must hold.
+    /// The condition, in words.
     pub text: &'static str,
 }
 
@@ -112,7 +112,7 @@ pub enum Now {
     Removed {
         /// The first version without it.
         version: &'static str,
-        /// What to write instead.
+        /// The replacement.
         instead: &'static str,
     },
 }
@@ -120,22 +120,22 @@ pub enum Now {
 /// How well a statement is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Confidence {
-    /// The manual says so.
+    /// Stated by the manual.
     Documented,
-    /// Measurements on hardware agree.
+    /// Confirmed by measurements on hardware.
     Measured,
-    /// Follows from documented or measured facts.
+    /// Derived from documented or measured facts.
     Derived,
-    /// A choice made here.
+    /// A choice of this simulator.
     Assumed,
 }
 
 impl Confidence {
-    /// All, best supported first.
+    /// All levels, best supported first.
     pub const ALL: [Confidence; 4] =
         [Confidence::Documented, Confidence::Measured, Confidence::Derived, Confidence::Assumed];
 
-    /// The one with this name.
+    /// The level with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|c| c.name() == name)
     }
@@ -173,7 +173,7 @@ pub struct Schema {
     pub operands: &'static [OperandSchema],
     /// The precision it computes in and the points where it rounds.
     pub numerics: &'static str,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
     /// Its limits, beyond those of every operand ([`COMMON_RULES`](crate::inst::every_operand::COMMON_RULES)).
     pub rules: &'static [Rule],

@@ -143,7 +143,7 @@ pub struct Algorithm {
 /// The fixed part of a GpSimd algorithm (`gpsimd.fixed_cycles`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
-    /// Once.
+    /// A constant.
     Once,
     /// Once per group of elements; this row of `gpsimd.cycles` is the group size.
     EachGroup(&'static str),

@@ -164,7 +164,7 @@ impl Interface {
 
 /// The memory layout of an array's elements.
 struct Layout {
-    /// Of the first element.
+    /// Address of the first element.
     address: usize,
     /// Whether they form one block in row-major order.
     contiguous: bool,

@@ -142,7 +142,7 @@ impl Cache {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Forgets all programs.
+    /// Drops all programs.
     fn clear(&self) {
         let programs = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
         drop(programs);

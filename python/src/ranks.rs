@@ -17,7 +17,7 @@ use crate::values::{Wanted, recorders};
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct RanksOutcome {
-    /// By rank.
+    /// The outcomes, by rank.
     #[pyo3(get)]
     ranks: Vec<Py<Outcome>>,
 }
@@ -134,7 +134,7 @@ impl RanksOutcome {
         for (new, sources) in once(&outcomes) {
             found.extend(new.into_iter().map(|d| nki_diag::to_json(d, sources)));
         }
-        // What is denied was raised.
+        // Denied findings have already raised an exception.
         report::ranks_json(&views(&outcomes)?, found, Vec::new()).map_err(PyRuntimeError::new_err)
     }
 

@@ -22,7 +22,7 @@ use crate::errors::{as_json, call_error, kernel_error, ours};
 use crate::threads::{detached, in_this_process};
 use crate::values::{Wanted, recorders};
 
-/// What a run gave.
+/// The result of a run.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct Outcome {

@@ -40,7 +40,7 @@ pub struct Buffer(Kind);
 enum Kind {
     /// Allocated here: words, so that every element type is aligned, and the number of valid bytes.
     Words(Vec<u64>, usize),
-    /// Given by the caller.
+    /// A vector from the caller.
     Bytes(Vec<u8>),
     /// Pages from the system, and the number of valid bytes.
     Map(Pages, usize),
@@ -81,7 +81,7 @@ impl Buffer {
         }
     }
 
-    /// Works on the caller's memory.
+    /// A buffer in the caller's memory.
     pub fn foreign(owner: Box<dyn ForeignBytes>) -> Self {
         Buffer(Kind::Foreign(owner))
     }
@@ -124,7 +124,7 @@ impl Buffer {
 struct Pages {
     /// `None` after it has been handed over.
     map: Option<MmapMut>,
-    /// Where in it to begin.
+    /// Offset of the first byte in it.
     start: usize,
     /// Whether the pages are not populated yet: a buffer that is never written needs none.
     pending: bool,
@@ -233,7 +233,7 @@ impl Deref for Buffer {
 }
 
 impl From<Vec<u8>> for Buffer {
-    /// Takes the vector over.
+    /// Takes ownership of the vector.
     fn from(bytes: Vec<u8>) -> Self {
         Buffer(Kind::Bytes(bytes))
     }
@@ -247,7 +247,7 @@ impl Clone for Buffer {
 }
 
 impl PartialEq for Buffer {
-    /// Equal bytes, wherever they are.
+    /// Compares the bytes, not their storage.
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }

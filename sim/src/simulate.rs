@@ -12,14 +12,14 @@ use crate::timing::order::Order;
 use crate::timing::{self, CostModel, Laws, ParamError, Params};
 use crate::trace::{CoreId, Trace};
 
-/// What one rank executed.
+/// The trace of one rank, with its program.
 #[derive(Debug, Clone, Copy)]
 pub struct RankTrace<'a> {
     /// Its program.
     pub program: &'a Program,
     /// The addresses of its tensors.
     pub placement: &'a Placement,
-    /// What it executed.
+    /// The executed instructions.
     pub trace: &'a Trace,
 }
 

@@ -11,12 +11,12 @@ use nki_isa::program::{Node, visit_stream};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeIndex(pub u32);
 
-/// One executed thing.
+/// An event in the execution of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// The statement.
     pub node: NodeIndex,
-    /// What happened there.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
@@ -61,7 +61,7 @@ pub enum Resolved {
 pub struct CoreId {
     /// The rank.
     pub rank: usize,
-    /// The core of it.
+    /// The core within the rank.
     pub core: u32,
 }
 
@@ -76,10 +76,10 @@ pub struct Rendezvous {
     pub posted: bool,
 }
 
-/// What one core executed.
+/// The trace of one core.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CoreTrace {
-    /// In program order.
+    /// The events in program order.
     pub events: Vec<Event>,
     /// The events that had to wait for other cores, in the same order.
     pub rendezvous: Vec<Rendezvous>,
@@ -137,7 +137,7 @@ impl CoreTrace {
     }
 }
 
-/// What all cores executed.
+/// The trace of all cores.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     /// By core.

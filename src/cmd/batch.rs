@@ -23,7 +23,7 @@ use places::Places;
 const WINDOW: u64 = 1024;
 /// Number of cached results, for repeated jobs.
 const KEPT: usize = 4096;
-/// Most bytes of a line.
+/// Maximum bytes of a line.
 const LONGEST: u64 = 64 << 20;
 
 /// Runs all jobs.
@@ -142,13 +142,13 @@ struct Desk {
 
 #[derive(Default)]
 struct State {
-    /// Jobs that were read.
+    /// Number of jobs read.
     read: u64,
-    /// Results that were written.
+    /// Number of results written.
     written: u64,
-    /// There are no more jobs.
+    /// Whether the input has ended.
     closed: bool,
-    /// Why reading ended early.
+    /// The error that ended reading early.
     failure: Option<String>,
     queue: VecDeque<Waiting>,
     /// Jobs that wait for the result of an equal job.
@@ -334,7 +334,7 @@ impl Desk {
         }
     }
 
-    /// There are no more jobs.
+    /// Marks the end of the input.
     fn close(&self, failure: Option<String>) {
         let mut state = self.lock();
         state.closed = true;
@@ -368,7 +368,7 @@ fn id_of(text: &str) -> Option<Value> {
     fields.remove("id")
 }
 
-/// What identifies a result.
+/// The identification of a result.
 struct Head {
     number: u64,
     id: Option<Value>,

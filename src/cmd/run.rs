@@ -295,7 +295,7 @@ fn print_lines(lines: &[String]) {
     }
 }
 
-/// The files that are read.
+/// The input files of the command.
 pub(super) fn inputs_of(args: &RunArgs) -> Inputs {
     Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect)
 }

@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::jobs::work::{Reply, Status, Task, perform};
 use crate::output::print;
 
-/// Answers each line with one.
+/// Reads tasks from standard input and writes one reply per line.
 pub(crate) fn run() -> Result<(), Failure> {
     let (send, lines) = channel();
     std::thread::spawn(move || {
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")

@@ -41,14 +41,14 @@ pub(crate) struct HardwareProfile {
     pub(crate) notes: Vec<String>,
 }
 
-/// What one core did.
+/// The recorded activity of one core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Core {
     /// Its name in the profile.
     pub(crate) name: String,
     /// By engine queue, in queue order.
     pub(crate) instructions: Vec<Instruction>,
-    /// By time.
+    /// In chronological order.
     pub(crate) packets: Vec<Packet>,
     /// Names of the DMA queues, by number.
     pub(crate) queues: BTreeMap<u32, String>,
@@ -89,7 +89,7 @@ pub(crate) struct Packet {
     pub(crate) end: Ns,
 }
 
-/// What made a packet.
+/// The origin of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketKind {
     /// Descriptors of GpSimd.

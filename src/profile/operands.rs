@@ -12,7 +12,7 @@ pub(crate) struct Operands {
     pub(crate) waits: Vec<Wait>,
     /// Semaphores that it changes on completion.
     pub(crate) updates: Vec<Update>,
-    /// What is written `name=value`.
+    /// The operands of the form `name=value`.
     pub(crate) fields: BTreeMap<String, String>,
     /// Everything else, in order.
     pub(crate) words: Vec<String>,

@@ -28,7 +28,7 @@ pub(crate) enum Role {
     Pass(usize),
     /// The trigger of a transfer.
     Trigger,
-    /// All of it.
+    /// The whole operation.
     Whole,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MappedOp {
     pub(crate) parts: Vec<Part>,
-    /// When its results were there.
+    /// Time when its results were available.
     pub(crate) complete: Ns,
     /// A description of its operands: `fp32 psum 512`.
     pub(crate) shape: String,
@@ -63,7 +63,7 @@ impl MappedOp {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Mapped {
     pub(crate) stream: Vec<Recorded>,
-    /// What was recorded, by operation.
+    /// The recorded data, by operation.
     pub(crate) ops: Vec<MappedOp>,
     pub(crate) transfers: Vec<Transfer>,
     /// Instructions without a law, by engine and opcode: they take the recorded time.

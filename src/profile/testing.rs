@@ -43,7 +43,7 @@ fn track(engine: Engine) -> &'static str {
     }
 }
 
-/// What an instruction waits for.
+/// The event that an instruction waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum After {
     Nothing,

@@ -44,7 +44,7 @@ fn waits_are_for_what_set_the_semaphore() {
     assert_eq!(mapped.stream[scalar[0]].waits, [vector[1] as u32]);
     assert_eq!(mapped.stream[scalar[1]].waits, [vector[0] as u32]);
     assert!(matches!(mapped.stream[scalar[1]].kind, RecordedKind::Known { .. }));
-    // Nobody makes it 9.
+    // No instruction sets it to 9.
     assert_eq!(mapped.unmet, 1);
 }
 

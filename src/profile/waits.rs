@@ -14,12 +14,12 @@ type Queue = (Engine, bool);
 /// The history of one semaphore, in chronological order.
 #[derive(Default)]
 struct Track {
-    /// Who changes it.
+    /// The operations that change it.
     ops: Vec<u32>,
     /// Its value after each change.
     values: Vec<i64>,
     times: Vec<Ns>,
-    /// It was lowered or set.
+    /// Whether it was ever decremented or set.
     goes_back: bool,
     queues: BTreeSet<Queue>,
 }

@@ -27,13 +27,13 @@ use crate::session::Kernel;
 use table::{floats, ints, some_texts, texts};
 use transfers::Transfer;
 
-/// A run that is over.
+/// A completed run.
 pub(crate) struct Run<'a> {
-    /// What ran.
+    /// The kernel.
     pub(crate) kernel: &'a Kernel,
-    /// What is known of it.
+    /// The analysis of the run.
     pub(crate) analysis: &'a Analysis<'a>,
-    /// What was found.
+    /// The findings.
     pub(crate) findings: &'a [JsonDiagnostic],
 }
 
@@ -69,13 +69,13 @@ pub(crate) fn names() -> Vec<String> {
     schema::ALL.iter().flat_map(|t| columns(t).into_iter().chain([t.name.to_owned()])).collect()
 }
 
-/// What several tables use.
+/// Data shared by several tables.
 struct Profile<'a> {
     run: &'a Run<'a>,
     timeline: &'a Timeline,
-    /// By core and statement.
+    /// Texts of the operands, by core and statement.
     operands: Vec<Vec<String>>,
-    /// In the order of their events.
+    /// The transfers, in the order of their events.
     transfers: Vec<Transfer<'a>>,
     /// By event: its position in `transfers`.
     transfer_of: Vec<Option<u32>>,

@@ -152,7 +152,7 @@ fn rendezvous<'a>(p: &Profile<'a>) -> Vec<(usize, &'a Event, &'a Node, Rendezvou
     found.collect()
 }
 
-/// What a collective moves.
+/// A collective, with the size of its data.
 struct Collective<'a> {
     event: &'a Event,
     id: usize,

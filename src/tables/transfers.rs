@@ -12,13 +12,13 @@ use nki_sim_core::trace::index_nodes;
 use super::table::{self, bools, floats, ints, texts};
 use super::{Profile, Run, ns, schema};
 
-/// A transfer that was executed.
+/// An executed transfer.
 pub(super) struct Transfer<'a> {
     /// Its event.
     pub(super) event: usize,
-    /// Its first byte moves.
+    /// Time when its first byte moves.
     pub(super) start: Ps,
-    /// Its last byte has moved.
+    /// Time when its last byte has moved.
     pub(super) end: Ps,
     /// Its data; `None` for a transfer that is not a DMA instruction of the program.
     moved: Option<Moved<'a>>,
@@ -28,7 +28,7 @@ pub(super) struct Transfer<'a> {
     pub(super) queue_type: &'static str,
 }
 
-/// What a statement moves.
+/// The work and the operands of a DMA instruction.
 #[derive(Clone)]
 struct Moved<'a> {
     dma: Dma,

@@ -16,7 +16,7 @@ struct Sample {
     core: u32,
     /// Occupancy of the whole memory, in percent.
     average: f64,
-    /// Of its parts.
+    /// Occupancy of each part, in percent.
     parts: Vec<f64>,
 }
 

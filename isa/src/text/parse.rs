@@ -26,7 +26,7 @@ pub struct ParseError {
     pub line: usize,
     /// 1-based column in characters.
     pub column: usize,
-    /// What was expected and what was found.
+    /// Describes what was expected and what was found.
     pub message: String,
 }
 

@@ -171,7 +171,7 @@ type Explain = Rc<dyn Fn(Python<'_>, Stop) -> PyErr>;
 /// Runs of the programs of all ranks in parallel with calling one rank's kernel.
 pub(crate) struct Run<'a> {
     pub(crate) session: &'a Session,
-    /// What each rank runs.
+    /// The kernel of each rank.
     pub(crate) kernels: Vec<&'a Kernel>,
     /// The rank whose kernel is called.
     pub(crate) rank: usize,
@@ -258,11 +258,11 @@ impl Run<'_> {
 /// The state of a run that pauses for Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It follows.
+    /// The run is in step with the kernel.
     Live,
     /// The kernel has called other instructions than before.
     Departed,
-    /// It has ended.
+    /// The run has ended.
     Over,
 }
 

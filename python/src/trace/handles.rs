@@ -21,7 +21,7 @@ use crate::errors::ours;
 pub(crate) struct Handle {
     /// The number of its trace.
     pub(super) trace: u64,
-    /// Its number there.
+    /// Its number within the trace.
     pub(super) index: u32,
 }
 

@@ -70,11 +70,11 @@ fn tensors<'a>(arg: &'a Arg, name: &str, out: &mut Vec<Tensor<'a>>) {
 /// The error of a kernel that could not be specialised.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// What Python raises.
+    /// The exception that Python raises.
     pub(crate) error: PyErr,
     /// The findings; empty if the error is not the kernel's.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// What the diagnostics point into.
+    /// The sources that the diagnostics refer to.
     pub(crate) sources: SourceMap,
 }
 
@@ -93,7 +93,7 @@ impl From<Failed> for PyErr {
 /// How a kernel is specialised.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode<'a> {
-    /// All of it.
+    /// The whole kernel.
     Whole,
     /// The part before its first error.
     UpToError,

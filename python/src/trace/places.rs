@@ -228,7 +228,7 @@ impl Places {
         self.add(trace, &object, &globals)
     }
 
-    /// Takes a code object in.
+    /// Records a code object.
     pub(crate) fn add_code(
         &mut self,
         trace: &mut Trace<'_, '_>,

@@ -188,7 +188,7 @@ impl Callable for Body {
         };
         let depth = trace.depth();
         let result = tracing.lend(trace, run);
-        // What was called has returned.
+        // The called function has returned.
         trace.leave_to(depth);
         result.map_err(|error| {
             *tracing.raised_outside.borrow_mut() = Some(error);

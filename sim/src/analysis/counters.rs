@@ -105,7 +105,7 @@ impl Facts {
         &self.distinct[self.of[core as usize][node.0 as usize] as usize]
     }
 
-    /// What an event counts.
+    /// The counters of an event.
     pub fn of_event(&self, e: &Event) -> &Counters {
         self.counters(e.origin.core, e.node)
     }

@@ -36,7 +36,7 @@ const ENOUGH_ROWS: u32 = 10;
 /// -4 to 5%; a matmul alone and inside a graph: 7%).
 const LEAST_ERROR: f64 = 0.05;
 
-/// What kernels are compared by.
+/// The features by which kernels are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Features {
     /// The target's name.

@@ -27,7 +27,7 @@ pub use verdict::{Bound, Resource, Share, Verdict, verdict};
 pub struct Stall {
     /// The row.
     pub row: RowId,
-    /// Time.
+    /// Its stalled time.
     pub time: Ps,
     /// The longest single stall, and its cause.
     pub worst: (Ps, Cause),
@@ -77,7 +77,7 @@ pub fn cause_event(cause: Cause) -> Option<EventId> {
 pub struct Wait {
     /// All stalls between the previous instruction and this one, and its own slowdown by the power limiter.
     pub time: Ps,
-    /// The longest of them.
+    /// The longest of these stalls, and its cause.
     pub worst: (Ps, Cause),
 }
 
@@ -145,7 +145,7 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
     out
 }
 
-/// What one source line costs.
+/// The cost of one source line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// The location of its first instruction on the path.

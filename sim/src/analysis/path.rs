@@ -11,7 +11,7 @@ pub struct Step {
     pub from: Ps,
     /// End of its part: the next step's `from`.
     pub to: Ps,
-    /// What it waited for.
+    /// The event it waited for.
     pub via: Release,
 }
 

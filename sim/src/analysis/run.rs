@@ -16,23 +16,23 @@ use crate::timeline::{Event, Timeline};
 /// The analysis of a run, computed once for all reports. Data for report files only is computed on first use.
 #[derive(Debug)]
 pub struct Analysis<'a> {
-    /// When it happened.
+    /// The timeline of the run.
     pub timeline: &'a Timeline,
     /// The program.
     pub program: &'a Program,
-    /// What the program does.
+    /// Facts about the program's statements.
     pub facts: Facts,
-    /// Sum over what was executed.
+    /// Sum over all executed instructions.
     pub total: Counters,
     /// The critical path.
     pub path: Vec<Step>,
-    /// What bounds the kernel.
+    /// The bottleneck.
     pub verdict: Verdict,
     /// The expected range of the latency on hardware; `None` if unknown.
     pub error: Option<ErrorBar>,
-    /// Under the roofline.
+    /// The roofline, and the kernel's position under it.
     pub roofline: Roofline,
-    /// What was tried.
+    /// The remedies that were tried.
     pub remedies: Remedies,
     placement: &'a Placement,
     waits: OnceCell<Vec<Option<Wait>>>,
@@ -81,7 +81,7 @@ impl<'a> Analysis<'a> {
         self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement))
     }
 
-    /// What an event counts.
+    /// The counters of an event.
     pub fn counters(&self, e: &Event) -> &Counters {
         self.facts.of_event(e)
     }

@@ -20,11 +20,11 @@ pub struct Sensitivity {
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// How well it is founded.
+    /// How well the value is supported.
     pub confidence: Confidence,
     /// The smaller value, with its latency; `None` if it is not allowed.
     pub low: Option<(f64, Ps)>,
-    /// The larger one.
+    /// The larger value, with its latency.
     pub high: Option<(f64, Ps)>,
 }
 

@@ -1,4 +1,4 @@
-//! What bounds a kernel.
+//! The bottleneck of a kernel.
 
 use nki_isa::names::Engine;
 
@@ -39,7 +39,7 @@ pub enum Bound {
     GpSimd,
     /// The sync engine.
     Sync,
-    /// All of a transfer.
+    /// All stages of a transfer.
     Dma,
     /// Semaphores and barriers.
     Synchronisation,
@@ -48,7 +48,7 @@ pub enum Bound {
 }
 
 impl Resource {
-    /// What it counts as.
+    /// The bound that it belongs to.
     pub fn bound(self) -> Bound {
         match self {
             Resource::Engine(Engine::Tensor) | Resource::Limiter => Bound::Tensor,
@@ -72,7 +72,7 @@ pub struct Share {
     pub time: Ps,
 }
 
-/// What bounds a kernel.
+/// The bottleneck of a kernel, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// The bottleneck: the largest share of the critical path.

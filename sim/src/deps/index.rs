@@ -150,7 +150,7 @@ struct Level {
     /// log2 of the bytes of a cell.
     shift: u32,
     cells: Vec<SmallVec<[u32; 4]>>,
-    /// Records that its cells name.
+    /// Number of records in its cells.
     named: u32,
 }
 
@@ -167,7 +167,7 @@ pub(crate) struct Index {
     records: Vec<Record>,
     unused: Vec<u32>,
     query: u32,
-    /// Records that [`Self::insert`] forgets.
+    /// Records that [`Self::insert`] drops.
     covered: Vec<u32>,
 }
 
@@ -203,7 +203,7 @@ impl Index {
         Index { levels, records: Vec::new(), unused: Vec::new(), query: 0, covered: Vec::new() }
     }
 
-    /// Forgets all accesses.
+    /// Drops all accesses.
     pub(crate) fn clear(&mut self) {
         for record in self.records.drain(..).filter(|r| r.cells > 0) {
             let level = &mut self.levels[usize::from(record.level)];

@@ -44,7 +44,7 @@ pub enum Hazard {
     Waw,
     /// Write after read: the earlier instruction still needs the bytes.
     War,
-    /// The kernel requests it: `depends_on`.
+    /// An order that the kernel requests with `depends_on`.
     Order,
 }
 
@@ -65,7 +65,7 @@ impl Hazard {
     }
 }
 
-/// What a dependence goes through.
+/// The storage or instruction that causes a dependence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// Bytes of this tensor (the earlier access's, where two tensors share bytes).
@@ -76,12 +76,12 @@ pub enum Subject {
     Tag(TagId),
 }
 
-/// One thing to wait for.
+/// A dependence on an earlier operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dep {
     /// The earlier operation, by position in the list given to [`analyze`].
     pub on: u32,
-    /// Why.
+    /// The kind of the dependence.
     pub hazard: Hazard,
     /// The kind of the subject, and its number; more compact than a [`Subject`].
     kind: SubjectKind,
@@ -96,7 +96,7 @@ enum SubjectKind {
 }
 
 impl Dep {
-    /// Something to wait for.
+    /// A dependence on the operation `on`.
     pub fn new(on: u32, hazard: Hazard, subject: Subject) -> Self {
         let (kind, number) = match subject {
             Subject::Tensor(t) => (SubjectKind::Tensor, t.0),
@@ -106,7 +106,7 @@ impl Dep {
         Dep { on, hazard, kind, number }
     }
 
-    /// Through what.
+    /// The subject of the dependence.
     pub fn subject(self) -> Subject {
         match self.kind {
             SubjectKind::Tensor => Subject::Tensor(TensorId(self.number)),
@@ -174,13 +174,13 @@ impl Deps {
     pub fn len(&self) -> usize {
         self.edges.len()
     }
-    /// Whether nothing depends on anything.
+    /// Whether there are no dependences.
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
 }
 
-/// Most queues.
+/// Maximum number of queues.
 const QUEUES: usize = 16;
 
 /// By queue number: an operation may overtake others of its queue that are fewer than this many positions before it. At least 1.
@@ -202,7 +202,7 @@ struct Analyzer<'p> {
     tagged: Vec<Option<u32>>,
     /// By queue: its last operation in a block of `nl.no_reorder()`, with the block and its tag.
     ordered: [Option<(u32, u32, TagId)>; QUEUES],
-    /// Of the operation at hand.
+    /// The dependences of the current operation.
     found: Found,
 }
 
@@ -337,7 +337,7 @@ impl Touched {
     }
 }
 
-/// What one operation touches.
+/// The accesses of one operation.
 struct Here<'t, 'd> {
     /// Its accesses are the next `count` entries.
     accesses: &'t mut std::vec::Drain<'d, Access>,
@@ -370,7 +370,7 @@ struct Found {
     latest: [Option<Dep>; QUEUES],
     /// Bit set of the entries of `latest` in use.
     queues: u32,
-    /// Of the others: all.
+    /// For the other queues: all dependences.
     all: Vec<Dep>,
 }
 
@@ -392,7 +392,7 @@ impl Found {
         }
     }
 
-    /// Moves all to `edges`.
+    /// Moves all dependences to `edges`.
     fn hand_over(&mut self, edges: &mut Vec<Dep>) {
         while self.queues != 0 {
             self.all.extend(self.latest[self.queues.trailing_zeros() as usize].take());

@@ -188,7 +188,7 @@ fn who(core: CoreId, several_ranks: bool) -> String {
     if several_ranks { format!("core {} of rank {}", core.core, core.rank) } else { format!("core {}", core.core) }
 }
 
-/// Where a stream ends.
+/// The last statement of a stream, including those in loop bodies.
 fn last(nodes: &[Node]) -> Option<&Node> {
     let node = nodes.last()?;
     match node.kind.control() {

@@ -52,7 +52,7 @@ pub(super) struct Interpreter<'p> {
     steps: u64,
     step_limit: u64,
     most_events: Events,
-    /// Who sees what is written.
+    /// The observer of written values.
     pub(super) observer: Option<&'p mut dyn Observer>,
     /// Converted operands of matmuls, kept to reuse their buffers.
     pub(super) tiles: [Vec<f32>; 2],
@@ -105,12 +105,12 @@ impl CoreState<'_> {
 struct Frame {
     /// The next statement.
     next: u32,
-    /// After the last one.
+    /// The end of the block, exclusive.
     until: u32,
     end: End,
 }
 
-/// What follows a block.
+/// The continuation of a block.
 enum End {
     /// The statements after it.
     Leave,
@@ -136,7 +136,7 @@ pub(super) struct Waiting<'p> {
 /// An exchange whose peer has not arrived.
 pub(super) struct Posted<'p> {
     pub(super) waiting: Waiting<'p>,
-    /// What the core has sent.
+    /// The tiles that the core has sent.
     pub(super) tiles: Vec<Array2<u32>>,
 }
 
@@ -547,7 +547,7 @@ impl<'p> Interpreter<'p> {
         out
     }
 
-    /// What each core has executed.
+    /// The trace of each core.
     pub(super) fn take_trace(&mut self) -> Trace {
         let all = 0..self.program.cores.len() as u32;
         let mut take = |core| {

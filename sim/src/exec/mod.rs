@@ -46,7 +46,7 @@ pub(crate) use renewed::common_loops;
 pub use trace_only::{NeedsData, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};
 
-/// How to run.
+/// The options of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecOptions {
     /// Round every written value to its element type. Off (`NKI_PRECISE_FP=0`), all floats are kept as fp32.
@@ -80,12 +80,12 @@ impl Default for ExecOptions {
     }
 }
 
-/// What a run gives.
+/// The result of a completed run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExecResult {
-    /// In the program's order.
+    /// The outputs, in the program's order.
     pub outputs: Vec<HostTensor>,
-    /// What was executed.
+    /// The executed instructions.
     pub trace: Trace,
     /// Findings in execution order.
     pub findings: Vec<Diagnostic>,
@@ -96,23 +96,23 @@ pub struct ExecResult {
 /// A run that ended early.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Why.
+    /// The errors that ended it.
     pub errors: Vec<Diagnostic>,
-    /// What had been executed.
+    /// The instructions executed until then.
     pub trace: Trace,
     /// Findings until then.
     pub findings: Vec<Diagnostic>,
-    /// Printed until then.
+    /// Lines printed until then.
     pub prints: Vec<String>,
 }
 
 /// A rank of a run. All ranks may have the same program or separate ones.
 pub struct Rank<'p> {
-    /// What it executes.
+    /// The program that it executes.
     pub program: &'p Program,
     /// The addresses of its tensors.
     pub placement: &'p Placement,
-    /// In the order of [`Program::inputs`].
+    /// Its inputs, in the order of [`Program::inputs`].
     pub inputs: Vec<HostTensor>,
     /// Observes what its instructions write.
     pub observer: Option<&'p mut dyn Observer>,
@@ -123,7 +123,7 @@ pub struct Rank<'p> {
 pub struct RanksFailure {
     /// The rank that failed.
     pub rank: usize,
-    /// How.
+    /// Its error.
     pub failure: Failure,
 }
 

@@ -14,7 +14,7 @@ pub trait Observer: Send {
     /// The extent of the value to read, if any.
     fn wants(&mut self, moment: &Moment<'_>) -> Option<Extent>;
 
-    /// The value that was wanted.
+    /// Receives the requested value.
     fn value(&mut self, moment: &Moment<'_>, value: Observed);
 
     /// Whether it inspects memory while the run is paused ([`Observer::reached`]): then tensors keep their bytes after their last use.
@@ -37,14 +37,14 @@ pub enum Reached {
     Iteration {
         /// The loop.
         header: u32,
-        /// Which one, from 0.
+        /// Its number, from 0.
         number: u32,
     },
     /// After the last iteration of this dynamic loop, if there was any.
     Exit {
         /// The loop.
         header: u32,
-        /// The statement behind it.
+        /// The statement after its body.
         end: u32,
     },
 }
@@ -64,7 +64,7 @@ pub trait Look {
 /// The part of a tensor to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What the instruction has written.
+    /// The elements that the instruction has written.
     Written,
     /// The whole tensor.
     Tensor,
@@ -203,7 +203,7 @@ mod tests {
     use crate::place::place;
     use crate::testing::*;
 
-    /// What the observer saw at a place: numbers of the tile, and its unwritten elements; whether a view beyond the tile has elements; the register.
+    /// An observation at a place: elements of the tile, and which are unwritten; whether a view beyond the tile has elements; the register.
     type Seen = (Reached, Vec<f32>, Vec<bool>, bool, Option<i64>);
 
     /// Inspects a tile, a row selected by a register, and the register, at each pause of the run.

@@ -60,7 +60,7 @@ pub(super) struct Before<'p> {
     bytes: Vec<u8>,
 }
 
-/// What a store has overwritten.
+/// The elements that a store has overwritten.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overwritten {
     /// Number of changed elements.

@@ -63,7 +63,7 @@ pub(super) fn members(participants: &Participants<'_>, me: CoreId, cores: &[usiz
     (there, missing)
 }
 
-/// Why a core stopped.
+/// The reason why a core stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Its stream has ended.
@@ -99,7 +99,7 @@ pub(super) trait Cores {
     fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
     /// Posts the exchange at which a core waits: it sends its data and proceeds.
     fn post(&mut self, core: CoreId) -> Result<(), Self::Stopped>;
-    /// Nobody can go on.
+    /// The error if no core can proceed.
     fn deadlock(&self) -> Self::Stopped;
 }
 
@@ -112,7 +112,7 @@ struct Standing {
     held: Vec<Rendezvous>,
 }
 
-/// Which rendezvous have been held.
+/// The completed rendezvous of all cores.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     /// By rank and core.

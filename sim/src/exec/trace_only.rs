@@ -14,7 +14,7 @@ use crate::trace::{CoreId, CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 pub struct NeedsData {
     /// The statement that needs them.
     pub loc: Loc,
-    /// What is needed for what.
+    /// The missing data and its use, for the message.
     pub what: String,
 }
 

@@ -26,7 +26,7 @@ const EXACT: f32 = 16_777_216.0;
 /// Values that a type of memory can hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Limit {
-    /// All that matter are.
+    /// All relevant values.
     None,
     /// Smaller magnitudes: this one becomes infinity or NaN.
     Magnitude(u32),
@@ -81,12 +81,12 @@ impl Limit {
     }
 }
 
-/// Infinity or NaN has arisen.
+/// A result that became infinity or NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arose {
     pub(super) row: usize,
     pub(super) element: usize,
-    /// Which destination.
+    /// The index of the destination.
     pub(super) output: usize,
     /// The value before it is rounded to the destination's type.
     pub(super) value: f32,
@@ -96,7 +96,7 @@ pub(super) struct Arose {
     pub(super) from_infinite: bool,
 }
 
-/// A value was clipped.
+/// A value that was clipped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Clipped {
     pub(super) row: usize,
@@ -105,7 +105,7 @@ pub(super) struct Clipped {
     pub(super) value: f32,
 }
 
-/// An integer lost bits.
+/// An integer that lost bits.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Inexact {
     pub(super) row: usize,

@@ -20,13 +20,13 @@ use crate::trace::index_nodes;
 pub(super) struct Dependent<'p> {
     /// The instruction that reads.
     pub(super) reader: &'p Node,
-    /// The one that has written.
+    /// The instruction that wrote.
     pub(super) writer: &'p Node,
-    /// What it reads.
+    /// The tensor that it reads.
     pub(super) tensor: TensorId,
     /// The iteration of the loop that reads.
     pub(super) read_in: &'p Step,
-    /// The iteration that writes.
+    /// The iteration that wrote.
     pub(super) written_in: &'p Step,
 }
 

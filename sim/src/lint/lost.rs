@@ -33,7 +33,7 @@ pub(crate) struct Lost<'p> {
     pub(crate) tensor: TensorId,
     /// The instruction that overwrites the last remainder; `None` if there is none.
     pub(crate) over: Option<&'p Node>,
-    /// In the order of execution.
+    /// Its position in execution order.
     order: u64,
 }
 

@@ -12,11 +12,11 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, Trace, index_nodes
 pub(crate) struct Step<'p, 's> {
     /// The core that executed it.
     pub(crate) core: u32,
-    /// Its statement.
+    /// The position of its statement.
     pub(crate) at: NodeIndex,
-    /// The same.
+    /// Its statement.
     pub(crate) node: &'p Node,
-    /// The same.
+    /// The instruction of the statement.
     pub(crate) inst: &'p Inst,
     /// Its dynamic addresses (see [`EventKind::Inst`]).
     pub(crate) resolved: Option<&'s [Resolved]>,

@@ -66,14 +66,14 @@ fn fitted(program: &Program, align: u32, turns: Turns, changes: &mut Changes) ->
 /// The assignment of free banks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
-    /// The first that is ready.
+    /// To the first instruction that is ready.
     Ready,
-    /// The first ready instruction in program order. Otherwise the sums of a later loop could occupy all banks while their summands
+    /// To the first ready instruction in program order. Otherwise the sums of a later loop could occupy all banks while their summands
     /// wait for one.
     Program,
 }
 
-/// An instruction that waits.
+/// The dependences of a waiting instruction.
 #[derive(Default)]
 struct Waiting {
     /// Number of waiting instructions on which it depends.
@@ -106,7 +106,7 @@ struct Banks<'p> {
     free: usize,
     /// Tiles in PSUM.
     alive: BTreeSet<TensorId>,
-    /// By position.
+    /// Waiting instructions, by position.
     waiting: FxHashMap<u32, Waiting>,
     /// Instructions that wait only for space.
     for_room: BTreeSet<u32>,

@@ -37,7 +37,7 @@ struct Clock<'p> {
     core: u32,
     context: Context<'p>,
     model: &'p dyn CostModel,
-    /// By queue.
+    /// By queue: the time when its engine is free.
     engines: [Ps; Engine::QUEUES.len()],
     /// The DMA engines, separately for loads and stores: a store that waits for its data does not delay loads.
     transfers: [Ps; 2],
@@ -100,7 +100,7 @@ impl<'p> Clock<'p> {
         ready
     }
 
-    /// When an instruction would run.
+    /// The run of an instruction on the clock, without recording it.
     fn run(&self, inst: &Inst, node: &Node) -> Run {
         let place = Place { core: self.core, node: NodeIndex(u32::MAX), ..Place::default() };
         let cost = self.model.cost(&inst.work(&self.context), place);
@@ -144,7 +144,7 @@ struct Access {
     bytes: (i64, i64),
     /// The queue of the engine; `None` for a transfer.
     queue: Option<usize>,
-    /// When it is done.
+    /// Time when it completes.
     done: Ps,
 }
 
@@ -197,7 +197,7 @@ struct Run {
     stores: bool,
     /// Time when the engine can start the next instruction.
     free: Ps,
-    /// When its results are there.
+    /// Time when its results are available.
     done: Ps,
 }
 

@@ -29,9 +29,9 @@ enum Between {
     WritesBank(usize),
     /// Overwrites the tile of an iteration.
     WritesTile(usize),
-    /// Stores to rows that are loaded.
+    /// Stores to rows that the loads read.
     StoresInput(usize),
-    /// Loads rows that are stored.
+    /// Loads rows that the stores write.
     LoadsOutput(usize),
     /// Reads the tiles of an iteration.
     Reads(usize),

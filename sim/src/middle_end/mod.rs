@@ -67,7 +67,7 @@ fn overflows_of(program: &Program) -> Overflows {
     Overflows { sbuf: errors.len() > psum, psum: psum > 0 }
 }
 
-/// Which passes run.
+/// The enabled passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passes {
     /// A load is dropped if a tile with the same bytes is or can be kept alive.
@@ -87,7 +87,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Those of the older compiler.
+    /// All passes, as in the older compiler.
     pub const ALL: Passes =
         Passes { reloads: true, evictions: true, phases: true, merges: true, banks: true, spills: true, engines: true };
     /// For a kernel with `skip_middle_end_transformations`: the middle end does not change it, but engines that the kernel leaves open are
@@ -108,7 +108,7 @@ impl Passes {
     };
 }
 
-/// What a pass did.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum What {
     /// A load was dropped: the same bytes were in SBUF.
@@ -173,11 +173,11 @@ impl What {
 /// The changes at one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What was done.
+    /// The kind of the change.
     pub what: What,
     /// The line of the dropped instruction, or of the moved tile.
     pub loc: Loc,
-    /// How often.
+    /// The number of changes.
     pub count: u32,
     /// Bytes per kernel execution that these instructions moved, or would have moved.
     pub bytes: u64,

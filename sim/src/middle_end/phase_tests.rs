@@ -24,7 +24,7 @@ enum Statement {
     Load,
     /// Adds the tile of the iteration to itself.
     Large,
-    /// The same for its first column.
+    /// Adds only its first column to itself.
     Small,
     /// Copies the first column to a column of a tile shared by all iterations.
     Column,

@@ -167,7 +167,7 @@ impl<'p> Residents<'p> {
         Some(())
     }
 
-    /// Puts a tile into SBUF.
+    /// Makes a tile resident in SBUF.
     fn bring(&mut self, tile: TensorId, node: &Node, used: &[TensorId]) -> Option<()> {
         if self.tiles[tile.0 as usize].tensor.is_some() {
             return Some(());

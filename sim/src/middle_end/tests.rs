@@ -361,7 +361,7 @@ fn descriptors_of_own_tensors_are_made_by_the_hardware() {
         choose(&mut program, kind);
         assert_eq!(chosen(&program), expected, "{target} {kind:?}");
         assert_eq!(results(&program), before);
-        // What is chosen stays.
+        // A chosen mode is final.
         let once = program.clone();
         choose(&mut program, Descriptors::Static);
         choose(&mut program, Descriptors::Older);
@@ -392,7 +392,7 @@ fn the_compiler_of_today_chooses_descriptors_by_partitions_and_memory() {
         let modes: Vec<DgeMode> = chosen(&program).into_iter().map(|(_, mode)| mode).collect();
         assert_eq!(modes, expected, "{target} {own:?} {partitions}");
         assert_eq!(results(&program), before);
-        // What is chosen stays.
+        // A chosen mode is final.
         let once = program.clone();
         choose(&mut program, Descriptors::Current);
         assert_eq!(program, once);

@@ -38,12 +38,12 @@ impl Uses {
         Uses(uses)
     }
 
-    /// In program order.
+    /// The uses of a tensor in program order.
     pub(super) fn of_tensor(&self, tensor: TensorId) -> &[Use] {
         &self.0[tensor.0 as usize]
     }
 
-    /// Those strictly between two positions.
+    /// The uses strictly between two positions.
     pub(super) fn between(&self, tensor: TensorId, from: u32, to: u32) -> &[Use] {
         let list = self.of_tensor(tensor);
         let begin = list.partition_point(|u| u.at <= from);

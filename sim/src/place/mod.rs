@@ -81,7 +81,7 @@ pub(crate) fn extent(view: &View) -> (i64, i64) {
 /// Handling of a memory that is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Capacity {
-    /// The kernel is wrong.
+    /// It is an error of the kernel.
     #[default]
     Error,
     /// The kernel runs with tensors beyond the end of the memory; its time is not valid.
@@ -252,7 +252,7 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
 
 /// Addresses of the automatic tensors of a region.
 struct Found {
-    /// In their order.
+    /// One address per tensor, in their order.
     addresses: Vec<Address>,
     /// Peak bytes per partition, explicit tensors included.
     peak: u32,

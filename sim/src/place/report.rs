@@ -15,7 +15,7 @@ pub(crate) fn span(loc: Loc) -> Span {
     Span::new(FileId(loc.file), loc.start, loc.end)
 }
 
-/// Most findings about overlaps.
+/// Maximum number of findings about overlaps.
 const MOST_FINDINGS: usize = 20;
 
 fn memory(space: Space) -> &'static str {

@@ -77,7 +77,7 @@ pub(super) fn share(program: &Program, core: u32, items: &[Item]) -> Option<Shar
     Some(Shared { items: shared, place })
 }
 
-/// When tensors hold values.
+/// The lifetimes of the values in tensors.
 #[derive(Default)]
 struct Values {
     /// By tensor, in order. A tensor used by a dynamic loop or a branch has no entry: it is alive throughout.

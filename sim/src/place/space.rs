@@ -158,7 +158,7 @@ impl Free {
         }
     }
 
-    /// Gives back what [`Self::take`] gave.
+    /// Frees an interval allocated by [`Self::take`].
     pub(crate) fn give(&mut self, at: u32, length: u32) {
         let (mut start, mut end) = (at, at + length);
         if let Some((&s, block)) = self.blocks.range(..at).next_back()

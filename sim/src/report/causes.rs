@@ -7,7 +7,7 @@ pub struct CauseKind {
     pub name: &'static str,
     /// Completes "the row waits because".
     pub because: &'static str,
-    /// What makes such waits shorter.
+    /// A change that shortens such waits.
     pub remedy: &'static str,
 }
 

@@ -84,7 +84,7 @@ pub struct Traffic {
     pub times_minimum: f64,
 }
 
-/// What one source line cost.
+/// The cost of one source line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LineSummary {
     /// Source file.
@@ -93,14 +93,14 @@ pub struct LineSummary {
     pub line: u32,
     /// NKI's name of the instruction.
     pub instruction: &'static str,
-    /// The statement's source text, if the caller provides it: the simulator only knows positions.
+    /// The statement's source text, if the caller provides it: the simulator has only positions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Executed.
+    /// Number of executions.
     pub count: u64,
     /// Time on the critical path.
     pub critical_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub critical_percent: f64,
     /// Time that it occupied its engine.
     pub engine_us: f64,
@@ -108,7 +108,7 @@ pub struct LineSummary {
     pub transfer_us: f64,
     /// Time that its engine waited before it.
     pub wait_us: f64,
-    /// What for, mostly.
+    /// The main cause of these waits.
     pub wait_cause: String,
     /// Bytes from HBM.
     pub hbm_read_bytes: u64,
@@ -133,15 +133,15 @@ pub struct OpcodeSummary {
 pub struct RemedySummary {
     /// Its kind.
     pub kind: &'static str,
-    /// What to do.
+    /// The recommended change, in words.
     pub what: String,
-    /// `file:line` of what it changes.
+    /// `file:line` of each changed line.
     pub lines: Vec<String>,
     /// Simulated latency with the change.
     pub latency_us: f64,
     /// Time saved; negative if it is slower.
     pub gain_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub gain_percent: f64,
 }
 

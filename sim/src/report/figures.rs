@@ -5,7 +5,7 @@
 pub struct Figure {
     /// Its names: the title on the page first, then the names in the other reports.
     pub names: &'static [&'static str],
-    /// What it holds.
+    /// A description of its content.
     pub about: &'static str,
 }
 
@@ -13,7 +13,7 @@ const fn figure(names: &'static [&'static str], about: &'static str) -> Figure {
     Figure { names, about }
 }
 
-/// All of them.
+/// All figures.
 pub const FIGURES: &[Figure] = &[
     figure(&["line"], "File and line of a statement of the kernel."),
     figure(&["instruction"], "NKI's name of the instruction."),

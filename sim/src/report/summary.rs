@@ -13,7 +13,7 @@ use crate::timeline::{Ps, Row, RowKind, Timeline};
 /// One run in numbers. Times are microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Whole time of the kernel.
+    /// The latency of the kernel.
     pub latency_us: f64,
     /// Whether the latency is meaningful: not if the kernel does not fit into SBUF or PSUM (`--capacity warn`).
     pub latency_valid: bool,
@@ -31,7 +31,7 @@ pub struct Summary {
     pub memory: Memory,
     /// By engine or DMA queue and cause, longest first within a row; together with the active time they add up to the latency.
     pub stalls: Vec<StallSummary>,
-    /// What bounds the kernel.
+    /// The bottleneck, in words.
     pub verdict: String,
     /// The critical path by resource; adds up to the latency.
     pub critical_resources: Vec<Part>,
@@ -72,7 +72,7 @@ pub struct Engines {
 pub struct EngineSummary {
     /// Busy time (stretched by the power limiter where it applies).
     pub active_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub active_percent: f64,
     /// Instructions run, triggered transfers included.
     pub instructions: u64,
@@ -87,7 +87,7 @@ pub struct DmaSummary {
     pub transfers: u64,
     /// Time with bytes in flight.
     pub active_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub active_percent: f64,
 }
 
@@ -110,18 +110,18 @@ pub struct StallSummary {
     /// `semaphore`, `bank`, `engine-order`, `port`, `limiter`, `table-load`, `dma-bandwidth`, `dma-latency`, `barrier`,
     /// `start-up` or `finished`.
     pub kind: &'static str,
-    /// Why.
+    /// The cause, in words.
     pub cause: String,
-    /// How long.
+    /// The duration.
     pub us: f64,
 }
 
 /// A named part of a sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
-    /// What.
+    /// Its name.
     pub name: &'static str,
-    /// How long.
+    /// Its time.
     pub us: f64,
 }
 
@@ -134,7 +134,7 @@ pub struct PathStep {
     pub line: u32,
     /// NKI's name of the instruction.
     pub instruction: &'static str,
-    /// How long.
+    /// Its time.
     pub us: f64,
     /// Instructions on the path.
     pub count: u64,

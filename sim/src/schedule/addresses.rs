@@ -128,7 +128,7 @@ fn uses(program: &Program, low: &Lowered<'_>, clock: &Clock, is_free: impl Fn(Te
     uses.0
 }
 
-/// By first use.
+/// The uses of a tensor, ordered by first use.
 #[derive(Default)]
 struct Uses(Vec<Use>);
 

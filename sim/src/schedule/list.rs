@@ -52,7 +52,7 @@ impl Sequence {
 /// Computation of one queue.
 #[derive(Debug, Default)]
 struct Computation {
-    /// In program order.
+    /// All computation of the queue, in program order.
     ops: Vec<u32>,
     /// The first operation that has not been issued.
     first: usize,
@@ -80,7 +80,7 @@ struct Queue {
     loads: Sequence,
     stores: Sequence,
     computation: Computation,
-    /// When the engine is free.
+    /// Time when the engine is free.
     free: Ps,
     /// Earliest start of the next operation, if known.
     next: Option<Ps>,

@@ -25,12 +25,12 @@ use crate::timing::lower::{ENGINES, Lowered};
 use crate::timing::order::Order;
 use crate::trace::CoreId;
 
-/// Whose order of instructions.
+/// The source of the order of instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
-    /// The program's, on every queue.
+    /// The program's order, on every queue.
     Program,
-    /// The compiler's.
+    /// The order of the compiler's scheduler.
     Compiler(Compiler),
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every order.
+//! Properties of every order.
 
 use std::cell::Cell;
 

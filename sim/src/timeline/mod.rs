@@ -57,13 +57,13 @@ pub struct Timeline {
 /// Names that reports print.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Names {
-    /// By tensor id.
+    /// Names of the tensors, by id.
     pub tensors: Vec<Arc<str>>,
-    /// By tensor id.
+    /// Memories of the tensors, by id.
     pub spaces: Vec<Space>,
-    /// By file index.
+    /// Paths of the source files, by index.
     pub files: Vec<Arc<str>>,
-    /// Names of instructions by tag; empty if the kernel gives none.
+    /// Names of instructions by tag; empty if the kernel defines none.
     pub tags: Vec<Arc<str>>,
 }
 
@@ -95,15 +95,15 @@ pub struct DmaStats {
 pub struct Row {
     /// The core.
     pub core: u32,
-    /// What it is.
+    /// The engine or queue.
     pub kind: RowKind,
     /// Instructions run (engines) or transfers carried (queues).
     pub count: u64,
-    /// Tiles `0..elapsed`.
+    /// Contiguous intervals that cover `0..elapsed`.
     pub spans: Vec<Span>,
 }
 
-/// What a row shows.
+/// The kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowKind {
     /// An engine's instruction queue.
@@ -154,7 +154,7 @@ pub struct Span {
     pub state: State,
 }
 
-/// What a row does.
+/// The state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Works on this event.
@@ -163,7 +163,7 @@ pub enum State {
     Stalled(Cause),
 }
 
-/// Why a row waits.
+/// The cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// The kernel is being set up.
@@ -174,9 +174,9 @@ pub enum Cause {
     Semaphore {
         /// The instruction waited for.
         from: EventId,
-        /// Why.
+        /// The kind of the dependence.
         hazard: Hazard,
-        /// Through what.
+        /// The subject of the dependence.
         subject: Subject,
     },
     /// The engine that triggers it is at an earlier instruction.
@@ -274,7 +274,7 @@ pub struct Event {
     pub complete: Ps,
     /// See [`Event::phases`].
     pub(crate) phases: Phases,
-    /// What let it start.
+    /// The last event that it waited for.
     pub released: Release,
 }
 
@@ -286,7 +286,7 @@ const _: () = assert!(size_of::<Event>() <= 104 && size_of::<Span>() <= 32);
 pub(crate) enum Phases {
     /// It executed from its start to its end, followed by draining.
     Pass {
-        /// Until when.
+        /// Time when its results were in memory.
         drained: Ps,
     },
     /// It was issued from its start to its end, followed by a transfer.
@@ -295,10 +295,10 @@ pub(crate) enum Phases {
         arrive: Ps,
         /// End of the payload in the absence of other transfers.
         alone: Ps,
-        /// When its payload was moved.
+        /// Time when its payload was moved.
         moved: Ps,
     },
-    /// Anything else.
+    /// Any other sequence of phases.
     Listed(Box<[Phase]>),
 }
 
@@ -339,7 +339,7 @@ impl Event {
 /// A part of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// What.
+    /// Its kind.
     pub kind: PhaseKind,
     /// Start.
     pub start: Ps,
@@ -368,7 +368,7 @@ pub enum PhaseKind {
     Payload,
     /// Additional transfer time because the engines are shared.
     Bandwidth,
-    /// The completion travels back.
+    /// The completion is on its way back.
     Notify,
 }
 
@@ -401,9 +401,9 @@ pub enum Release {
     Semaphore {
         /// The instruction waited for.
         from: EventId,
-        /// Why.
+        /// The kind of the dependence.
         hazard: Hazard,
-        /// Through what.
+        /// The subject of the dependence.
         subject: Subject,
     },
     /// The shared memory port.

@@ -37,7 +37,7 @@ impl State {
         let period = now / self.law.period;
         while self.period < period {
             let Some(work) = self.work.pop_front() else {
-                // Nothing was done since.
+                // Nothing was executed since.
                 self.period = period;
                 self.released = false;
                 break;

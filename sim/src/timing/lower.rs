@@ -71,7 +71,7 @@ pub(crate) struct Segment {
     pub(crate) barrier: Ps,
 }
 
-/// Who waits for whom.
+/// Dependences between operations, in both directions.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) deps: Deps,
@@ -141,7 +141,7 @@ pub(crate) struct Lowered<'p> {
     pub(crate) graph: Arc<Graph>,
     /// By engine queue: its instructions.
     pub(crate) queues: [Vec<u32>; ENGINES],
-    /// At least one.
+    /// At least one segment.
     pub(crate) segments: Vec<Segment>,
     /// The operations that wait for other cores, in program order.
     pub(crate) rendezvous: Vec<Rendezvous>,

@@ -22,9 +22,9 @@ pub struct Param<T = f64> {
     pub value: T,
     /// Its unit.
     pub unit: String,
-    /// Where it is from.
+    /// The source of the value.
     pub source: String,
-    /// How well it is founded.
+    /// How well the value is supported.
     #[serde(deserialize_with = "confidence")]
     pub confidence: Confidence,
 }
@@ -118,7 +118,7 @@ pub enum ParamError {
     /// No such name.
     #[error("no timing parameter `{name}`{}", if near.is_empty() { String::new() } else { format!("; did you mean `{near}`?") })]
     Unknown {
-        /// The name given.
+        /// The requested name.
         name: String,
         /// A similar one, or empty.
         near: String,
@@ -128,9 +128,9 @@ pub enum ParamError {
     Value {
         /// The parameter.
         name: String,
-        /// The value given.
+        /// The rejected value.
         value: String,
-        /// What is wrong.
+        /// The reason for the rejection.
         reason: String,
     },
     /// A parameter file does not parse.

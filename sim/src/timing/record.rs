@@ -28,7 +28,7 @@ pub(crate) struct Started {
     pub(crate) complete: Ps,
     /// The engine can start another.
     pub(crate) free: Ps,
-    /// What let it start.
+    /// The last event that it waited for.
     pub(crate) released: Release,
 }
 
@@ -77,10 +77,10 @@ pub(super) struct Recorder<'a> {
     record: Record,
 }
 
-/// What one core did.
+/// The recorded activity of one core.
 pub(super) struct Record {
     lanes: [Lane; ENGINES],
-    /// By operation; barriers have none.
+    /// By operation; `None` for barriers.
     events: Vec<Option<Event>>,
     /// By engine queue: instructions started.
     counts: [u64; ENGINES],

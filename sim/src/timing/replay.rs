@@ -26,13 +26,13 @@ use crate::trace::{CoreId, NodeIndex};
 pub struct Recorded {
     /// The engine whose queue it used, one of [`Engine::QUEUES`]. A queue holds its operations in stream order.
     pub queue: Engine,
-    /// What it did.
+    /// Its work.
     pub kind: RecordedKind,
     /// The operations of the same core, by position in the stream, that it depended on.
     pub waits: Vec<u32>,
 }
 
-/// What a recorded operation did.
+/// The work of a recorded operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RecordedKind {
     /// Work that a law covers.
@@ -91,7 +91,7 @@ pub struct Stuck {
     pub op: usize,
 }
 
-/// What a recorded operation costs.
+/// The cost of a recorded operation.
 pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
     let known = |busy: Ps, complete: Ps| Cost {
         engine: recorded.queue,
@@ -193,7 +193,7 @@ fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'st
 /// A pass of the tensor engine: start, end, time at the full rate, share of rows in use.
 type Pass = (Ps, Ps, Ps, Thousandths);
 
-/// Notes when each operation ran.
+/// Records the times of each operation.
 struct Watcher {
     ops: Vec<Replayed>,
     passes: Vec<Pass>,

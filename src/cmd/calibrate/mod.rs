@@ -146,13 +146,13 @@ fn file(fits: &[Fit], start: &Params, target: Target, profiles: usize) -> String
     out
 }
 
-/// With five significant figures.
+/// The number with five significant figures.
 fn rounded(x: f64) -> String {
     let digits = (4 - x.abs().max(1e-9).log10().floor() as i32).clamp(0, 9);
     format!("{x:.*}", digits as usize)
 }
 
-/// What became of each parameter.
+/// A table of the results for all parameters.
 fn table(fits: &[Fit], target: Target) -> String {
     let mut out = String::new();
     let fitted: Vec<&Fit> = fits.iter().filter(|f| matches!(f.outcome, Outcome::Fitted { .. })).collect();

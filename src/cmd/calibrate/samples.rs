@@ -148,7 +148,7 @@ pub(super) type Classes = BTreeMap<String, Class>;
 /// A start that is later than this after the semaphore has another cause, ns.
 const LONGEST_SEMAPHORE: Ns = 300;
 
-/// Adds what a profile measures.
+/// Adds the measurements in a profile.
 pub(super) fn add(profile: &HardwareProfile, classes: &mut Classes) {
     let mut last = None;
     for (_, core) in profile.busy_cores() {

@@ -98,7 +98,7 @@ fn common(paths: &[&Path]) -> PathBuf {
 
 /// The kernels to check in one of several files.
 pub(super) enum Content {
-    /// It defines no kernel.
+    /// The file defines no kernel.
     NoKernel,
     /// The file cannot be evaluated or read; compiling it reports the reason.
     Broken,

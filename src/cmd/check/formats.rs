@@ -11,7 +11,7 @@ use crate::VERSION;
 use crate::markup::{Spot, annotation, xml};
 use crate::report::Checked;
 
-/// What SARIF calls a severity.
+/// The SARIF level of a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",

@@ -119,7 +119,7 @@ struct Checking<'a> {
     inputs: Inputs,
     outcomes: Vec<Outcome>,
     reported: Reported,
-    /// Calls that are wrong.
+    /// Messages about invalid calls.
     refused: Vec<String>,
     /// Whether a kernel has an error or a denied finding.
     wrong: bool,

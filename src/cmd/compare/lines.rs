@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Change;
 
-/// What a source line cost.
+/// The cost of a source line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Line {
     /// File without folder, and line: `k.py:7`.

@@ -26,11 +26,11 @@ use profile::Profile;
 /// One number of both runs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Change {
-    /// What it is.
+    /// The name of the metric.
     pub(crate) name: String,
     /// Value before, 0 if the run has none.
     pub(crate) before: f64,
-    /// After.
+    /// Value after.
     pub(crate) after: f64,
 }
 
@@ -50,10 +50,10 @@ impl Change {
     }
 }
 
-/// What a condition came to.
+/// The result of a condition.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Checked {
-    /// As it was given.
+    /// The condition as written.
     pub(crate) condition: String,
     /// The metric before and after.
     #[serde(flatten)]
@@ -91,7 +91,7 @@ pub(crate) struct Difference {
     pub(crate) fail_if: Vec<Checked>,
     /// Findings of the later run, after levels; `None` if its file has no list of findings.
     pub(crate) findings: Option<Vec<Known>>,
-    /// Which of them are denied.
+    /// The denied findings.
     pub(crate) denied: Vec<Denied>,
 }
 

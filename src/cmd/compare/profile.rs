@@ -264,7 +264,7 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
     if total.is_nan() || total < 0.0 {
         return Err(format!("`total_time` is {total}, which is not a time"));
     }
-    // Seconds there.
+    // Its unit is seconds.
     out.metrics.insert("latency_us".into(), total * 1e6);
     for engine in ["tensor", "vector", "scalar", "gpsimd", "sync"] {
         if let Some(x) = out.metrics.get(&format!("{engine}_engine_active_time")) {

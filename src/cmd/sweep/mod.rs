@@ -35,7 +35,7 @@ pub(crate) struct Table {
     nki_sim_version: &'static str,
     file: String,
     axes: Vec<Axis>,
-    /// The fastest first.
+    /// The rows, fastest first.
     rows: Vec<Row>,
     /// Positions of the Pareto-optimal rows.
     front: Vec<usize>,
@@ -168,7 +168,7 @@ pub(crate) fn sweep(
     Ok(Ok(Table::new(&args, axes, rows, kept)))
 }
 
-/// The files that are written.
+/// The report files of the command.
 fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 4] {
     [
         ("--state", args.state.as_deref()),

@@ -15,14 +15,14 @@ use crate::sources::hash_of;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// The request.
+    /// The key of the result.
     key: String,
     /// The sources that were read, each with a hash of its contents on disk.
     files: Vec<(String, u64)>,
     row: Row,
 }
 
-/// How each line begins.
+/// The first bytes of each line.
 const START: &[u8] = br#"{"key":""#;
 
 fn not_of_a_sweep(path: &Path, line: usize, why: &str) -> String {

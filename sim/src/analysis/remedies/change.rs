@@ -1,4 +1,4 @@
-//! What a remedy changes.
+//! The changes that remedies make.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use nki_isa::names::Engine;
 pub enum Change {
     /// Fewer and larger transfers.
     LargerDma {
-        /// Transfers in place of those.
+        /// Number of transfers that are merged.
         before: u32,
-        /// That many.
+        /// Number of transfers after the change.
         after: u32,
     },
     /// Bytes that are loaded repeatedly stay in SBUF.
     RedundantLoads {
-        /// Loads that are left out.
+        /// Loads that are dropped.
         loads: usize,
         /// Bytes that they load.
         bytes: u64,
@@ -41,9 +41,9 @@ pub enum Change {
     },
     /// Transfers are split: users of the first part do not wait for the last.
     SplitDma {
-        /// Transfers that are cut.
+        /// Transfers that are split.
         before: u32,
-        /// Transfers in place of those.
+        /// Transfers after the change.
         after: u32,
         /// How the first of them is split.
         first: Cut,
@@ -56,10 +56,10 @@ pub enum Change {
         loads: u32,
         /// The first of them.
         first: Spot,
-        /// What it stands before then.
+        /// The instruction before which it is issued then.
         before: Spot,
     },
-    /// Two buffers in turn.
+    /// Two buffers used alternately.
     DoubleBuffering {
         /// Names of the first few tensors.
         tensors: Vec<Arc<str>>,
@@ -70,23 +70,23 @@ pub enum Change {
     },
     /// Instructions of one line run on another engine.
     IdleEngine {
-        /// Which of them.
+        /// The moved instructions.
         moved: Moved,
-        /// NKI's name of the instruction.
+        /// NKI's name of the instructions.
         label: &'static str,
-        /// The engine that is busy.
+        /// The busy engine.
         from: Engine,
-        /// The engine that is not.
+        /// The idle engine.
         to: Engine,
     },
     /// The same multiplications in full tiles.
     FullMatmuls {
-        /// Matmuls less.
+        /// Number of matmuls saved.
         merged: usize,
     },
     /// All partitions and longer rows per instruction.
     FullRows {
-        /// Instructions less.
+        /// Number of instructions saved.
         merged: usize,
     },
     /// bfloat16 for float32.
@@ -96,16 +96,16 @@ pub enum Change {
     },
 }
 
-/// How a transfer is cut.
+/// How a transfer is split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
     /// Its line.
     pub loc: Loc,
-    /// Equal parts.
+    /// Number of equal parts.
     pub parts: u32,
-    /// Of its destination.
+    /// The split of its destination.
     pub dst: Slice,
-    /// Of its source.
+    /// The split of its source.
     pub src: Slice,
 }
 
@@ -136,9 +136,9 @@ pub struct Spot {
 /// Which instructions of a line are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
-    /// The only one.
+    /// All of them: there is only one.
     All,
-    /// Every other one, so many.
+    /// Every other one; the number of moved instructions.
     EveryOther(u32),
 }
 

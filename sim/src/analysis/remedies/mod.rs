@@ -43,11 +43,11 @@ pub struct Case<'a> {
     pub program: &'a Program,
     /// The addresses of its tensors.
     pub placement: &'a Placement,
-    /// What was executed.
+    /// The executed instructions.
     pub trace: &'a Trace,
     /// The timing parameters.
     pub params: &'a Params,
-    /// When it happened.
+    /// The timeline of the trace.
     pub timeline: &'a Timeline,
     /// Cached dependences of the trace from an earlier timing.
     pub known: Option<&'a Dependences>,
@@ -56,7 +56,7 @@ pub struct Case<'a> {
 /// A change that was tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remedy {
-    /// What it changes.
+    /// The change.
     pub change: Change,
     /// Changed source lines, first to last, without repeats.
     pub lines: Vec<Loc>,

@@ -21,7 +21,7 @@ pub(super) enum Replacement {
 /// The replacement of all statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whole {
-    /// Nothing.
+    /// No replacement.
     Same,
     /// Every transfer has contiguous bytes, one run per partition.
     Contiguous,
@@ -33,7 +33,7 @@ pub(super) struct Changed<'p> {
     params: &'p Params,
     laws: Laws<'p>,
     whole: Whole,
-    /// By core and statement.
+    /// Replacements by core and statement.
     replaced: FxHashMap<(u32, u32), Replacement>,
 }
 

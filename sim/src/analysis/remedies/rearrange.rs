@@ -34,7 +34,7 @@ pub(super) struct Split {
 /// How the transfers of a line are split.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts {
-    /// Equal parts at most.
+    /// Maximum number of equal parts.
     pub(super) most: u32,
     /// The engine that triggers alternate parts, with hardware descriptors; `None` if all stay on their queue.
     pub(super) engine: Option<Engine>,

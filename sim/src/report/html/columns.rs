@@ -8,9 +8,9 @@ use serde::Serialize;
 /// The position of a column in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Head {
-    /// What the numbers are: `event.start`.
+    /// The name of the column: `event.start`.
     name: &'static str,
-    /// How many.
+    /// The number of values.
     count: usize,
     /// Each is the difference from the previous one.
     delta: bool,

@@ -12,7 +12,7 @@ pub struct Busy {
     pub start: i64,
     /// End in nanoseconds.
     pub end: i64,
-    /// What, by position in [`Tracks::names`].
+    /// Name of the instruction or cause, by position in [`Tracks::names`].
     pub name: u32,
     /// Source line, by position in [`Tracks::places`].
     pub place: u32,
@@ -25,7 +25,7 @@ pub struct Busy {
 pub struct Track {
     /// `vector`, or `vector/1` for the second core.
     pub name: String,
-    /// In order of time.
+    /// In chronological order.
     pub spans: Vec<Busy>,
 }
 
@@ -47,7 +47,7 @@ pub struct Side {
     pub file: String,
     /// Latency in nanoseconds; 0 if the file has none.
     pub latency: i64,
-    /// Over time.
+    /// Its activity over time.
     pub tracks: Tracks,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Data<'a> {
     validity: &'static str,
     /// The error bar in words, or empty.
     error: String,
-    /// Its ends in microseconds.
+    /// The ends of the error bar in microseconds.
     error_us: Option<(f64, f64)>,
     elapsed: i64,
     head: i64,

@@ -13,7 +13,7 @@ use data::{Data, data};
 /// A source file; if it has no text, its lines are not shown.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// As [`crate::timeline::Names::files`] has it.
+    /// The name in [`crate::timeline::Names::files`].
     pub name: String,
     /// Its text.
     pub text: Option<String>,
@@ -26,7 +26,7 @@ pub struct Finding {
     pub severity: String,
     /// Its slug.
     pub id: String,
-    /// What is wrong.
+    /// The diagnostic's text.
     pub message: String,
     /// File, or empty.
     pub file: String,
@@ -41,7 +41,7 @@ pub struct Page {
     pub target: String,
     /// Sources, by file index.
     pub sources: Vec<Source>,
-    /// What was found.
+    /// The diagnostics.
     pub findings: Vec<Finding>,
 }
 
@@ -151,7 +151,7 @@ mod tests {
         check(&a, html(&a, &page).unwrap());
     }
 
-    /// What is between two texts.
+    /// The text between two others.
     fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
         let start = page.find(from).unwrap() + from.len();
         &page[start..start + page[start..].find(to).unwrap()]

@@ -27,7 +27,7 @@ pub(crate) use table::Costs;
 pub trait CostModel: Sync {
     /// The cost of an instruction.
     fn cost(&self, work: &Work, place: Place) -> Cost;
-    /// What the machine itself needs.
+    /// The constants of the machine.
     fn machine(&self) -> &MachineConstants;
 }
 
@@ -47,7 +47,7 @@ pub struct Place {
 pub struct Cost {
     /// The engine whose queue it uses; `Unknown` for a DMA whose queue is open.
     pub engine: Engine,
-    /// What it does there.
+    /// Its kind, with the times.
     pub kind: CostKind,
     /// The weakest parameter used.
     pub confidence: Confidence,
@@ -101,7 +101,7 @@ pub struct DmaCost {
     pub open: OpenQueue,
     /// The trigger if hardware builds the descriptors.
     pub hardware: Trigger,
-    /// If GpSimd makes them.
+    /// The trigger if GpSimd builds the descriptors.
     pub software: Trigger,
     /// Part of the payload time that occupies no DMA engine.
     pub payload: Ps,
@@ -157,7 +157,7 @@ impl DmaCost {
     }
 }
 
-/// Which way a transfer goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From HBM.
@@ -171,18 +171,18 @@ pub enum Direction {
 /// The possible queues of a transfer for which the program names no engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenQueue {
-    /// Those of loads.
+    /// Queues of loads.
     Load,
-    /// Those of stores.
+    /// Queues of stores.
     Store,
-    /// Those of copies inside SBUF.
+    /// Queues of copies inside SBUF.
     OnChip,
     /// Queues that can trigger the hardware descriptors requested by the program.
     Hardware,
 }
 
 impl OpenQueue {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = 4;
 
     fn of(direction: Direction, dge: DgeMode) -> Self {

@@ -12,7 +12,7 @@ const RING_REDUCTION_ACCESSES: f64 = 4.0 / 3.0;
 
 /// An algorithm for exchanging messages between ranks.
 struct Algorithm<'p> {
-    /// One after the other.
+    /// Number of sequential steps.
     steps: f64,
     /// The sending rate of a rank, in bytes per nanosecond.
     rate: &'p Param,

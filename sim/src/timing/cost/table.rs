@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::Cost;
 use crate::trace::NodeIndex;
 
-/// By statement, its cost.
+/// The cost of each statement.
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
     distinct: Vec<Cost>,

@@ -68,7 +68,7 @@ struct Held {
 /// The result of a core's run.
 pub(crate) struct Finished<O> {
     pub(crate) observer: O,
-    /// When everything was complete.
+    /// Completion time of the whole core.
     pub(crate) end: Ps,
     /// Number of operations that never start because of a cycle in the orders of the queues. The scheduler's orders have none.
     pub(crate) waiting: u32,

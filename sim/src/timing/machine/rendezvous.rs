@@ -16,7 +16,7 @@ pub(super) struct Standing {
     open: FxHashMap<u32, u32>,
     /// Posted operations: the engine continues with later operations if other members are missing.
     posted: FxHashSet<u32>,
-    /// The posted operations that are waiting.
+    /// Posted operations that still wait.
     left: FxHashSet<u32>,
     /// A new arrival that is still to be announced: operation and rendezvous.
     pub(super) arrived: Option<(u32, u32)>,

@@ -29,7 +29,7 @@ pub(crate) fn time(program: &Program) -> Timeline {
     timeline
 }
 
-/// What holds for every timeline.
+/// Checks the properties of every timeline.
 pub(crate) fn check(timeline: &Timeline) {
     for row in &timeline.rows {
         let mut at = 0;
