@@ -191,7 +191,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Why only a run determines what the program executes. Unknown if values are computed anyway.
+    /// Why the executed instructions are known only after a run; `None` if they are known before, or if values are computed anyway.
     pub fn needs_data(&self) -> Option<&NeedsData> {
         self.traced.as_ref()?.as_ref().err()
     }
@@ -218,7 +218,7 @@ pub struct Launch<'k: 'o, 'o> {
     kernel: &'k Kernel,
     /// Its inputs, by name.
     inputs: Vec<Given>,
-    /// Observes what its instructions write.
+    /// Observes the values that its instructions write.
     observer: Option<&'o mut dyn Observer>,
 }
 
@@ -228,7 +228,8 @@ impl<'k: 'o, 'o> Launch<'k, 'o> {
         Launch { kernel, inputs, observer: None }
     }
 
-    /// Adds an observer of what its instructions write. Instructions are then computed one by one, and values are computed even if they are not
+    /// Adds an observer of the values that its instructions write. Instructions are then computed one by one, and values are computed even if they
+    /// are not
     /// needed.
     #[must_use]
     pub fn observed(self, observer: &'o mut dyn Observer) -> Self {

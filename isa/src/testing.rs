@@ -88,7 +88,7 @@ impl TestMachine {
         view
     }
 
-    /// Gives the tensor of a view an address.
+    /// Assigns an address to the tensor of a view.
     pub fn place(&mut self, view: &View, address: Address) {
         self.tensors[view.tensor.0 as usize].address = Some(address);
     }

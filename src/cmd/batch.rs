@@ -297,7 +297,7 @@ impl Desk {
         }
     }
 
-    /// Gives the waiting jobs this result, if their files have not changed; else the next of them is performed.
+    /// Answers the waiting jobs with this result if their files have not changed; otherwise the next of them is queued.
     fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut followers: Vec<Waiting>) {
         if current {
             for f in followers {

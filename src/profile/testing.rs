@@ -122,7 +122,7 @@ impl Program {
         self
     }
 
-    /// An instruction as it stands.
+    /// An instruction with this opcode and these operands.
     pub(crate) fn raw(&mut self, track: &'static str, opcode: &'static str, operands: &str) -> &mut Self {
         let operands = operands.to_owned();
         self.lines.push(Line { track, opcode, operands, kind: "REGULAR", function: "" });

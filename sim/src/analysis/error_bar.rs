@@ -26,9 +26,8 @@ use crate::trace::index_nodes;
 const SIMILAR: f64 = 0.5;
 /// Distance of a tenfold latency; differences in shares of the latency are added unscaled.
 const TENFOLD: f64 = 0.5;
-/// Added error per unit of distance, combined like standard deviations of independent errors. The smallest multiple of 0.1 for which the
-/// nearest other group gives 90% of the groups in `errors.toml` an interval that contains 90% of their own runs: with 1.0 it is 86% of the groups,
-/// without widening 76%.
+/// Added error per unit of distance, combined like standard deviations of independent errors. The smallest multiple of 0.1 with which the interval
+/// of the nearest other group contains 90% of the runs for 90% of the groups in `errors.toml`: 86% of the groups with 1.0, 76% without widening.
 const WIDENING: f64 = 1.2;
 /// A smaller group has no meaningful 90% quantile.
 const ENOUGH_ROWS: u32 = 10;

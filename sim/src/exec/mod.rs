@@ -114,7 +114,7 @@ pub struct Rank<'p> {
     pub placement: &'p Placement,
     /// Its inputs, in the order of [`Program::inputs`].
     pub inputs: Vec<HostTensor>,
-    /// Observes what its instructions write.
+    /// Observes the values that its instructions write.
     pub observer: Option<&'p mut dyn Observer>,
 }
 

@@ -24,7 +24,7 @@ fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnos
     diagnostic.with_loc(span(loc), loc.line, loc.column, label)
 }
 
-/// Whether data comes from HBM.
+/// Whether the instruction reads from HBM.
 pub(super) fn is_load(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
     let from_hbm = |(arg, operand): (&Arg, &OperandSchema)| {

@@ -23,12 +23,12 @@ const MOST_PAIRS: usize = 1 << 20;
 /// instruction, then the instruction, then the rest. A loop is unchanged if iterations share bytes that one of them writes, or if the tiles
 /// of all iterations do not fit into memory.
 ///
-/// Evidence: the older compiler merges the small instructions of several iterations. In the public profiles of attention on trn2 (S = 512),
-/// the second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed before
-/// the last score. Attention with S = 2048, for which there is no profile, is predicted 9% too fast in the mean without phases, and between 2% too
-/// fast and 9% too slow with them. Splitting at every statement is far too slow (34%, with transposes a third shorter). For kda's rmsnorm_matmul,
-/// to which nothing was fitted, the mean is 2.0% without phases and 2.2% with them. Here the small instructions remain separate, which costs about
-/// 1 us for 16 of them.
+/// Evidence: the older compiler merges the small instructions of several iterations. In the public profiles of attention on trn2 (S = 512), the
+/// second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed before the
+/// last score. Attention with S = 2048, for which there is no profile, is predicted 9% too fast on average without phases, and between 2% too fast
+/// and 9% too slow with them. Splitting at every statement is far too slow (34%, with transposes a third shorter). For kda's rmsnorm_matmul, to which
+/// nothing was fitted, the mean error is 2.0% without phases and 2.2% with them. Here the small instructions remain separate, which costs about 1 us
+/// for 16 of them.
 pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     let ordered = |inst: &Inst| matches!(inst.action(), Action::Sequenced) || leaves_values(inst);
     let nodes = || program.cores.iter().flatten();

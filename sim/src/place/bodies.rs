@@ -1,8 +1,8 @@
 //! Shorter lifetimes for tiles that are private to a dynamic loop.
 //!
 //! A tile used inside a dynamic loop is alive for the whole loop, because an iteration may read values of an earlier one. But if only this loop uses
-//! the tile, with the same bytes in every iteration, it is alive only from its first to its last use in the body: every iteration writes what
-//! it reads, as the first one had to. nki-library's mixture-of-experts kernels do not fit otherwise.
+//! the tile, with the same bytes in every iteration, it is alive only from its first to its last use in the body: every iteration writes all bytes
+//! that it reads, as the first one had to. nki-library's mixture-of-experts kernels do not fit otherwise.
 
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Control, NodeKind, Statement, around, statements};

@@ -293,7 +293,7 @@ const FIELDS: [&str; 4] = ["value", "unit", "source", "confidence"];
 /// Maximum number of DMA engines in the model.
 pub(crate) const MOST_ENGINES: f64 = 64.0;
 
-/// Whether a parameter of this unit counts indivisible things.
+/// Whether a parameter of this unit is a count.
 pub(crate) fn is_whole(unit: &str) -> bool {
     matches!(unit, "engines" | "partitions" | "transfers" | "instructions" | "operations")
 }

@@ -49,7 +49,7 @@ impl Places {
         out
     }
 
-    /// Adds what a job reads.
+    /// Adds the files that a job reads.
     fn add(&mut self, number: u64, job: &Job) {
         for path in job.files() {
             if !self.seen.contains(&path) {

@@ -90,8 +90,8 @@ impl Written {
     }
 }
 
-/// Gives each of `wanted` a second buffer, which alternates with the first: each time the kernel refills the tensor after reading it. Excluded
-/// are tensors used by dynamic control flow or another core, addressed by an index, or partly preserved by a refill.
+/// Adds a second buffer to each tensor of `wanted`; the buffers alternate each time the kernel refills the tensor after reading it. Tensors used
+/// by dynamic control flow or another core, addressed by an index, or partly preserved by a refill are excluded.
 /// Returns the program and the double-buffered tensors.
 pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<(Program, Vec<TensorId>)> {
     struct Life {
