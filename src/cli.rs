@@ -87,12 +87,12 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether only the process of the Python package can do it.
+    /// Whether only the process of the Python package can execute it.
     pub(crate) fn is_for_python(&self) -> bool {
         matches!(self, Command::Sweep(args) if args.search)
     }
 
-    /// The kernel of a command that is a job, too.
+    /// The kernel of a command that is also available as a job.
     pub(crate) fn kernel_mut(&mut self) -> Option<&mut KernelArgs> {
         match self {
             Command::Run(args) => Some(&mut args.kernel),
@@ -198,12 +198,12 @@ pub(crate) struct KernelArgs {
     pub(crate) of_job: bool,
 }
 
-/// The programs of a kernel along each axis of its launch grid.
+/// The number of a kernel's programs along each axis of its launch grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaunchGrid(pub(crate) Vec<GridAxis>);
 
 impl LaunchGrid {
-    /// Cores that it is spread over.
+    /// Number of cores that it is distributed over.
     pub(crate) fn cores(&self) -> u32 {
         self.0.iter().map(|axis| axis.cores).product()
     }

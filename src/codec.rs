@@ -4,13 +4,13 @@ use nki_isa::dtype::{DType, decode_f32, decode_i64, read_bits};
 
 use crate::npy::{Array, Elem};
 
-/// The numbers in an element of `dtype`: four in a packed one.
+/// Numbers per element of `dtype`: four for a packed type.
 pub(crate) fn width(dtype: DType) -> usize {
     if dtype.is_packed() { 4 } else { 1 }
 }
 
-/// Elements from `from` on as doubles, as many as fit in `out`; `unknown` is the type of the elements if the array does not say it
-/// (`V1`), or if it is packed (four numbers for each element).
+/// Decodes elements from `from` on as doubles, as many as fit in `out`; `unknown` is the element type if the array does not specify it
+/// (`V1`) or is packed (four numbers per element).
 pub(crate) fn numbers(array: &Array, unknown: DType, from: usize, out: &mut [f64]) {
     let size = array.elem.size();
     let bytes = &array.data[from * size..(from + out.len() / width(unknown)) * size];
@@ -29,7 +29,7 @@ pub(crate) fn numbers(array: &Array, unknown: DType, from: usize, out: &mut [f64
         Elem::Device(dtype) => device(bytes, dtype, out),
         Elem::Void1 => device(bytes, unknown, out),
         Elem::Void2 => device(bytes, DType::BF16, out),
-        // Refused before: only a packed `unknown` gives them a meaning.
+        // Rejected earlier: only a packed `unknown` can interpret them.
         Elem::Packed(_) => out.fill(f64::NAN),
         Elem::F64 => wide(bytes, out, f64::from_le_bytes, |x| x),
         Elem::I64 => wide(bytes, out, i64::from_le_bytes, |x| x as f64),
@@ -39,7 +39,7 @@ pub(crate) fn numbers(array: &Array, unknown: DType, from: usize, out: &mut [f64
 
 fn device(bytes: &[u8], dtype: DType, out: &mut [f64]) {
     if dtype.is_int() {
-        // Exact: fp32 would round large integers.
+        // Decoded exactly: fp32 would round large integers.
         let mut values = vec![0i64; out.len()];
         decode_i64(dtype, bytes, &mut values);
         for (o, v) in out.iter_mut().zip(values) {

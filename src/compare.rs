@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::codec;
 use crate::npy::{Array, Elem, shape_text};
 
-/// What differs at most by this is equal: `|got - expected| <= atol + rtol * |expected|`.
+/// The tolerance of a comparison: `|got - expected| <= atol + rtol * |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Tolerance {
     /// Relative.
@@ -17,17 +17,17 @@ pub(crate) struct Tolerance {
 }
 
 impl Tolerance {
-    /// Whether a number is further from what is expected than this allows. Two NaN are equal, and so are two infinities of one sign.
+    /// Whether the difference exceeds the tolerance. Two NaN are equal, as are two infinities of the same sign.
     pub(crate) fn differs(self, got: f64, expected: f64) -> bool {
         if got == expected || (got.is_nan() && expected.is_nan()) {
             return false;
         }
         let difference = (got - expected).abs();
-        // One of them NaN, or infinite: no tolerance covers that.
+        // No tolerance covers NaN or infinity on one side only.
         !(difference <= self.atol + self.rtol * expected.abs() && difference.is_finite())
     }
 
-    /// A few roundings of the type: enough for sums in another order, too little for a wrong formula.
+    /// The default tolerance: a few roundings of the type, enough for sums in another order, but too little for a wrong formula.
     pub(crate) fn of(dtype: DType) -> Self {
         let (rtol, atol) = match dtype {
             DType::F32 => (1e-5, 1e-5),
@@ -61,11 +61,11 @@ pub(crate) struct Comparison {
     pub(crate) name: String,
     /// The array's file.
     pub(crate) file: String,
-    /// Largest difference: infinite where only one is infinite, NaN (null in JSON) where only one is NaN.
+    /// Largest difference: infinite if only one value is infinite, NaN (null in JSON) if only one is NaN.
     pub(crate) max_abs_error: f64,
-    /// Largest difference over the expected magnitude, where that is not 0; NaN (null in JSON) where only one is NaN.
+    /// Largest difference relative to a non-zero expected magnitude; NaN (null in JSON) if only one value is NaN.
     pub(crate) max_rel_error: f64,
-    /// Elements of which one is NaN and the other is not.
+    /// Number of elements that are NaN on one side only.
     pub(crate) nan_mismatches: usize,
     /// Tolerances used.
     #[serde(flatten)]
@@ -74,9 +74,9 @@ pub(crate) struct Comparison {
     pub(crate) elements: usize,
     /// Elements outside the tolerance.
     pub(crate) mismatches: usize,
-    /// The first of them in row-major order.
+    /// The first mismatch in row-major order.
     pub(crate) first_mismatch: Option<Mismatch>,
-    /// Whether all are within the tolerance.
+    /// Whether all elements are within the tolerance.
     pub(crate) passed: bool,
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn compare(
     if differs {
         return Err(format!("output `{name}` is {dtype}, `{file}` holds {}", expected.elem));
     }
-    // In a packed array each of the four numbers of an element counts.
+    // In a packed array each of an element's four numbers counts.
     let width = codec::width(dtype);
     let n = got.len() * width;
     let part = |c: usize| {
@@ -179,7 +179,7 @@ pub(crate) fn compare(
     Ok(Comparison {
         name: name.into(),
         file: file.into(),
-        // No number says how far a NaN is off.
+        // The distance of a NaN is not a number.
         max_abs_error: if total.nans > 0 { f64::NAN } else { total.abs },
         max_rel_error: if total.nans > 0 { f64::NAN } else { total.rel },
         nan_mismatches: total.nans,
@@ -192,7 +192,7 @@ pub(crate) fn compare(
 }
 
 impl Comparison {
-    /// One line for the terminal, two when it failed.
+    /// One line for the terminal, two after a failure.
     pub(crate) fn text(&self) -> String {
         let Tolerance { rtol, atol } = self.tolerance;
         let number = |x: f64| if x.is_nan() { "nan".to_owned() } else { format!("{x:.3e}") };

@@ -1,4 +1,4 @@
-//! Arrays that outputs are to equal: `--expect NAME=FILE.npy`.
+//! Expected values of outputs: `--expect NAME=FILE.npy`.
 
 use nki_isa::Program;
 use nki_sim_core::HostTensor;
@@ -9,7 +9,7 @@ use crate::inputs;
 use crate::npy::{self, Array, Elem};
 use crate::value::{self, TensorSpec, Value};
 
-/// Tolerances of a call; what is not given follows from the dtype.
+/// Tolerances of a call; the defaults depend on the dtype.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tolerances {
     /// Relative.
@@ -18,21 +18,21 @@ pub(crate) struct Tolerances {
     pub(crate) atol: Option<f64>,
 }
 
-/// An array that an output is to equal.
+/// The expected value of an output.
 #[derive(Debug, Clone)]
 pub(crate) struct Expected {
     /// The output.
     pub(crate) name: String,
-    /// The array's file, or what else was given.
+    /// The array's file, or the other given value.
     pub(crate) file: String,
     /// The array.
     pub(crate) array: Array,
 }
 
-/// Most characters of an array that is written out, in messages.
+/// Maximum number of characters of a literal array in messages.
 const MOST_CHARACTERS: usize = 40;
 
-/// Reads the arrays: a file, or a tensor as `--arg` takes it.
+/// Reads the arrays: a file, or a tensor in the syntax of `--arg`.
 pub(crate) fn read(given: &[(String, String)]) -> Result<Vec<Expected>, Failure> {
     let mut out: Vec<Expected> = Vec::new();
     for (name, text) in given {
@@ -50,7 +50,7 @@ pub(crate) fn read(given: &[(String, String)]) -> Result<Vec<Expected>, Failure>
 
 fn array(name: &str, text: &str) -> Result<Array, String> {
     let value = match value::parse(text) {
-        // A file may hold doubles, which are no argument.
+        // A file may contain doubles, which are not valid as arguments.
         Ok(Value::Tensor(TensorSpec::File { dtype: None, .. })) => return npy::read(text.as_ref()),
         Ok(value @ Value::Tensor(_)) => value,
         // A file with another name.
@@ -81,16 +81,16 @@ pub(crate) fn check_names<'a>(
     Ok(())
 }
 
-/// What came of `--expect`.
+/// The results of `--expect`.
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons {
-    /// The outputs that could be compared.
+    /// The completed comparisons.
     pub(crate) done: Vec<Comparison>,
-    /// Why others could not.
+    /// The reasons why others failed.
     pub(crate) problems: Vec<String>,
 }
 
-/// Compares outputs with what is expected of them.
+/// Compares outputs with their expected values.
 pub(crate) fn compare<'a>(
     mut outputs: Vec<HostTensor>,
     expected: impl IntoIterator<Item = &'a Expected>,

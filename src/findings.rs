@@ -1,7 +1,7 @@
-//! Levels of findings: from the command line, Python, the environment and the project file to what is reported and what fails a run.
+//! Levels of findings: from the command line, Python, the environment and the project file to the findings reported and the ones that fail a run.
 //!
-//! Every command and the Python package apply levels through [`Judge`], once for each run, after all stages. Sources, the strongest
-//! first: flags or arguments of a call, what Python configured, the environment, the project file, the defaults of the mode.
+//! Every command and the Python package apply levels through [`Judge`], once per run, after all stages. Sources, in descending
+//! precedence: flags or arguments of a call, Python configuration, the environment, the project file, the defaults of the mode.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ use crate::{memory, project, settings};
 const VARIABLES: [(Level, &str); 3] =
     [(Level::Deny, "NKI_SIM_DENY"), (Level::Warn, "NKI_SIM_WARN"), (Level::Allow, "NKI_SIM_ALLOW")];
 
-/// The lists of one source, each item a slug, a class, `warnings`, or several with commas between them.
+/// The lists of one source; each item is a slug, a class, `warnings`, or several of these separated by commas.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Lists {
     /// Findings that fail the run.
@@ -28,10 +28,10 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// The source. `named` gives what the user calls the list of a level: `--deny`.
+    /// The source. `named` returns the user-visible name of a level's list: `--deny`.
     ///
     /// # Errors
-    /// For an unknown word, an error that is to be allowed, a word in two lists.
+    /// For an unknown word, an error that is to be allowed, or a word in two lists.
     pub fn source(&self, named: impl Fn(Level) -> String) -> Result<Source, String> {
         let mut source = Source::default();
         for (level, list) in [(Level::Deny, &self.deny), (Level::Warn, &self.warn), (Level::Allow, &self.allow)] {
@@ -41,18 +41,18 @@ impl Lists {
     }
 }
 
-/// Decides what becomes of findings.
+/// Applies levels to findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judge {
-    /// Shared: each call of a kernel from Python has a judge.
+    /// Shared: each Python call of a kernel has a judge.
     levels: Arc<Levels>,
-    /// What follows from the levels.
+    /// Derived from the levels.
     includes_strict: bool,
     checks: Checks,
 }
 
 impl Default for Judge {
-    /// The default levels of `nki-sim run`, whatever the environment and the project file say.
+    /// The default levels of `nki-sim run`, independent of the environment and the project file.
     fn default() -> Self {
         static DEFAULT: LazyLock<Judge> = LazyLock::new(|| Judge::of(Levels::new(Mode::Run, false)));
         DEFAULT.clone()
@@ -60,11 +60,11 @@ impl Default for Judge {
 }
 
 impl Judge {
-    /// The levels for a kernel of `file`. `given` are the sources above the environment, the strongest first; `strict` requests strict
+    /// The levels for a kernel of `file`. `given` are the sources above the environment, in descending precedence; `strict` requests strict
     /// findings. Reads the environment and the project file.
     ///
     /// # Errors
-    /// If a variable or the project file cannot be understood.
+    /// If a variable or the project file is invalid.
     pub fn new(mode: Mode, strict: bool, given: Vec<Source>, file: Option<&Path>) -> Result<Judge, String> {
         let mut levels = Levels::new(mode, strict);
         given.into_iter().for_each(|source| levels.push(source));
@@ -85,17 +85,17 @@ impl Judge {
         &self.levels
     }
 
-    /// Whether strict findings have to be looked for.
+    /// Whether strict findings are needed.
     pub fn includes_strict(&self) -> bool {
         self.includes_strict
     }
 
-    /// The findings about values that a run has to look for: those that are not allowed.
+    /// The findings about values that a run has to check: those that are not allowed.
     pub fn checks(&self) -> Checks {
         self.checks
     }
 
-    /// Applies the levels to all findings of a run, and words what its user can do.
+    /// Applies the levels to all findings of a run, and phrases the advice for the user.
     pub fn judge(&self, mut diagnostics: Vec<Diagnostic>) -> Applied {
         for d in &mut diagnostics {
             d.help.extend(d.advice.take().map(|advice| in_words(advice).to_owned()));
@@ -104,7 +104,7 @@ impl Judge {
     }
 }
 
-/// What to change in the call, with the options of the command and of Python.
+/// The change to make in the call, with the options of the command and of Python.
 fn in_words(advice: Advice) -> &'static str {
     match advice {
         Advice::MoreRanks => "run more ranks (--ranks N), or name only ranks that exist",
@@ -127,7 +127,7 @@ fn environment() -> Result<Source, String> {
     Ok(source)
 }
 
-/// What was denied, for the end of the output: a line for each slug, nothing if nothing was.
+/// The denied findings for the end of the output, one line per slug; empty if there are none.
 pub fn denied_text(denied: &[Denied]) -> String {
     denied.iter().map(|d| format!("denied: {d}\n")).collect()
 }

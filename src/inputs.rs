@@ -1,4 +1,4 @@
-//! Argument values turned into what the frontend sees (shapes and literals) and what the simulator gets (bytes).
+//! Converts argument values to frontend arguments (shapes and literals) and simulator inputs (bytes).
 
 use nki_frontend::Arg;
 use nki_isa::Program;
@@ -9,12 +9,12 @@ use nki_sim_core::{Buffer, HostTensor};
 use crate::npy::{self, Elem};
 use crate::value::{TensorSpec, Value};
 
-/// An input of a run. Made-up contents are made when they are needed: compiling needs none.
+/// An input of a run. Generated contents are created on demand: compiling does not need them.
 #[derive(Debug)]
 pub struct Given {
-    /// Name, shape and dtype; the data, unless it is made up.
+    /// Name, shape and dtype; also the data, unless it is generated.
     tensor: HostTensor,
-    /// How to make the data.
+    /// The distribution and seed of generated data.
     fill: Option<(Fill, u64)>,
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn in_order(program: &Program, mut tensors: Vec<Given>) -> Vec<HostTe
     out
 }
 
-/// Turns the `position`-th argument into a frontend argument and appends its tensors to `tensors`, named as
-/// [`nki_isa::program::Input`] names them: `name`, `name.0`, `name.key`.
+/// Converts the `position`-th argument to a frontend argument and appends its tensors to `tensors`, with the names of
+/// [`nki_isa::program::Input`]: `name`, `name.0`, `name.key`.
 pub(crate) fn resolve(name: &str, value: &Value, position: usize, tensors: &mut Vec<Given>) -> Result<Arg, String> {
     let member = |key: &str, value: &Value, tensors: &mut Vec<Given>| {
         resolve(&format!("{name}.{key}"), value, position, tensors)
@@ -76,7 +76,7 @@ pub(crate) fn resolve(name: &str, value: &Value, position: usize, tensors: &mut 
         Value::Int(n) => Arg::Int(*n),
         Value::Float(x) => Arg::Float(*x),
         Value::Str(s) => Arg::Str(s.clone()),
-        // NKI takes a dtype's name wherever it takes a dtype.
+        // NKI accepts a dtype's name wherever it accepts a dtype.
         Value::Dtype(d) => Arg::Str(d.to_string()),
         Value::Tuple(items) => Arg::Tuple(list(items)?),
         Value::List(items) => Arg::List(list(items)?),
@@ -98,7 +98,7 @@ pub(crate) fn resolve(name: &str, value: &Value, position: usize, tensors: &mut 
 fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<Given, String> {
     let (dtype, shape, data, fill) = match spec {
         TensorSpec::Generated { dtype, shape, fill, seed } => {
-            // Two tensors of one argument differ, too.
+            // Tensors of the same argument have different contents.
             let seed = seed.unwrap_or(position.max(count) as u64);
             (*dtype, shape.clone(), Buffer::default(), Some((*fill, seed)))
         }

@@ -1,4 +1,4 @@
-//! Values of intermediates: `--dump`, and the first instruction that departs from a run in fp32.
+//! Intermediate values: `--dump`, and the first instruction whose result departs from an fp32 run.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,19 +18,19 @@ use crate::npy;
 use crate::output::write_file;
 use crate::session::{Kernel, Launch, Session, Stop};
 
-/// `NAME@[FILE:]LINE[:ITERATION]=FILE.npy`: a tensor as an execution of a line leaves it.
+/// `NAME@[FILE:]LINE[:ITERATION]=FILE.npy`: a tensor after an execution of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dump {
     /// The option's value before `=`, for messages.
     spec: String,
     /// The tensor.
     name: String,
-    /// The end of the path of the source file, if it is given.
+    /// The end of the source file's path, if given.
     source: Option<String>,
     line: u32,
-    /// Which execution of the line, from 0; without it the last.
+    /// The execution of the line, from 0; by default the last.
     iteration: Option<u64>,
-    /// Where the array goes.
+    /// The path of the output array.
     pub(crate) path: PathBuf,
 }
 
@@ -38,7 +38,7 @@ impl Dump {
     /// Parses the two sides of the option.
     ///
     /// # Errors
-    /// If the place cannot be understood.
+    /// If the place is invalid.
     pub(crate) fn parse(spec: &str, path: &str) -> Result<Self, String> {
         let wrong = || format!("--dump {spec}={path}: expected NAME@LINE[:ITERATION]=FILE.npy, or NAME@FILE:LINE");
         let (name, place) = spec.rsplit_once('@').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
@@ -54,7 +54,7 @@ impl Dump {
         node.loc.line == self.line && self.source.as_ref().is_none_or(|s| Path::new(file()).ends_with(s))
     }
 
-    /// Checks that an instruction of the program writes the tensor there.
+    /// Checks that an instruction of the program writes the tensor at this place.
     fn check(&self, program: &Program) -> Result<(), String> {
         let mut written: Vec<String> = Vec::new();
         program.visit(&mut |node| {
@@ -81,7 +81,7 @@ impl Dump {
     }
 }
 
-/// Sees the tensors that are to be dumped.
+/// Observes the tensors to be dumped.
 pub(crate) struct Dumps<'a> {
     program: &'a Program,
     wanted: Vec<Wanted<'a>>,
@@ -91,7 +91,7 @@ struct Wanted<'a> {
     dump: &'a Dump,
     /// Executions so far.
     seen: u64,
-    /// The value of the last execution, or of the one that is wanted.
+    /// The value after the requested or the last execution.
     value: Option<Observed>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Dumps<'a> {
         Ok(())
     }
 
-    /// The dumps that an execution is of, each with whether its value is wanted.
+    /// The dumps that match an execution, each with whether its value is requested.
     fn matching(&mut self, moment: &Moment<'_>) -> impl Iterator<Item = &mut Wanted<'a>> {
         let program = self.program;
         let name = &program.tensor(moment.tensor).name;
@@ -160,7 +160,7 @@ impl Observer for Dumps<'_> {
     }
 }
 
-/// The first instruction whose result in the device's precision is too far from that in fp32.
+/// The first instruction whose result in the device's precision departs from the fp32 result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Departure {
     /// Source file.
@@ -171,7 +171,7 @@ pub(crate) struct Departure {
     pub(crate) instruction: String,
     /// The iterations around it: `i=3, j=0`.
     pub(crate) iteration: String,
-    /// What it writes.
+    /// The tensor that it writes.
     pub(crate) tensor: String,
     /// Element type.
     pub(crate) dtype: String,
@@ -181,13 +181,13 @@ pub(crate) struct Departure {
     pub(crate) mismatches: usize,
     /// Elements written.
     pub(crate) elements: usize,
-    /// Number of the first of them, in the order in which they are written.
+    /// Index of the first mismatch, in write order.
     pub(crate) element: usize,
     /// Its value.
     pub(crate) got: f32,
     /// The value in fp32.
     pub(crate) fp32: f32,
-    /// What differs by no more is equal.
+    /// The tolerance of the comparison.
     #[serde(flatten)]
     pub(crate) tolerance: Tolerance,
 }
@@ -215,7 +215,7 @@ impl Departure {
     }
 }
 
-/// What one of two runs has written.
+/// A result of one of the two runs.
 struct Written {
     core: u32,
     position: u32,
@@ -227,7 +227,7 @@ fn place(moment: &Moment<'_>) -> (u32, u32, usize) {
     (moment.core, moment.position, moment.operand)
 }
 
-/// Sends all that is written, until nobody receives it.
+/// Sends all results until the receiver is closed.
 struct Sender {
     to: Option<SyncSender<Written>>,
 }
@@ -247,7 +247,7 @@ impl Observer for Sender {
     }
 }
 
-/// Compares what is written in fp32 with what it receives, up to the first departure.
+/// Compares its fp32 results with the received ones, up to the first departure.
 struct Judge<'a> {
     program: &'a Program,
     from: Option<Receiver<Written>>,
@@ -262,7 +262,7 @@ impl Observer for Judge<'_> {
 
     fn value(&mut self, moment: &Moment<'_>, value: Observed) {
         let (Some(fp32), Some(from)) = (value.numbers(), &self.from) else { return };
-        // Where the two take other paths, or one has ended, there is nothing more to compare.
+        // After the runs take different paths, or one has ended, there is nothing to compare.
         let other = from.recv().ok().filter(|w| (w.core, w.position, w.operand) == place(moment));
         let Some(Written { values, .. }) = other.filter(|w| w.values.len() == fp32.len()) else {
             self.from = None;
@@ -296,8 +296,8 @@ impl Observer for Judge<'_> {
     }
 }
 
-/// Runs a kernel twice at the same time, in the device's precision and in fp32, and finds the first instruction whose result differs by more than a
-/// tolerance; none if no result does before the end, or before the two runs take different paths.
+/// Runs a kernel twice concurrently, in the device's precision and in fp32, and finds the first instruction whose results differ by more than a
+/// tolerance; `None` if there is none before the end, or before the two runs take different paths.
 ///
 /// # Errors
 /// If a run fails.
@@ -309,19 +309,19 @@ pub(crate) fn departure(
 ) -> Result<Option<Departure>, String> {
     let program = &kernel.program;
     let session = |precise| Session { precise, memory: session.memory.shared_by(2), ..session.clone() };
-    // A few results may wait for the other run.
+    // Results that may be buffered for the other run.
     let (to, from) = sync_channel(4);
     let mut sender = Sender { to: Some(to) };
     let mut judge = Judge { program, from: Some(from), tolerance, found: None };
     let (precise, shadow) = (session(true), session(false));
     let (left, right) = (inputs()?, inputs()?);
-    // Each has a pool of its own: in a common one, a thread of the run that is waited for could take up the run that waits.
+    // Separate pools: in a shared one, a thread of the sending run could pick up the receiving run and block.
     let pool = || ThreadPoolBuilder::new().num_threads(1).build().map_err(|e| format!("cannot start a thread: {e}"));
     let (one, two) = (pool()?, pool()?);
     let (left, right) = std::thread::scope(|scope| {
         let one = scope.spawn(|| {
             let done = one.install(|| precise.run(vec![Launch::new(kernel, left).observed(&mut sender)]).map(drop));
-            // The other run waits no longer.
+            // Closes the channel, so that the other run does not wait.
             sender.to = None;
             done
         });

@@ -1,4 +1,4 @@
-//! From the command line to a compiled kernel: what all commands that take a kernel share.
+//! From the command line to a compiled kernel: shared by all commands that take a kernel.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Loader for Disk {
     }
 }
 
-/// The session of these options. `timing` is what a command that times a kernel has.
+/// The session for these options. `timing` are the options of commands that time a kernel.
 pub(crate) fn session(
     args: &KernelArgs,
     mode: Mode,
@@ -71,16 +71,16 @@ pub(crate) fn session(
     })
 }
 
-/// The arguments of a kernel as the command line has them.
+/// A kernel's arguments from the command line.
 pub(crate) struct CommandArguments {
     parsed: Vec<(String, Value)>,
-    /// Filled when the frontend requests it: a value may have to be read from a file.
+    /// Filled on the frontend's request: a value may have to be read from a file.
     resolved: OnceLock<Resolved>,
 }
 
 /// Values of arguments.
 struct Resolved {
-    /// What the frontend takes: of a tensor, shape and dtype.
+    /// The frontend's arguments: for tensors, shape and dtype.
     values: Vec<(String, Arg)>,
     /// The tensors among them.
     tensors: Vec<Given>,
@@ -127,7 +127,7 @@ impl Arguments for CommandArguments {
     }
 }
 
-/// Applies the levels to everything that was found, and shows what is left on standard error.
+/// Applies the levels to all findings, and shows the remaining ones on standard error.
 pub(crate) fn conclude(session: &Session, found: Vec<Diagnostic>, sources: &SourceMap) -> Applied {
     let applied = session.judge.judge(found);
     show(&applied, sources);
@@ -139,13 +139,13 @@ pub(crate) fn show(applied: &Applied, sources: &SourceMap) {
     eprint(&render_all(&applied.diagnostics, sources, color()));
 }
 
-/// Ends a command: says what was denied, and fails if anything that was reported is an error.
+/// Ends a command: prints denied findings, and fails if an error was reported.
 pub(crate) fn finish(applied: &Applied) -> Result<(), Failure> {
     eprint(&denied_text(&applied.denied));
     if applied.diagnostics.iter().any(Diagnostic::is_error) { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// Where the findings of a kernel go, besides standard error.
+/// Destination of a kernel's findings in addition to standard error.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sink<'a> {
     /// The file of `--json`.
@@ -153,12 +153,12 @@ pub(crate) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// A file, if there is to be one.
+    /// An optional file.
     pub(crate) fn file(json: Option<&'a Path>) -> Self {
         Sink { json }
     }
 
-    /// Writes what was found, over none of the kernel's sources.
+    /// Writes the findings, unless that would overwrite one of the kernel's sources.
     pub(crate) fn write(self, compiled: &Compilation, applied: &Applied) -> Result<(), String> {
         if let Some(path) = self.json {
             Inputs::of_sources(&compiled.sources).check("--json", path)?;
@@ -168,7 +168,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Ends a command whose kernel is wrong: all that was found goes to standard error, and to the sink.
+/// Ends a command with a wrong kernel: all findings go to standard error and to the sink.
 pub(crate) fn fail(session: &Session, compiled: &Compilation, sink: Sink<'_>, found: Vec<Diagnostic>) -> Failure {
     let applied = conclude(session, found, &compiled.sources);
     match sink.write(compiled, &applied) {
@@ -177,7 +177,7 @@ pub(crate) fn fail(session: &Session, compiled: &Compilation, sink: Sink<'_>, fo
     }
 }
 
-/// The arguments that run lines supply where the call gives none, added to `args`. Wrong lines end the command as a wrong kernel does.
+/// Adds the arguments from run lines to `args` if the call has none. Invalid run lines end the command like a wrong kernel.
 pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, sink: Sink<'_>) -> Result<(), Failure> {
     match run_line::arguments(args, session, &Disk) {
         Ok(supplied) => {
@@ -191,7 +191,7 @@ pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, sink: Sink<
     }
 }
 
-/// Reads the arguments and compiles the kernel (or reads a lowered one); what it prints goes to standard output. Diagnostics are not shown yet.
+/// Reads the arguments and compiles the kernel (or reads a lowered one); the kernel's prints go to standard output. Diagnostics are not shown yet.
 pub(crate) fn compile(
     command: &str,
     session: &Session,
@@ -204,7 +204,7 @@ pub(crate) fn compile(
     Ok(out)
 }
 
-/// The same with sources from `loader`, and nothing printed.
+/// The same with sources from `loader`, and without printing.
 pub(crate) fn compile_from(
     command: &str,
     session: &Session,
@@ -223,7 +223,7 @@ pub(crate) fn compile_from(
     if args.file.extension().is_some_and(|e| e == "nkir") {
         return Ok((lowered(args, &text, &arguments)?, arguments));
     }
-    // A decorator that names a machine is stronger than a variable, which nobody reads then.
+    // A decorator that names a target takes precedence over a variable, which is then not read.
     let chosen = settings::target(args.target);
     let options = Options {
         kernel: args.kernel.clone(),
@@ -257,7 +257,7 @@ pub(crate) fn compile_from(
     Ok((compilation, arguments))
 }
 
-/// Checks that the launch grid is one of a kernel of the current language, `kernel[1]` or `kernel[2]` in Python: the cores of a logical core.
+/// Checks that the launch grid suits a kernel of the current language, `kernel[1]` or `kernel[2]` in Python: the cores of a logical core.
 fn check_grid(args: &KernelArgs) -> Result<(), Failure> {
     match args.programs.as_ref().map(|grid| &*grid.0) {
         None | Some([GridAxis { sequential: 1, .. }]) => Ok(()),
@@ -269,7 +269,7 @@ fn check_grid(args: &KernelArgs) -> Result<(), Failure> {
     }
 }
 
-/// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
+/// A program in text form. Its source files are read, if they still exist, to show their lines.
 fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Result<Compilation, Failure> {
     let file = args.file.display();
     let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
@@ -322,7 +322,7 @@ fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Resul
     Ok(Compilation { sources, diagnostics, as_written: args.as_written, ..Compilation::of(program) })
 }
 
-/// Rules that a program in text form breaks; a compiled one has been checked by the frontend.
+/// Rules that a program in text form breaks; the frontend has checked compiled programs.
 fn violations(program: &Program) -> Vec<Diagnostic> {
     program
         .validate()
@@ -335,7 +335,7 @@ fn violations(program: &Program) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// The inputs of a program as `--arg` would make them.
+/// The inputs of a program in the syntax of `--arg`.
 fn listing(program: &Program) -> String {
     let inputs: Vec<String> = program
         .inputs
@@ -349,7 +349,7 @@ fn listing(program: &Program) -> String {
     if inputs.is_empty() { "; it has none".into() } else { format!("; its inputs are{}", inputs.concat()) }
 }
 
-/// A call that fits no kernel of the file, in the words of the command line.
+/// The error for a call that matches no kernel of the file, in terms of the command line.
 pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Failure {
     let file = args.file.display();
     let names = |kernels: &[KernelInfo]| kernels.iter().map(|k| &*k.name).collect::<Vec<_>>().join(", ");
@@ -371,7 +371,7 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
     })
 }
 
-/// A name of a sweep that is nothing which could be set.
+/// The error for a sweep name that is neither a parameter nor a constant.
 pub(crate) fn no_axis(name: &str, kernel: &KernelInfo, file: &Path, text: &str) -> String {
     let params: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
     let known = params.iter().copied().chain(constants(text));
@@ -384,12 +384,12 @@ pub(crate) fn no_axis(name: &str, kernel: &KernelInfo, file: &Path, text: &str) 
     )
 }
 
-/// `; did you mean ...?` if one of the names is near.
+/// `; did you mean ...?` if one of the names is similar.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     slugs::nearest_of(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
-/// Unknown and missing arguments, with the signature and a command that would work.
+/// Unknown and missing arguments, with the signature and an example of a valid command.
 fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[String], missing: &[String]) -> String {
     let mut message = String::new();
     if !unknown.is_empty() {
@@ -447,7 +447,7 @@ fn signature(kernel: &KernelInfo) -> String {
     format!("{}({})", kernel.name, params.join(", "))
 }
 
-/// A call with all arguments: those of the command line, else those of the run lines, else made up.
+/// A call with all arguments: from the command line, else from the run lines, else generated.
 fn example(command: &str, args: &KernelArgs, kernel: &KernelInfo, supplied: &[(String, String)]) -> String {
     let mut words = vec!["nki-sim".to_string(), command.into(), args.file.display().to_string()];
     if let Some(name) = &args.kernel {

@@ -1,6 +1,6 @@
-//! `nki-sim`: compile an NKI kernel, run it on a software NeuronCore, say how long the hardware would take and why.
+//! `nki-sim`: compiles an NKI kernel, runs it on a software NeuronCore, and predicts and explains its run time on hardware.
 //!
-//! Exit codes: 0 fine, 1 the kernel is wrong or results differ, 2 the call is wrong.
+//! Exit codes: 0 success, 1 the kernel is wrong or results differ, 2 the call is wrong.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -42,17 +42,17 @@ use cli::{Cli, Command};
 use nki_diag::Diagnostic;
 use session::Stop;
 
-/// Why a command did not succeed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The kernel is wrong or results differ; everything has been said. Exit code 1.
+    /// The kernel is wrong or results differ; all messages have been printed. Exit code 1.
     Kernel,
-    /// The call is wrong: a file that is missing, an argument that cannot be read. Exit code 2.
+    /// The call is wrong, for example a missing file or an invalid argument. Exit code 2.
     Call(String),
 }
 
 impl Stop {
-    /// What is wrong with the kernel; a call that is wrong ends the command.
+    /// The diagnostics of a wrong kernel; a wrong call ends the command.
     pub(crate) fn found(self) -> Result<Vec<Diagnostic>, Failure> {
         match self {
             Stop::Kernel(fault) => Ok(fault.found()),
@@ -67,8 +67,8 @@ impl From<String> for Failure {
     }
 }
 
-/// Runs the command with these words (the first is the program's name) and gives its exit code. A process that can let Python execute kernels brings
-/// its tracer.
+/// Runs the command with these words (the first is the program's name) and returns its exit code. A process that can let Python execute
+/// kernels passes its tracer.
 pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tracer>) -> u8 {
     report_bugs(&words);
     tracer.into_iter().for_each(python::offer);
@@ -76,7 +76,7 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(wrong) => {
-            // Help and version are no errors and go to standard output; clap knows.
+            // Help and version are not errors and go to standard output, which clap takes care of.
             let _ = wrong.print();
             return u8::try_from(wrong.exit_code()).unwrap_or(2);
         }
@@ -117,7 +117,7 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
     }
 }
 
-/// A panic is a bug of the simulator: one line says so and how to see it again.
+/// A panic is a bug of the simulator: prints one line that says so and how to reproduce it.
 fn report_bugs(words: &[OsString]) {
     let words: Vec<String> = words.iter().map(|a| shell_word(&a.to_string_lossy())).collect();
     let previous = std::panic::take_hook();
@@ -131,7 +131,7 @@ fn report_bugs(words: &[OsString]) {
     }));
 }
 
-/// Quotes a word for a POSIX shell if it needs it.
+/// Quotes a word for a POSIX shell if necessary.
 pub(crate) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -140,15 +140,15 @@ pub(crate) fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The rows of a sweep that no other one beats, and a plot of all as SVG. `rows` is JSON as `sweep --json` has it.
+/// The Pareto-optimal rows of a sweep, and an SVG plot of all rows. `rows` is JSON as written by `sweep --json`.
 ///
 /// # Errors
-/// If they are no rows.
+/// If `rows` is not valid.
 pub fn pareto(rows: &str) -> Result<(Vec<usize>, String), String> {
     cmd::sweep::pareto::of_json(rows)
 }
 
-/// The version, which every report carries.
+/// The version in every report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `1 warning`, `2 warnings`.
@@ -157,7 +157,7 @@ pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{s}")
 }
 
-/// Runs a stage and logs how long it took, for `NKI_SIM_LOG=debug`: for the simulator's own speed, never in a report.
+/// Runs a stage and logs its duration, for `NKI_SIM_LOG=debug`: for the simulator's own speed, never in a report.
 pub(crate) fn stage<T>(name: &str, work: impl FnOnce() -> T) -> T {
     let start = std::time::Instant::now();
     let out = work();

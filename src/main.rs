@@ -1,4 +1,4 @@
-//! The command `nki-sim`; everything is in the library, which the Python package shares.
+//! The command `nki-sim`; the implementation is in the library, which the Python package shares.
 
 use std::process::ExitCode;
 

@@ -1,15 +1,15 @@
-//! Text in the syntax of continuous integration: workflow commands of GitHub, XML of JUnit.
+//! Text for continuous integration: GitHub workflow commands, JUnit XML.
 
 use std::fmt::Write as _;
 
-/// A place in a file, for an annotation.
+/// A location in a file, for an annotation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spot<'a> {
     /// The file as the user named it.
     pub(crate) file: &'a str,
     /// 1-based line, as text.
     pub(crate) line: &'a str,
-    /// 1-based column, if it is known.
+    /// 1-based column, if known.
     pub(crate) column: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Text inside of XML, or of one of its attributes. Control characters, which XML 1.0 does not have, become blanks; in `lines`, ends of lines stay.
+/// Escapes text for XML content or attributes. Control characters, which XML 1.0 does not allow, become blanks; with `lines`, line ends are kept.
 pub(crate) fn xml(text: &str, lines: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

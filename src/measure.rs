@@ -1,4 +1,4 @@
-//! A kernel compiled, run, timed and judged, with nothing printed: a point of a sweep, a job of a batch, a call of a tool.
+//! Compiles, runs, times and judges a kernel without printing: a point of a sweep, a job of a batch, a tool call.
 
 use nki_diag::{Applied, Diagnostic};
 use nki_frontend::Loader;
@@ -11,39 +11,39 @@ use crate::row::Row;
 use crate::session::{Compilation, Kernel, Ran, Session};
 use crate::{Failure, run_line, settings};
 
-/// What is done with a kernel that has run.
+/// The processing of a completed run.
 pub(crate) struct Wanted<'a> {
-    /// Arrays that its outputs are to equal.
+    /// Expected values of its outputs.
     pub(crate) expected: &'a [Expected],
-    /// How closely.
+    /// The tolerances of the comparison.
     pub(crate) tolerances: Tolerances,
-    /// Sees the run.
+    /// Called with the completed run.
     pub(crate) inspect: &'a dyn Fn(&Timed<'_>) -> Result<(), Failure>,
 }
 
-/// A run that came to its end.
+/// A completed run.
 pub(crate) struct Timed<'a> {
-    /// What ran.
+    /// The kernel.
     pub(crate) kernel: &'a Kernel,
-    /// What it did.
+    /// Its outputs, trace and findings.
     pub(crate) ran: &'a Ran<'a>,
-    /// When.
+    /// Its timeline.
     pub(crate) timeline: &'a Timeline,
-    /// What was found.
+    /// The findings, after levels are applied.
     pub(crate) applied: &'a Applied,
-    /// What it was compiled from.
+    /// Its compilation.
     pub(crate) compiled: &'a Compilation,
 }
 
-/// A kernel that was measured, or that is wrong.
+/// A kernel that was measured, or is wrong.
 pub(crate) struct Measured {
-    /// What was compiled.
+    /// The compilation.
     pub(crate) compiled: Compilation,
-    /// What was found.
+    /// The findings, after levels are applied.
     pub(crate) applied: Applied,
     /// The figures.
     pub(crate) row: Row,
-    /// Lines that it printed, when it was compiled and when it ran.
+    /// Lines printed during compilation and during the run.
     pub(crate) prints: Vec<String>,
 }
 
@@ -62,10 +62,10 @@ impl Measured {
     }
 }
 
-/// The arguments that run lines supply where `args` has none.
+/// Adds the arguments from run lines if `args` has none.
 ///
 /// # Errors
-/// The kernel is wrong: its run lines are.
+/// The kernel is wrong because its run lines are invalid.
 pub(crate) fn with_run_line(
     session: &Session,
     mut args: KernelArgs,
@@ -83,7 +83,7 @@ pub(crate) fn with_run_line(
     }
 }
 
-/// Compiles the kernel and looks for what is wrong without values. The placed kernel, if it is not wrong, and all that was found.
+/// Compiles the kernel and reports findings that need no values. Returns the placed kernel, unless it is wrong, and all findings.
 pub(crate) fn check(
     session: &Session,
     args: &KernelArgs,
@@ -109,7 +109,7 @@ pub(crate) fn check(
     }
 }
 
-/// Compiles the kernel, runs it and compares its outputs. `point` is what distinguishes it from others of a sweep.
+/// Compiles the kernel, runs it and compares its outputs. `point` identifies it within a sweep.
 pub(crate) fn measure(
     command: &str,
     session: &Session,

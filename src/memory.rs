@@ -1,4 +1,4 @@
-//! How much memory a kernel may use: the option, the variable, the share of the machine.
+//! The memory limit of a kernel: the option, the variable, the share of the machine.
 
 use std::fs;
 use std::io::{self, Read};
@@ -8,31 +8,31 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use nki_diag::memory::{Limit, size};
 
-/// What to do where the limit is too low.
+/// Advice if the limit is too low.
 pub(crate) const ADVICE: &str = "if the kernel is meant to be this large, raise the limit: --max-memory SIZE, NKI_SIM_MAX_MEMORY, or nki_sim.configure(max_memory=SIZE)";
 
-/// Sets the limit where no option does.
+/// Sets the limit in the absence of an option.
 const VARIABLE: &str = "NKI_SIM_MAX_MEMORY";
 
-/// The limit where the system does not say how much memory there is.
+/// The limit if the system does not report its memory.
 const UNKNOWN: u64 = 8 << 30;
 
-/// The last limit that was computed, for code that reads files without knowing for whom.
+/// The last computed limit, for code that reads files without a session.
 static IN_FORCE: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// The limit where nothing sets it, from when it was first needed.
+/// The default limit, computed on first use.
 static DEFAULT: OnceLock<u64> = OnceLock::new();
 
-/// Most bytes of a source file.
+/// Maximum bytes of a source file.
 const LONGEST_SOURCE: u64 = 256 << 20;
 
-/// What a caller of the library has set.
+/// The limit configured by a caller of the library.
 static CONFIGURED: Mutex<Option<String>> = Mutex::new(None);
 
-/// Sets the limit for this process, as `--max-memory` writes it; `None` takes that back.
+/// Sets the limit for this process, in the syntax of `--max-memory`; `None` resets it.
 ///
 /// # Errors
-/// If it is not a size.
+/// If it is not a valid size.
 pub fn configure(size: Option<&str>) -> Result<(), String> {
     if let Some(size) = size {
         parse(size)?;
@@ -41,11 +41,11 @@ pub fn configure(size: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// The limit: the option, else what [`configure`] set, else the variable, else half of the memory that is available. The rest is for what is
-/// not counted (parsing, rendering, copies for a moment, the allocator's own) and for other processes.
+/// The limit: the option, else the value of [`configure`], else the variable, else half of the available memory. The rest is for
+/// uncounted memory (parsing, rendering, temporary copies, allocator overhead) and for other processes.
 ///
 /// # Errors
-/// If the option or the variable is not a size.
+/// If the option or the variable is not a valid size.
 pub fn limit(option: Option<&str>) -> Result<Limit, String> {
     let bytes = |text: &str, from: &str| parse(text).map_err(|e| format!("{from}: {e}"));
     let configured = CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -64,7 +64,7 @@ pub fn limit(option: Option<&str>) -> Result<Limit, String> {
     Ok(Limit { bytes, resident })
 }
 
-/// Refuses a file of this size if it does not fit into the memory that may be used.
+/// Rejects a file of this size if it does not fit into the memory limit.
 pub(crate) fn check_file(path: &Path, bytes: u64) -> Result<(), String> {
     let limit = IN_FORCE.load(Ordering::Relaxed);
     if bytes <= limit {
@@ -74,7 +74,7 @@ pub(crate) fn check_file(path: &Path, bytes: u64) -> Result<(), String> {
     Err(format!("`{file}` has {}, the limit of memory is {}: {ADVICE}", size(bytes), size(limit)))
 }
 
-/// All bytes of something without a size, such as a pipe.
+/// Reads a stream without a known size, such as a pipe.
 pub(crate) fn read_stream(path: &Path) -> Result<Vec<u8>, String> {
     let fail = |e: io::Error| format!("cannot read `{}`: {e}", path.display());
     let limit = IN_FORCE.load(Ordering::Relaxed);
@@ -87,7 +87,7 @@ pub(crate) fn read_stream(path: &Path) -> Result<Vec<u8>, String> {
 /// The bytes of a source file, or of a pipe.
 ///
 /// # Errors
-/// If it cannot be read, or does not seem to end.
+/// If it cannot be read, or seems endless.
 pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(LONGEST_SOURCE + 1).read_to_end(&mut bytes)?;
@@ -100,7 +100,7 @@ pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
 /// The text of a source file, or of a pipe.
 ///
 /// # Errors
-/// If it cannot be read, does not seem to end, or is not UTF-8 (`InvalidData`).
+/// If it cannot be read, seems endless, or is not UTF-8 (`InvalidData`).
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_source(path)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
@@ -152,14 +152,14 @@ fn total() -> Option<u64> {
     groups().into_iter().filter_map(|g| g.limit()).chain(machine).min()
 }
 
-/// Memory that can be taken without swapping, and without passing the limit of a control group.
+/// Memory available without swapping and within the limits of control groups.
 fn available() -> Option<u64> {
     let machine = meminfo("MemAvailable");
     let room = |g: Group| Some(g.limit()?.saturating_sub(g.usage().unwrap_or(0)));
     groups().into_iter().filter_map(room).chain(machine).min()
 }
 
-/// Bytes that this process occupies, in memory or swapped out.
+/// Bytes that this process occupies, resident or swapped out.
 fn resident() -> Option<u64> {
     occupied("self")
 }
@@ -174,7 +174,7 @@ fn occupied(process: &str) -> Option<u64> {
     Some(field(&text, "VmRSS")?.saturating_add(field(&text, "VmSwap").unwrap_or(0)))
 }
 
-/// A control group that this process is in: a directory, and the names of its files.
+/// A control group of this process: its directory, and the names of its files.
 struct Group {
     directory: PathBuf,
     limit: &'static str,
@@ -186,7 +186,7 @@ impl Group {
         fs::read_to_string(self.directory.join(name)).ok()?.trim().parse().ok()
     }
 
-    /// `max` is no number: there is no limit.
+    /// `None` if there is no limit: `max` is not a number.
     fn limit(&self) -> Option<u64> {
         self.number(self.limit)
     }
@@ -196,7 +196,7 @@ impl Group {
     }
 }
 
-/// The control groups of this process, of either version, and those around them.
+/// The control groups of this process, of either version, and their ancestors.
 fn groups() -> Vec<Group> {
     let Ok(text) = fs::read_to_string("/proc/self/cgroup") else { return Vec::new() };
     let mut out = Vec::new();
@@ -210,7 +210,7 @@ fn groups() -> Vec<Group> {
         } else {
             continue;
         };
-        // In a container the path may be the host's: then only the root is there.
+        // In a container the path may be the host's: then only the root exists.
         for at in Path::new(path).ancestors() {
             let directory = Path::new(root).join(at.strip_prefix("/").unwrap_or(at));
             out.push(Group { directory, limit, usage });

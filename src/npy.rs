@@ -1,8 +1,8 @@
 //! `.npy` files: NumPy's format versions 1 to 3, read in either byte order and layout.
 //!
-//! Written by hand rather than with a crate because the element types of the device are not NumPy's: ml_dtypes stores
-//! bfloat16 as `<V2` and 8-bit floats as `<V1` (or `<f1`, which NumPy cannot read back), and the messages for a wrong
-//! file are part of the product.
+//! Written by hand rather than with a crate because the device's element types are not NumPy's: ml_dtypes stores
+//! bfloat16 as `<V2` and 8-bit floats as `<V1` (or `<f1`, which NumPy cannot read back), and error messages for wrong
+//! files are part of the product.
 
 use std::io::{self, Read, Seek};
 use std::ops::Range;
@@ -19,19 +19,19 @@ use crate::memory;
 /// The element type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elem {
-    /// A type the device has.
+    /// A dtype of the device.
     Device(DType),
-    /// `float64`: only to compare with.
+    /// `float64`, for comparisons only.
     F64,
-    /// `int64`: only to compare with.
+    /// `int64`, for comparisons only.
     I64,
-    /// `uint64`: only to compare with.
+    /// `uint64`, for comparisons only.
     U64,
-    /// `V1`: an 8-bit float whose kind the file does not say.
+    /// `V1`: an 8-bit float whose kind the file does not specify.
     Void1,
     /// `V2`: bfloat16.
     Void2,
-    /// `V4`, or fields of one byte, 2 or 4 of them: a packed type that the file does not name.
+    /// `V4`, or a structure of 2 or 4 one-byte fields: a packed type that the file does not name.
     Packed(usize),
 }
 
@@ -58,7 +58,7 @@ impl Elem {
             (b'u', 2) => Elem::Device(DType::U16),
             (b'u', 4) => Elem::Device(DType::U32),
             (b'u', 8) => Elem::U64,
-            // What ml_dtypes 0.6 writes for float8_e5m2.
+            // ml_dtypes 0.6 writes this for float8_e5m2.
             (b'f', 1) => Elem::Device(DType::F8E5M2),
             (b'f', 2) => Elem::Device(DType::F16),
             (b'f', 4) => Elem::Device(DType::F32),
@@ -103,7 +103,7 @@ impl Array {
     }
 }
 
-/// `(128, 512)`, as Python writes it.
+/// `(128, 512)`, in Python syntax.
 pub(crate) fn shape_text(shape: &[usize]) -> String {
     let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
     match dims.as_slice() {
@@ -151,7 +151,7 @@ impl From<String> for Error {
     }
 }
 
-/// Where the bytes of an array come from.
+/// Source of an array's bytes.
 enum Source<'a> {
     /// A file and its size.
     File(&'a Path, usize),
@@ -166,8 +166,8 @@ impl Source<'_> {
         }
     }
 
-    /// Fills `out` with the bytes from `at` on; all are inside [`size`](Source::size). Many are read by several threads, because getting fresh
-    /// memory from the system takes longer than the reading.
+    /// Fills `out` with the bytes from `at` on; all are within [`size`](Source::size). Large arrays are read by several threads, because obtaining
+    /// fresh memory from the system takes longer than reading.
     fn read(&self, at: usize, out: &mut [u8]) -> io::Result<()> {
         const PART: usize = 2 << 20;
         match self {
@@ -190,7 +190,7 @@ impl Source<'_> {
     }
 }
 
-/// Decodes a file. Its elements are read to where they stay.
+/// Decodes a file. Its elements are read directly into their final buffer.
 fn parse(source: &Source<'_>) -> Result<Array, Error> {
     let size = source.size();
     let (major, text) = header_place(&source.read_vec(0..size.min(12))?, size)?;
@@ -240,7 +240,7 @@ fn parse(source: &Source<'_>) -> Result<Array, Error> {
     Ok(Array { elem, shape, data })
 }
 
-/// Major version of the format, and where the text of the header is. `start` is the beginning of a file of `size` bytes.
+/// Major version of the format, and the range of the header's text. `start` is the beginning of a file of `size` bytes.
 fn header_place(start: &[u8], size: usize) -> Result<(u8, Range<usize>), String> {
     if start.is_empty() {
         return Err("the file is empty".into());
@@ -372,8 +372,8 @@ fn parse_descr(descr: &str) -> Result<(Elem, bool), String> {
     Ok((elem, big_endian))
 }
 
-/// What NumPy's header calls a device type. `<V2` and `<V1` are what ml_dtypes writes; `np.load(f).view(ml_dtypes.bfloat16)`
-/// gives the values back. float8_e5m2 is written as `<V1` too, because NumPy refuses ml_dtypes' own `<f1`.
+/// The NumPy dtype for a device type in the header. `<V2` and `<V1` match ml_dtypes; `np.load(f).view(ml_dtypes.bfloat16)`
+/// restores the values. float8_e5m2 is written as `<V1` too, because NumPy rejects ml_dtypes' own `<f1`.
 fn descr(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "|b1",
@@ -382,7 +382,7 @@ fn descr(dtype: DType) -> &'static str {
         DType::I32 => "<i4",
         DType::I64 => "<i8",
         DType::U8 => "|u1",
-        // Packed types as integers: `.view(np.uint8)` and a dtype of ml_dtypes gives the values.
+        // Packed types as integers: `.view(np.uint8)` and an ml_dtypes dtype restore the values.
         DType::U16 | DType::F4E2M1FNX4 => "<u2",
         DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => "<u4",
         DType::F16 => "<f2",

@@ -1,4 +1,4 @@
-//! Files that are given as a kernel by mistake: reports, traces, profiles, arrays.
+//! Files mistakenly given as a kernel: reports, traces, profiles, arrays.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde::de::IgnoredAny;
 
-/// What a file is and what reads it, if its content shows that it is no kernel.
+/// Describes a file, and the tool that reads it, if its content shows that it is not a kernel.
 pub(crate) fn describe(path: &Path) -> Option<String> {
-    // A pipe can be read once.
+    // A pipe can be read only once.
     if !std::fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -30,7 +30,7 @@ fn of_content(mut file: File) -> Option<&'static str> {
     if start.starts_with(b"PAR1") {
         return Some("a table in Parquet; `nki-sim compare` reads the directory of such tables");
     }
-    // Packets of a Perfetto trace are field 1 of the file. No text has a NUL.
+    // Packets of a Perfetto trace are field 1 of the file. Text contains no NUL.
     if start.starts_with(b"\x0a") && start.contains(&0) {
         return Some("a trace; https://ui.perfetto.dev shows it");
     }
@@ -48,7 +48,7 @@ fn of_content(mut file: File) -> Option<&'static str> {
     is_list.then_some("JSON")
 }
 
-/// What a JSON object with these keys is.
+/// Describes a JSON object with these keys.
 fn of_keys(has: impl Fn(&str) -> bool) -> &'static str {
     if has("latency_us") && has("engines") {
         return "a report of `nki-sim run`; `nki-sim compare BEFORE AFTER` compares two of them";

@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all, and the terminal.
+//! Atomic file output, and the terminal.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -19,15 +19,15 @@ use crate::cli::Color;
 use crate::npy;
 use crate::places::Inputs;
 
-/// Writes a file through a temporary one in the same directory, so that a reader never sees half of it. What is no regular file (a pipe,
-/// `/dev/stdout`, `/dev/null`) is written as it is; `-` is standard output.
+/// Writes a file through a temporary one in the same directory, so that a reader never sees a partial file. Pipes and devices, such as
+/// `/dev/stdout` and `/dev/null`, are written directly; `-` is standard output.
 pub(crate) fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), String> {
     let mut file = NewFile::create(path)?;
     parts.iter().try_for_each(|part| file.write(part))?;
     file.finish()
 }
 
-/// A file that is written piece by piece, as [`write_file`] writes: what was at its place stays until it is finished.
+/// A file written piece by piece, with the guarantees of [`write_file`]: the old file is kept until the new one is finished.
 pub(crate) struct NewFile {
     /// For messages.
     path: PathBuf,
@@ -38,7 +38,7 @@ enum Sink {
     Stdout,
     /// A pipe or a device.
     Direct(File),
-    /// A temporary file, its place, and the permissions of what it replaces.
+    /// A temporary file, its destination, and the permissions of the file that it replaces.
     Replacement(NamedTempFile, PathBuf, Option<Permissions>),
 }
 
@@ -71,7 +71,7 @@ impl NewFile {
         done.map_err(|e| failed(&self.path, &e))
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its destination.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -87,13 +87,13 @@ impl NewFile {
     }
 }
 
-/// Most symbolic links that are followed, as Linux does.
+/// Maximum number of symbolic links to follow, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// Where a path leads whose file may not be there: a symbolic link may lead to a file that is still to be made.
+/// The target of a path that may not exist: a symbolic link may point to a file that is still to be created.
 ///
 /// # Errors
-/// If links lead in a circle.
+/// If links form a cycle.
 pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -106,7 +106,7 @@ pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn replacement(path: &Path, known: Option<Metadata>) -> io::Result<Sink> {
-    // A link stays one: the file it leads to is replaced, or made.
+    // A link is kept: its target is replaced or created.
     let path = if known.is_some() { fs::canonicalize(path)? } else { link_target(path)? };
     let directory = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
@@ -117,7 +117,7 @@ fn replacement(path: &Path, known: Option<Metadata>) -> io::Result<Sink> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private; results are what the user's umask makes them.
+        // Temporary files are private; results have the permissions of the user's umask.
         builder.permissions(Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(directory)?;
@@ -128,12 +128,12 @@ fn failed(path: &Path, error: &io::Error) -> String {
     format!("cannot write `{}`: {}", path.display(), plain(error))
 }
 
-/// The file of an output in a directory of outputs.
+/// The file of an output in the output directory.
 pub(crate) fn output_file(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.npy"))
 }
 
-/// Writes each output to `NAME.npy` in a directory, and over none of the inputs.
+/// Writes each output to `NAME.npy` in a directory, unless that would overwrite an input.
 pub(crate) fn write_outputs(inputs: &Inputs, directory: &Path, outputs: &[HostTensor]) -> Result<(), String> {
     fs::create_dir_all(directory).map_err(|e| format!("cannot make directory `{}`: {e}", directory.display()))?;
     let paths: Vec<_> = outputs.iter().map(|o| output_file(directory, &o.name)).collect();
@@ -144,16 +144,16 @@ pub(crate) fn write_outputs(inputs: &Inputs, directory: &Path, outputs: &[HostTe
     Ok(())
 }
 
-/// The error without the name of the temporary file.
+/// The error message without the name of the temporary file.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.into())
 }
 
-/// How long work takes before its progress is shown.
+/// Duration of work before its progress is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A progress bar on standard error, from the time on when the work has taken a second; nothing where standard error is not a terminal.
+/// A progress bar on standard error, shown after a second of work, if standard error is a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,
@@ -185,22 +185,22 @@ impl Progress {
     }
 }
 
-/// A line on standard error that says what is being done, from the time on when it has taken a second; nothing where standard error is not a terminal.
-/// It is removed when this is dropped.
+/// A status line on standard error, shown after a second of work, if standard error is a terminal.
+/// Dropping it removes the line.
 pub(crate) struct Waiting {
     bar: ProgressBar,
-    /// Closed to end the thread that waits until the line is to be shown.
+    /// Closed to end the thread that shows the line after a delay.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Waiting {
-    /// Something is being done from now on.
+    /// Starts an activity.
     pub(crate) fn new(what: &'static str) -> Self {
         progress::begin("statements", 0);
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}{count}, {elapsed}") {
-            // Drawn anew ten times a second.
+            // Redrawn ten times a second.
             bar.set_style(style.with_key("count", |_: &ProgressState, out: &mut dyn fmt::Write| {
                 let count = progress::text();
                 let _ = if count.is_empty() { Ok(()) } else { write!(out, ": {count}") };
@@ -219,7 +219,7 @@ impl Waiting {
         Waiting { bar, over: Some(over), thread }
     }
 
-    /// Now something else is being done.
+    /// Switches to another activity.
     pub(crate) fn say(&self, what: &'static str) {
         progress::begin("statements", 0);
         self.bar.set_message(what);
@@ -236,38 +236,38 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether a path of the command line is standard output.
+/// Whether a path from the command line is standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
 }
 
-/// The result, where a reader that has closed its pipe counts as one that has read everything.
+/// Treats a closed pipe as success.
 fn unless_closed(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|e| if e.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(e) })
 }
 
-/// If one of the files that a command writes is standard output, what the command prints goes to standard error: the file would not be one
-/// that another program can read.
+/// If one of a command's output files is standard output, its messages go to standard error, so that they do not corrupt the
+/// file.
 pub(crate) fn reserve_stdout<'a>(mut files: impl Iterator<Item = &'a Path>) {
     if files.any(is_stdout) {
         RESERVED.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whether what the command prints goes to standard error ([`reserve_stdout`]).
+/// Whether the command's messages go to standard error ([`reserve_stdout`]).
 pub(crate) fn stdout_is_reserved() -> bool {
     RESERVED.load(Ordering::Relaxed)
 }
 
-/// Whether standard output is a file of the command.
+/// Whether standard output is one of the command's files.
 static RESERVED: AtomicBool = AtomicBool::new(false);
 
-/// Prints text for reading to standard output, or to standard error if standard output is a file of the command ([`reserve_stdout`]).
+/// Prints human-readable text to standard output, or to standard error if standard output is reserved ([`reserve_stdout`]).
 pub(crate) fn print(text: &str) {
     if RESERVED.load(Ordering::Relaxed) { eprint(text) } else { print_document(text) }
 }
 
-/// Prints to standard output what another program may read. A closed pipe (`| head`) is not an error; other errors are reported at the end
+/// Prints machine-readable text to standard output. A closed pipe (`| head`) is not an error; other errors are reported at the end
 /// ([`printed`]).
 pub(crate) fn print_document(text: &str) {
     let mut out = io::stdout().lock();
@@ -276,12 +276,12 @@ pub(crate) fn print_document(text: &str) {
     }
 }
 
-/// Whether all that was printed has arrived.
+/// Whether all output was written.
 pub(crate) fn printed() -> Result<(), String> {
     UNPRINTED.get().map_or(Ok(()), |e| Err(format!("cannot write to standard output: {e}")))
 }
 
-/// Why standard output takes nothing.
+/// The error of the first failed write to standard output.
 static UNPRINTED: OnceLock<String> = OnceLock::new();
 
 /// Prints to standard error.
@@ -289,11 +289,11 @@ pub(crate) fn eprint(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Starts the simulator's own log, on standard error, from the level in `NKI_SIM_LOG` on: `error`, `warn`, `info`, `debug` or `trace`.
+/// Starts the simulator's own log on standard error, with the level in `NKI_SIM_LOG`: `error`, `warn`, `info`, `debug` or `trace`.
 pub(crate) fn start_log() {
     let Ok(level) = std::env::var("NKI_SIM_LOG") else { return };
     match level.parse::<tracing::level_filters::LevelFilter>() {
-        // A process may run several commands, as Python does.
+        // A process may run several commands, as in Python.
         Ok(level) => {
             let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).try_init();
         }
@@ -303,16 +303,16 @@ pub(crate) fn start_log() {
     }
 }
 
-/// What `--color` says: the position in [`Color`]. A process may run several commands, as Python does.
+/// The value of `--color`, as the position in [`Color`]. A process may run several commands, as in Python.
 static COLOR: AtomicU8 = AtomicU8::new(Color::Auto as u8);
 
-/// A command begins, with these colours.
+/// Starts a command with this colour setting.
 pub(crate) fn begin(color: Color) {
     COLOR.store(color as u8, Ordering::Relaxed);
     RESERVED.store(false, Ordering::Relaxed);
 }
 
-/// Whether diagnostics on standard error get colours.
+/// Whether diagnostics on standard error are coloured.
 pub(crate) fn color() -> ColorChoice {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let wanted = match COLOR.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Where a command writes: each report to a place of its own, none over a file that the command reads.
+//! Output files of a command: distinct, and never one of its inputs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,17 +12,17 @@ use crate::kernel::Disk;
 use crate::value::{self, TensorSpec, Value};
 use crate::{output, run_line};
 
-/// A file as the system knows it, whatever path, symbolic or hard link leads to it.
+/// A file's identity, independent of path, symbolic or hard links.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Identity {
     /// Device and number.
     #[cfg(unix)]
     Node(u64, u64),
-    /// Where there is no such number, or no such file yet.
+    /// On systems without such a number, or for a file that does not exist.
     Path(PathBuf),
 }
 
-/// Of a regular file that is there.
+/// The identity of an existing regular file.
 fn identity(path: &Path) -> Option<Identity> {
     let known = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     #[cfg(unix)]
@@ -37,7 +37,7 @@ fn identity(path: &Path) -> Option<Identity> {
     }
 }
 
-/// Of a file that is to be written: it may not be there yet. Nothing for a pipe or a device, which several may write to.
+/// The identity of an output file, which may not exist. `None` for a pipe or a device, which several outputs may share.
 fn place(path: &Path) -> Option<Identity> {
     if fs::metadata(path).is_ok() {
         return identity(path);
@@ -45,7 +45,7 @@ fn place(path: &Path) -> Option<Identity> {
     Some(Identity::Path(resolved(path)))
 }
 
-/// The absolute path of a folder or a file that may not be there yet, without links: that of the nearest ancestor that is there, and the rest.
+/// The absolute path, without links, of a folder or file that may not exist: the nearest existing ancestor, and the rest.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     if let Ok(known) = fs::canonicalize(path) {
         return known;
@@ -63,24 +63,24 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// The files that a command reads, which no output may replace.
+/// The input files of a command, which no output may replace.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Inputs {
-    /// What each of them is, in words.
+    /// A description of each file.
     files: HashMap<Identity, String>,
 }
 
 impl Inputs {
-    /// The file of the kernel, and the arrays among its arguments.
+    /// The kernel's file, and the arrays among its arguments.
     pub(crate) fn of_kernel(args: &KernelArgs) -> Self {
         Inputs::default().and_kernel(args)
     }
 
-    /// With the file of a kernel, and the arrays among its arguments; without arguments, those that run lines of the file name.
+    /// Adds a kernel's file, and the arrays among its arguments; without arguments, those in the file's run lines.
     pub(crate) fn and_kernel(mut self, args: &KernelArgs) -> Self {
         self.add("the kernel's file", &args.file);
         for (name, text) in &args.args {
-            // What is wrong with a value is reported when it is read.
+            // An invalid value is reported when it is read.
             if let Ok(value) = value::parse(text) {
                 self.add_arrays(&format!("--arg {name}"), &value);
             }
@@ -95,12 +95,12 @@ impl Inputs {
         self
     }
 
-    /// The files that a kernel was compiled from, imported ones too.
+    /// The source files of a kernel, including imported ones.
     pub(crate) fn of_sources(sources: &SourceMap) -> Self {
         Inputs::default().and_sources(sources)
     }
 
-    /// With the files that a kernel was compiled from.
+    /// Adds the source files of a kernel.
     pub(crate) fn and_sources(mut self, sources: &SourceMap) -> Self {
         for file in 0..sources.len() as u32 {
             let path = sources.path(FileId(file));
@@ -136,21 +136,21 @@ impl Inputs {
         }
     }
 
-    /// Adds a file that may not be there yet.
+    /// Adds a file that may not exist.
     pub(crate) fn add_place(&mut self, what: &str, path: &Path) {
         if let Some(place) = place(path) {
             self.files.entry(place).or_insert_with(|| what.to_owned());
         }
     }
 
-    /// What a path leads to, if that is one of them.
+    /// The description of the file at a path, if it is one of the inputs.
     pub(crate) fn find(&self, path: &Path) -> Option<&str> {
         self.files.get(&place(path)?).map(String::as_str)
     }
 
-    /// With the arrays among the values of a parameter.
+    /// Adds the arrays among the values of a parameter.
     pub(crate) fn and_values(mut self, what: &str, values: &[String]) -> Self {
-        // What is wrong with a value is reported when it is read.
+        // An invalid value is reported when it is read.
         for value in values.iter().filter_map(|text| value::parse(text).ok()) {
             self.add_arrays(what, &value);
         }
@@ -166,10 +166,10 @@ impl Inputs {
         }
     }
 
-    /// Checks that writing `path` replaces none of them.
+    /// Checks that writing `path` replaces none of the inputs.
     ///
     /// # Errors
-    /// If it would, with the option and what it would replace.
+    /// If it would, with the option and the description of the input.
     pub(crate) fn check(&self, option: &str, path: &Path) -> Result<(), String> {
         match self.find(path) {
             Some(what) => Err(format!("{option} {} would overwrite {what}; give another file", path.display())),
@@ -178,11 +178,11 @@ impl Inputs {
     }
 }
 
-/// Checks, before the work, that reports can be written where they are to go: each to a place of its own, in a directory that is there, and
-/// not over an input. If one of them goes to standard output, what the command prints goes to standard error from now on.
+/// Checks, before the work, that reports can be written: to distinct files in existing directories,
+/// and not over an input. If one of them is standard output, the command's messages go to standard error from now on.
 ///
 /// # Errors
-/// With the option that is wrong.
+/// With the invalid option.
 pub(crate) fn check_places(options: &[(&str, Option<&Path>)], inputs: &Inputs) -> Result<(), String> {
     let given: Vec<(&str, &Path)> = options.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
     let places: Vec<Option<Identity>> = given.iter().map(|(_, path)| place(path)).collect();

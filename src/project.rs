@@ -9,16 +9,16 @@ use toml::{Table, Value};
 
 use crate::findings::Lists;
 
-/// A file of its own; in one directory it is taken before [`PYPROJECT`].
+/// A separate file; in the same directory it takes precedence over [`PYPROJECT`].
 const OWN: &str = "nki-sim.toml";
 
-/// Python's project file, with our table.
+/// Python's project file, which may contain our table.
 const PYPROJECT: &str = "pyproject.toml";
 
-/// The levels that the nearest project file at or above the directory of `file` sets; none if there is no such file.
+/// The levels in the nearest project file at or above the directory of `file`; none if there is no such file.
 ///
 /// # Errors
-/// If that file cannot be read, is not valid TOML, or has a key or a word that is unknown.
+/// If that file cannot be read, is not valid TOML, or has an unknown key or word.
 pub(crate) fn levels_for(file: &Path) -> Result<Source, String> {
     match find(file)? {
         Some((path, table)) => levels_of(&table, &path),
@@ -26,12 +26,12 @@ pub(crate) fn levels_for(file: &Path) -> Result<Source, String> {
     }
 }
 
-/// Where the project file of `file` is looked for, the nearest first.
+/// Candidates for the project file of `file`, nearest first.
 pub(crate) fn candidates(file: &Path) -> Vec<PathBuf> {
     directory_of(file).iter().flat_map(|d| d.ancestors().flat_map(|a| [a.join(OWN), a.join(PYPROJECT)])).collect()
 }
 
-/// The directory of a file, without `..` and links, which would lead the search astray.
+/// The directory of a file, without `..` and links, which would mislead the search.
 fn directory_of(file: &Path) -> Option<PathBuf> {
     let parent = match file.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
@@ -50,7 +50,7 @@ fn find(file: &Path) -> Result<Option<(PathBuf, Table)>, String> {
             return Ok(Some((own, table)));
         }
         let shared = directory.join(PYPROJECT);
-        // A file that does not name us is none of our business, valid or not.
+        // Ignore a file without our table, even if it is invalid.
         if let Some(text) = read(&shared)?.filter(|text| text.contains("nki-sim")) {
             let table: Table = text.parse().map_err(|e| format!("`{}`: {e}", shared.display()))?;
             match table.get("tool").and_then(|tool| tool.get("nki-sim")) {
@@ -66,11 +66,11 @@ fn find(file: &Path) -> Result<Option<(PathBuf, Table)>, String> {
 fn read(path: &Path) -> Result<Option<String>, String> {
     match crate::memory::read_text(path) {
         Ok(text) => Ok(Some(text)),
-        // A directory of that name is no project file; nor is a path below a file.
+        // A directory of that name is not a project file; neither is a path below a file.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        // The user may be unable to make the directories above a home readable.
+        // The user may have no permission to read the directories above home.
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(None),
         Err(e) => Err(format!("cannot read `{}`: {e}", path.display())),
     }
@@ -119,7 +119,7 @@ mod tests {
         assert!(found(folder.path(), &[]).unwrap().is_empty());
         let outer = found(folder.path(), &[("pyproject.toml", "[tool.nki-sim]\ndeny = [\"bug\"]\n")]).unwrap();
         assert!(!outer.is_empty());
-        // One without our table, valid or not, is passed over.
+        // A file without our table, valid or not, is skipped.
         assert_eq!(found(folder.path(), &[("a/b/pyproject.toml", "[tool.ruff]\nline-length = 1\n")]).unwrap(), outer);
         assert_eq!(found(folder.path(), &[("a/b/pyproject.toml", "= broken")]).unwrap(), outer);
         let own = found(folder.path(), &[("a/nki-sim.toml", "allow = [\"bug\"]\nwarn = []\n")]).unwrap();

@@ -1,4 +1,4 @@
-//! The Python package, where a command needs it: to run scripts, and to let Python execute a kernel.
+//! Interface to the Python package: runs scripts, and lets Python execute kernels.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,46 +15,46 @@ use crate::compare::Tolerance;
 use crate::inputs::Given;
 use crate::session::{Kernel, Session};
 
-/// Names the interpreter that has the package. The package's own command sets it to the interpreter that it is installed in.
+/// The interpreter that has the package. The package's own command sets it to the interpreter in which it is installed.
 pub(crate) const PYTHON: &str = "NKI_SIM_PYTHON";
 
-/// How to install the package with an interpreter.
+/// Instructions for installing the package with an interpreter.
 pub(crate) fn installation(python: &str) -> String {
     format!(
         "install it: {python} -m pip install DIRECTORY, a clone of nki-sim, or its wheel ({PYTHON} names another interpreter)"
     )
 }
 
-/// A place in the source where a kernel stops.
+/// A breakpoint in the source of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Break {
-    /// The file; none for the kernel's.
+    /// The file; `None` for the kernel's.
     pub file: Option<String>,
     /// The line.
     pub line: u32,
-    /// Which execution of the line, from 0.
+    /// The execution of the line, from 0.
     pub iteration: u64,
 }
 
-/// A kernel that was compiled, and what it is run with.
+/// A compiled kernel, and its run-time inputs.
 #[expect(missing_debug_implementations, reason = "what makes inputs has none")]
 pub struct Stepped<'a> {
-    /// How it runs.
+    /// The settings of the run.
     pub session: &'a Session,
-    /// The kernel that was compiled last.
+    /// The most recently compiled kernel.
     pub kernel: &'a Kernel,
-    /// What diagnostics point into.
+    /// The sources that diagnostics refer to.
     pub sources: &'a SourceMap,
-    /// Makes its inputs.
+    /// Creates its inputs.
     pub inputs: &'a dyn Fn() -> Result<Vec<Given>, String>,
 }
 
-/// Lets Python execute kernels: the process of the Python package has one.
+/// Lets Python execute kernels; available in the process of the Python package.
 pub trait Tracer: Sync {
-    /// Compiles the kernel of a file that has this text.
+    /// Compiles the kernel of a file with this text.
     ///
     /// # Errors
-    /// Why the file cannot be imported.
+    /// The reason why the file cannot be imported.
     fn compile(
         &self,
         file: &Path,
@@ -66,21 +66,21 @@ pub trait Tracer: Sync {
     /// Whether the kernel compiled last calls `breakpoint()`.
     fn breaks(&self) -> bool;
 
-    /// Lets Python execute that kernel again, each instruction as it is called, with a debugger that stops at a place; without one, where the kernel
+    /// Lets Python execute that kernel again, instruction by instruction, with a debugger that stops at a place; without a place, where the kernel
     /// calls `breakpoint()`.
     ///
     /// # Errors
     /// The user has ended the session, or the place is not reached.
     fn step(&self, what: &Stepped<'_>, at: Option<&Break>) -> Result<(), String>;
 
-    /// Searches points of a sweep; both are JSON (`cmd::sweep::search`, the rows of a sweep).
+    /// Searches the points of a sweep; request and result are JSON (`cmd::sweep::search`, the rows of a sweep).
     ///
     /// # Errors
-    /// Optuna is not installed, or the search is wrong.
+    /// Optuna is not installed, or the request is invalid.
     fn search(&self, request: &str) -> Result<String, String>;
 }
 
-/// The relative and the absolute tolerance for an output of this dtype, as `--expect` has them.
+/// The default relative and absolute tolerance for an output of this dtype, as in `--expect`.
 pub fn tolerance(dtype: DType) -> (f64, f64) {
     let tolerance = Tolerance::of(dtype);
     (tolerance.rtol, tolerance.atol)
@@ -88,31 +88,31 @@ pub fn tolerance(dtype: DType) -> (f64, f64) {
 
 static TRACER: OnceLock<&'static dyn Tracer> = OnceLock::new();
 
-/// Offers the tracer of this process to its commands.
+/// Registers this process's tracer for its commands.
 pub(crate) fn offer(tracer: &'static dyn Tracer) {
-    // Every call offers the same one.
+    // Every call registers the same one.
     let _ = TRACER.set(tracer);
 }
 
-/// The tracer of this process, if it has one.
+/// The registered tracer of this process, if any.
 pub(crate) fn offered() -> Option<&'static dyn Tracer> {
     TRACER.get().copied()
 }
 
-/// The tracer that is to compile the kernel; none for the built-in evaluator.
+/// The tracer that compiles the kernel; `None` for the built-in evaluator.
 pub(crate) fn tracer(args: &KernelArgs) -> Option<&'static dyn Tracer> {
     if args.frontend == Frontend::Builtin { None } else { TRACER.get().copied() }
 }
 
-/// The interpreter that scripts and kernels are run by.
+/// The interpreter for scripts and kernels.
 pub(crate) fn interpreter() -> String {
     std::env::var(PYTHON).ok().filter(|p| !p.is_empty()).unwrap_or_else(|| "python3".into())
 }
 
-/// The program that is this command, and its first words.
+/// The program and first words that start this command.
 ///
 /// # Errors
-/// If the system does not say which program this is.
+/// If the system does not report this program's path.
 pub(crate) fn own_command() -> Result<(OsString, Vec<OsString>), String> {
     if TRACER.get().is_some() {
         return Ok((interpreter().into(), vec!["-m".into(), "nki_sim".into()]));
@@ -131,10 +131,11 @@ pub(crate) fn has_package(python: &str) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// Hands a command whose kernel Python is to execute, or whose points Optuna is to choose, over to the package's command, and gives its exit code; none if this process does it.
+/// Delegates a command to the package's command if Python is to execute its kernel or Optuna to choose its points, and returns the exit code; `None`
+/// if this process executes it.
 ///
 /// # Errors
-/// The package is not installed, and nothing else will do.
+/// The package is not installed, and there is no fallback.
 pub(crate) fn hand_over(words: &[OsString], command: &Subcommand) -> Result<Option<u8>, Failure> {
     let frontend =
         command.kernel().filter(|args| args.file.extension().is_none_or(|e| e != "nkir")).map(|args| args.frontend);
@@ -162,7 +163,8 @@ pub(crate) fn hand_over(words: &[OsString], command: &Subcommand) -> Result<Opti
     continue_as(Command::new(&python).args(["-m", "nki_sim"]).args(words.iter().skip(1))).map(Some)
 }
 
-/// Continues as another command. On Unix it replaces this process, so that signals reach it; elsewhere it is a child, whose exit code is returned.
+/// Continues as another command. On Unix it replaces this process, so that signals reach it; elsewhere it is a child process, whose exit code is
+/// returned.
 ///
 /// # Errors
 /// The command cannot be run.

@@ -1,4 +1,4 @@
-//! The JSON report: what the simulator summarises, joined with what only the command knows.
+//! The JSON report: the simulator's summary, combined with information that only the command has.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,13 +35,13 @@ pub(crate) struct OutputInfo {
 pub(crate) struct CompilerChange {
     /// Source file.
     file: String,
-    /// Line of the instruction that was dropped, or whose tile was moved.
+    /// Line of the dropped instruction, or of the moved tile.
     line: u32,
-    /// What was done, in words.
+    /// The change, in words.
     what: String,
     /// Instructions.
     count: u32,
-    /// Bytes that they moved, or would have moved.
+    /// Bytes that the instructions moved, or would have moved.
     bytes: u64,
 }
 
@@ -57,9 +57,9 @@ fn compiler_changes(kernel: &Kernel) -> Vec<CompilerChange> {
     kernel.changes.iter().map(change).collect()
 }
 
-/// The changes of the compiler's middle end as lines of text, the ones that move most bytes first; empty without changes.
+/// The changes of the compiler's middle end as text, those with the most bytes first; empty if there are none.
 pub fn changes_text(kernel: &Kernel) -> String {
-    /// Lines that are printed; a report file has all.
+    /// Maximum number of printed lines; a report file has all.
     const MOST: usize = 5;
     let mut changes = compiler_changes(kernel);
     if changes.is_empty() {
@@ -92,19 +92,19 @@ pub(crate) struct Report {
     /// The timeline in numbers.
     #[serde(flatten)]
     pub(crate) summary: Summary,
-    /// What the middle end of the kernel's compiler has changed; not in the file if that is nothing.
+    /// Changes of the compiler's middle end; omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) compiler_changes: Vec<CompilerChange>,
-    /// Lines, traffic, roofline, remedies, intervals; `None` where they were not requested.
+    /// Lines, traffic, roofline, remedies, intervals; `None` if not requested.
     #[serde(flatten)]
     pub(crate) detail: Option<Detail>,
-    /// What was found.
+    /// The findings.
     pub(crate) findings: Vec<JsonDiagnostic>,
-    /// Which findings were denied.
+    /// The denied findings.
     pub(crate) denied: Vec<Denied>,
     /// Outputs compared with arrays.
     pub(crate) expected: Vec<Comparison>,
-    /// If one differs, the first instruction whose values depart from a run in fp32.
+    /// If an output differs, the first instruction whose values depart from an fp32 run.
     #[serde(rename = "first_departure", skip_serializing_if = "Option::is_none")]
     pub(crate) departure: Option<Departure>,
 }
@@ -136,10 +136,10 @@ impl Report {
     }
 }
 
-/// The report of a run as `nki-sim run --json` writes it; without an analysis, the summary alone.
+/// The report of a run, as written by `nki-sim run --json`; without an analysis, the summary alone.
 ///
 /// # Errors
-/// If a number cannot be written as JSON.
+/// If a number has no JSON representation.
 pub fn run_json(
     kernel: &Kernel,
     timeline: &Timeline,
@@ -151,10 +151,10 @@ pub fn run_json(
     String::from_utf8(text).map_err(|e| e.to_string())
 }
 
-/// The page of a run as `nki-sim run --html` writes it.
+/// The page of a run, as written by `nki-sim run --html`.
 ///
 /// # Errors
-/// If a number cannot be written as JSON.
+/// If a number has no JSON representation.
 pub fn run_html(
     kernel: &Kernel,
     analysis: &Analysis<'_>,
@@ -167,7 +167,7 @@ pub fn run_html(
 /// Writes the tables of a run to a directory, as `nki-sim run --parquet` does.
 ///
 /// # Errors
-/// If the directory holds a profile that is not a simulated one, or if a file cannot be written.
+/// If the directory contains a profile that is not simulated, or a file cannot be written.
 pub fn run_parquet(
     directory: &Path,
     kernel: &Kernel,
@@ -179,7 +179,7 @@ pub fn run_parquet(
     tables::write(directory, &tables::Run { kernel, analysis, findings: &findings })
 }
 
-/// A kernel that was checked, or that did not come to its end. Field order is the order in the file.
+/// A kernel that was checked, or whose run ended early. Field order is the order in the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Checked {
     /// The simulator's version.
@@ -188,14 +188,14 @@ pub(crate) struct Checked {
     pub(crate) kernel: String,
     /// The machine.
     pub(crate) target: String,
-    /// What was found.
+    /// The findings.
     pub(crate) findings: Vec<JsonDiagnostic>,
-    /// Which findings were denied.
+    /// The denied findings.
     denied: Vec<Denied>,
 }
 
 impl Checked {
-    /// The report of a kernel and what was found in it.
+    /// The report of a kernel with its findings.
     pub(crate) fn new(compiled: &Compilation, applied: &Applied) -> Self {
         Checked {
             nki_sim_version: VERSION,
@@ -207,7 +207,7 @@ impl Checked {
     }
 }
 
-/// Known without running, so that `--no-numerics` has them, too.
+/// Known without a run, so `--no-numerics` has them, too.
 pub(crate) fn outputs_of(program: &Program) -> Vec<OutputInfo> {
     program
         .outputs
@@ -228,7 +228,7 @@ pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<J
     diagnostics.iter().map(|d| to_json(d, sources)).collect()
 }
 
-/// The details with the text of each line's statement, by which `compare` knows a line that has moved.
+/// The details with the text of each line's statement, by which `compare` recognises moved lines.
 fn detail(analysis: &Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
     let mut detail = report::detail(analysis).map_err(|e| format!("cannot write the report: {e}"))?;
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -240,9 +240,9 @@ fn detail(analysis: &Analysis<'_>, sources: &SourceMap) -> Result<Detail, String
     Ok(detail)
 }
 
-/// The statement that begins with the first of these lines, in one line: what is in brackets belongs to it.
+/// The statement that starts in the first of these lines, on one line, including its bracketed continuation lines.
 fn statement(lines: &[&str]) -> Option<String> {
-    /// Longer statements are distinguished by their first line, and by their order.
+    /// Longer statements are identified by their first line and their order.
     const MOST: usize = 20;
     let mut out = String::new();
     let mut open = 0i32;
@@ -260,7 +260,7 @@ fn statement(lines: &[&str]) -> Option<String> {
     (!lines.is_empty()).then_some(out)
 }
 
-/// What the page shows beside the analysis.
+/// The page's content in addition to the analysis.
 pub(crate) fn page(kernel: &Kernel, applied: &Applied, sources: &SourceMap) -> Page {
     let findings = findings(&applied.diagnostics, sources);
     let sources = kernel
@@ -285,7 +285,7 @@ pub(crate) fn page(kernel: &Kernel, applied: &Applied, sources: &SourceMap) -> P
     Page { target: kernel.program.target.to_string(), sources, findings }
 }
 
-/// The text of a file.
+/// The content of a JSON file.
 pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| format!("cannot write the report: {e}"))?;
     text.push(b'\n');
@@ -301,18 +301,18 @@ pub(crate) struct RanksReport {
     pub(crate) kernel: String,
     /// The machine.
     pub(crate) target: String,
-    /// The time until the last rank has ended.
+    /// The time until the last rank ends.
     pub(crate) latency_us: f64,
-    /// Whether it means anything: not if the kernel of a rank does not fit into SBUF or PSUM.
+    /// Whether the latency is meaningful: not if the kernel of a rank does not fit into SBUF or PSUM.
     pub(crate) latency_valid: bool,
-    /// Where the latency on hardware is expected: that of the rank that ends last.
+    /// The expected range of the latency on hardware, for the rank that ends last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_error: Option<ErrorBar>,
-    /// By rank.
+    /// The reports, by rank.
     pub(crate) ranks: Vec<RankReport>,
-    /// What was found on any rank.
+    /// Findings of all ranks.
     pub(crate) findings: Vec<JsonDiagnostic>,
-    /// Which findings were denied.
+    /// The denied findings.
     pub(crate) denied: Vec<Denied>,
 }
 
@@ -333,7 +333,7 @@ pub(crate) struct RankReport {
 }
 
 impl RankReport {
-    /// What one rank did, without comparisons.
+    /// The report of one rank, without comparisons.
     fn new(rank: usize, view: RankView<'_>) -> Self {
         RankReport {
             rank,
@@ -344,7 +344,7 @@ impl RankReport {
         }
     }
 
-    /// What all ranks did, from 0, without comparisons.
+    /// The reports of all ranks, from 0, without comparisons.
     pub(crate) fn all(ranks: &[RankView<'_>]) -> Vec<Self> {
         ranks.iter().enumerate().map(|(rank, view)| RankReport::new(rank, *view)).collect()
     }
@@ -373,19 +373,19 @@ impl RanksReport {
     }
 }
 
-/// One rank of a run that is over.
+/// A rank of a completed run.
 #[derive(Debug, Clone, Copy)]
 pub struct RankView<'a> {
-    /// What it ran.
+    /// The kernel that it ran.
     pub kernel: &'a Kernel,
-    /// When.
+    /// Its timeline.
     pub timeline: &'a Timeline,
 }
 
-/// The report of several ranks, from 0, as `nki-sim run --ranks N --json` writes it.
+/// The report of several ranks, from 0, as written by `nki-sim run --ranks N --json`.
 ///
 /// # Errors
-/// If there is no rank, or a number cannot be written as JSON.
+/// If there is no rank, or a number has no JSON representation.
 pub fn ranks_json(
     ranks: &[RankView<'_>],
     findings: Vec<JsonDiagnostic>,
@@ -414,7 +414,7 @@ pub fn ranks_text(ranks: &[RankView<'_>]) -> String {
     out
 }
 
-/// A Perfetto trace as it is written to a file: compressed if the name ends in `.gz`. Perfetto reads both.
+/// The file content of a Perfetto trace: compressed if the name ends in `.gz`. Perfetto reads both.
 pub(crate) fn trace_file(path: &Path, trace: Vec<u8>) -> Result<Vec<u8>, String> {
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
         return report::gzip(&trace).map_err(|e| format!("cannot compress `{}`: {e}", path.display()));
@@ -428,7 +428,7 @@ pub fn ranks_trace(ranks: &[RankView<'_>]) -> Vec<u8> {
     report::perfetto_ranks(&pairs)
 }
 
-/// The rank that ends last; the first of several.
+/// The rank that ends last; the first one of several.
 pub(crate) fn slowest(ranks: &[RankView<'_>]) -> usize {
     (0..ranks.len()).max_by_key(|&r| (ranks[r].timeline.elapsed, std::cmp::Reverse(r))).unwrap_or(0)
 }

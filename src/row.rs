@@ -1,4 +1,4 @@
-//! One measured kernel, such as a point of a sweep: what was set, what came out, what was found.
+//! The result of one measured kernel, such as a point of a sweep: settings, measurements, findings.
 
 use nki_diag::{Applied, Denied, JsonDiagnostic, SourceMap};
 use nki_sim_core::analysis::error_bar::ErrorBar;
@@ -11,42 +11,42 @@ use crate::compare::Comparison;
 use crate::expected::Comparisons;
 use crate::session::Kernel;
 
-/// What came of one kernel. Field order is the order in the file.
+/// The result of one kernel. Field order is the order in the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// What was set, by axis of a sweep.
+    /// The settings, by axis of a sweep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) point: Vec<(String, String)>,
-    /// The latency; `None` where the kernel is wrong or a finding is denied.
+    /// The latency; `None` if the kernel is wrong or a finding is denied.
     pub(crate) latency_us: Option<f64>,
-    /// Whether there is a latency that means anything: not if the kernel does not fit into SBUF or PSUM.
+    /// Whether the latency is meaningful: not if the kernel does not fit into SBUF or PSUM.
     #[serde(default = "valid")]
     pub(crate) latency_valid: bool,
-    /// Elements of an output are never written, so that the latency is that of less work.
+    /// Elements of an output are never written, so the latency is that of incomplete work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) incomplete: bool,
-    /// Where the latency on hardware is expected; none if that is unknown.
+    /// The expected range of the latency on hardware; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) latency_error: Option<Interval>,
-    /// What bounds the kernel.
+    /// The bottleneck.
     pub(crate) bound: String,
     /// Bytes moved by DMA.
     pub(crate) dma_bytes: u64,
     /// Transfers.
     pub(crate) dma_transfers: u64,
-    /// Most SBUF in use.
+    /// Peak SBUF usage.
     pub(crate) sbuf_peak_bytes_per_partition: u32,
-    /// Most PSUM in use.
+    /// Peak PSUM usage.
     pub(crate) psum_peak_banks: u32,
-    /// Why the point failed: the first error.
+    /// The first error, if the point failed.
     pub(crate) error: Option<String>,
-    /// Outputs compared with what is expected of them.
+    /// Comparisons of outputs with expected values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) expected: Vec<Compared>,
-    /// A search has not computed its values, because a correct point is as good in latency and SBUF.
+    /// A search skipped computing its values, because a correct point is as good in latency and SBUF.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pruned: bool,
-    /// What was found, after levels.
+    /// The findings, after levels are applied.
     #[serde(default)]
     pub(crate) findings: Vec<Found>,
     /// Which findings were denied.
@@ -54,10 +54,10 @@ pub(crate) struct Row {
     pub(crate) denied: Vec<DeniedHere>,
 }
 
-/// Findings of a kernel that skips work: a sweep must not prefer it to one that does all of it.
+/// Findings of a kernel that skips work: a sweep must not prefer it to one that does all work.
 const SKIPS_WORK: [&str; 2] = ["output-not-written", "output-partly-written"];
 
-/// Points of older state files fit.
+/// The default for points of older state files.
 fn valid() -> bool {
     true
 }
@@ -65,7 +65,7 @@ fn valid() -> bool {
 /// The interval that contains the latency on hardware with a probability of 90%.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Interval {
-    /// The most similar group of measured kernels; none if no group is similar.
+    /// The most similar group of measured kernels; `None` if no group is similar.
     pub(crate) group: Option<String>,
     /// Lower end.
     pub(crate) low_us: f64,
@@ -86,9 +86,9 @@ pub(crate) struct Compared {
     pub(crate) name: String,
     /// Whether all elements are within the tolerance.
     pub(crate) passed: bool,
-    /// Largest difference; none where it is infinite or NaN.
+    /// Largest difference; `None` if it is infinite or NaN.
     pub(crate) max_abs_error: Option<f64>,
-    /// Largest difference over the expected magnitude; none where it is infinite or NaN.
+    /// Largest difference relative to the expected magnitude; `None` if it is infinite or NaN.
     pub(crate) max_rel_error: Option<f64>,
     /// Elements outside the tolerance.
     pub(crate) mismatches: usize,
@@ -141,16 +141,16 @@ impl Found {
     }
 }
 
-/// [`Denied`] as a state file can hold it.
+/// [`Denied`] in the form of a state file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DeniedHere {
     /// The slug.
     pub(crate) id: String,
-    /// How many findings.
+    /// The number of findings.
     pub(crate) count: usize,
-    /// What denies them.
+    /// The option or default that denies them.
     pub(crate) by: String,
-    /// A default denies them, and no list of the user.
+    /// Whether a default denies them rather than a list of the user.
     pub(crate) default: bool,
 }
 
@@ -161,7 +161,7 @@ impl DeniedHere {
 }
 
 impl Row {
-    /// A kernel that was compiled, with or without a timeline, and what was found.
+    /// A compiled kernel, with or without a timeline, and its findings.
     pub(crate) fn new(
         point: Vec<(String, String)>,
         applied: &Applied,
@@ -192,7 +192,7 @@ impl Row {
         row
     }
 
-    /// Adds what came of the comparison of its outputs.
+    /// Adds the comparisons of its outputs.
     pub(crate) fn compared(&mut self, comparisons: &Comparisons) {
         self.expected = comparisons.done.iter().map(Compared::from).collect();
         if let Some(problem) = comparisons.problems.first() {
@@ -200,12 +200,12 @@ impl Row {
         }
     }
 
-    /// Whether the outputs are what is expected of them.
+    /// Whether the outputs have their expected values.
     pub(crate) fn is_correct(&self) -> bool {
         self.expected.iter().all(|c| c.passed)
     }
 
-    /// The largest absolute error of all outputs; none if nothing was compared, or where it is not finite.
+    /// The largest absolute error of all outputs; `None` if nothing was compared, or the error is not finite.
     pub(crate) fn max_error(&self) -> Option<f64> {
         let errors: Option<Vec<f64>> = self.expected.iter().map(|c| c.max_abs_error).collect();
         errors?.into_iter().reduce(f64::max)
@@ -223,7 +223,7 @@ impl Row {
         }
     }
 
-    /// The output that differs, in words.
+    /// Description of the first output that differs.
     pub(crate) fn difference(&self) -> Option<String> {
         let wrong = self.expected.iter().find(|c| !c.passed)?;
         let largest = wrong.max_abs_error.map_or("not finite".to_owned(), |e| format!("{e:.3e}"));
@@ -236,13 +236,13 @@ impl Row {
         self.findings.iter().filter(|f| f.severity == "warning")
     }
 
-    /// The values of the axes as they are printed.
+    /// The values of the axes in printed form.
     pub(crate) fn place(&self) -> String {
         self.point.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Groups of a table, the best first.
+/// Groups of a table, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// Fits and is correct, as far as outputs were compared.
@@ -253,17 +253,17 @@ pub(crate) enum Rank {
     Incomplete,
     /// Has wrong or unknown outputs.
     Wrong,
-    /// Has an error: a wrong kernel, or an output that cannot be compared.
+    /// Has an error: a wrong kernel, or an incomparable output.
     Failed,
 }
 
-/// Sorts a table: by rank and latency. Equal ones stay in their order.
+/// Sorts a table by rank and latency. The sort is stable.
 pub(crate) fn sort(rows: &mut [Row]) {
     let time = |r: &Row| r.latency_us.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| a.rank().cmp(&b.rank()).then(time(a).total_cmp(&time(b))));
 }
 
-/// What was denied at all points together, by slug and what denies it.
+/// All denied findings of all points, by slug and source.
 pub(crate) fn all_denied(rows: &[Row]) -> Vec<DeniedHere> {
     let mut out: Vec<DeniedHere> = Vec::new();
     for d in rows.iter().flat_map(|r| &r.denied) {

@@ -1,6 +1,6 @@
 //! Run lines: comments above a kernel that supply its arguments, `# nki-sim: x=float32[256,512] causal=True`.
 //!
-//! They count where the call gives no `--arg`. A kernel may have several; together they are one list, in order.
+//! They apply if the call has no `--arg`. A kernel may have several; together they are one list, in order.
 
 use std::path::{Path, PathBuf};
 
@@ -12,32 +12,32 @@ use crate::cli::KernelArgs;
 use crate::session::{Compilation, Session};
 use crate::value::{self, TensorSpec, Value};
 
-/// What follows `#` in a run line.
+/// The text after `#` in a run line.
 const MARK: &str = "nki-sim:";
 
-/// Run lines that cannot be understood, or name other parameters than the kernel has.
+/// Invalid run lines, or run lines that name unknown parameters.
 #[derive(Debug)]
 pub(crate) struct Malformed {
-    /// The kernel that they are above.
+    /// The kernel below them.
     pub(crate) kernel: String,
-    /// What is wrong, each with its place.
+    /// The errors, each with its location.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// The file.
     pub(crate) sources: SourceMap,
 }
 
 impl Malformed {
-    /// As a kernel that is wrong.
+    /// As the compilation of a wrong kernel.
     pub(crate) fn program(self, target: Target) -> Compilation {
         Compilation { name: self.kernel, sources: self.sources, ..Compilation::wrong(target, self.diagnostics) }
     }
 }
 
-/// The arguments that the run lines of the chosen kernel supply, as `--arg` takes them. None if the call has arguments itself, if the file is no Python
-/// source, or if it cannot be evaluated or has no such kernel, which compiling it reports.
+/// The arguments in the run lines of the selected kernel, in the syntax of `--arg`. `None` if the call has arguments, if the file is not Python
+/// source, or if it cannot be evaluated or has no such kernel, which compilation reports.
 ///
 /// # Errors
-/// If the run lines are wrong.
+/// If the run lines are invalid.
 pub(crate) fn arguments(
     args: &KernelArgs,
     session: &Session,
@@ -61,13 +61,14 @@ pub(crate) fn arguments(
     Err(Malformed { kernel: kernel.name.clone(), diagnostics, sources: listing.sources })
 }
 
-/// Whether run lines count: the call has no arguments, and the file is a source with something like a run line.
+/// Whether run lines apply: the call has no arguments, and the file is a source with a possible run line.
 fn may_supply(args: &KernelArgs, loader: &dyn Loader) -> bool {
     let is_source = args.file.extension().is_none_or(|e| e != "nkir");
     args.args.is_empty() && is_source && loader.read(&args.file).is_ok_and(|text| text.contains(MARK))
 }
 
-/// The kernels of a file that has several, if the call chooses none: those with a run line, and the others. Both are empty if the file has one kernel.
+/// The kernels of a file with several kernels, if the call selects none: those with a run line, and the others. Both are empty if there is one
+/// kernel.
 pub(crate) fn kernels_of(args: &KernelArgs, session: &Session, loader: &dyn Loader) -> (Vec<String>, Vec<String>) {
     if args.kernel.is_some() || !may_supply(args, loader) {
         return (Vec::new(), Vec::new());
@@ -85,7 +86,7 @@ pub(crate) fn is_above(kernel: &KernelInfo, text: &str) -> bool {
     !above(text, kernel.span.start as usize).is_empty()
 }
 
-/// The arguments that the run lines above a kernel supply, as far as they can be read.
+/// The arguments in the run lines above a kernel, as far as they are valid.
 pub(crate) fn supplied(kernel: &KernelInfo, text: &str) -> Vec<(String, String)> {
     let lines = above(text, kernel.span.start as usize);
     let arguments = |&(start, end): &(usize, usize)| {
@@ -95,13 +96,13 @@ pub(crate) fn supplied(kernel: &KernelInfo, text: &str) -> Vec<(String, String)>
     lines.iter().flat_map(arguments).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The run lines above the function whose name is at `name`: of each, where its arguments begin and end. Between them and `def` there may be other
+/// The run lines above the function whose name is at `name`: start and end of the arguments of each. Between them and `def` there may be other
 /// comments, blank lines and decorators.
 fn above(text: &str, name: usize) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
-    // Brackets that a decorator of several lines closes further down.
+    // Brackets of a multi-line decorator that are closed further down.
     let mut open = 0i32;
-    // Python may have read another text than this one.
+    // Python may have read a different version of the text.
     let mut end = text.get(..name).and_then(|before| before.rfind('\n')).unwrap_or(0);
     while end > 0 {
         let start = text[..end].rfind('\n').map_or(0, |at| at + 1);
@@ -124,7 +125,7 @@ fn above(text: &str, name: usize) -> Vec<(usize, usize)> {
     out
 }
 
-/// What the run lines of a kernel say.
+/// The content of a kernel's run lines.
 struct Found<'a> {
     file: FileId,
     kernel: &'a KernelInfo,
@@ -145,7 +146,7 @@ impl Found<'_> {
         }
     }
 
-    /// Reads `NAME=VALUE`, which begins at this offset.
+    /// Parses `NAME=VALUE`, starting at this offset.
     fn argument(&mut self, word: &str, at: usize) {
         let place = (at, at + word.len());
         let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
@@ -181,7 +182,7 @@ impl Found<'_> {
     }
 }
 
-/// The files that any run line of a text in this folder names, whichever kernel it is above: the text is not evaluated.
+/// The files named in any run line of a text in this folder, whichever kernel it belongs to: the text is not evaluated.
 pub(crate) fn files(text: &str, folder: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
@@ -196,7 +197,7 @@ pub(crate) fn files(text: &str, folder: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// The words of a line: blanks outside of brackets and quotes separate them.
+/// The words of a line, separated by blanks outside of brackets and quotes.
 fn words(line: &str) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let (mut start, mut depth, mut quote) = (None, 0usize, None);
@@ -219,7 +220,7 @@ fn words(line: &str) -> Vec<(usize, usize)> {
     out
 }
 
-/// The value with the path of an array resolved against the kernel's folder: a comment is read from anywhere.
+/// The value with the path of an array resolved against the kernel's folder, independent of the current directory.
 fn beside(text: &str, folder: &Path) -> String {
     match value::parse(text) {
         Ok(Value::Tensor(TensorSpec::File { path, .. })) if path.is_relative() => {
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(lines("#nki-sim: x=1\n# Prose.\n\n## nki-sim: y=2\ndef k(x): pass\n"), ["x=1", "y=2"]);
         let decorated = "# nki-sim: x=1\n@nki.jit(\n    platform_target=(\n        'trn1'),\n)\ndef k(x): pass\n";
         assert_eq!(lines(decorated), ["x=1"]);
-        // That of the kernel before is not ours, nor is one in a text.
+        // Neither the run line of a previous kernel nor one in a string applies.
         let before = "# nki-sim: x=1\ndef j(x):\n    pass\n\n@nki.jit\ndef k(x): pass\n";
         assert!(lines(before).is_empty());
         assert!(lines("'''\n# nki-sim: x=1\n'''\n@nki.jit\ndef k(x): pass\n").is_empty());

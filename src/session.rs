@@ -1,7 +1,7 @@
 //! The pipeline, once for every command and for Python: compile, place, execute, time, judge.
 //!
-//! A [`Session`] says how; a [`Compilation`] is what came of compiling; a [`Kernel`] is placed and can run, as often as wanted; a [`Ran`] is what one rank
-//! did. A run of one rank is a run of several with N = 1.
+//! A [`Session`] has the settings; a [`Compilation`] is the result of compiling; a [`Kernel`] is placed and can run repeatedly; a [`Ran`] is the
+//! result of one rank. A run of one rank is a run of several with N = 1.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -30,44 +30,44 @@ use crate::inputs::{Given, in_order};
 use crate::settings::ParamChanges;
 use crate::{memory, settings, stage};
 
-/// What values are computed for.
+/// The purpose for which values are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numerics {
-    /// For the outputs, and for the findings that only values show.
+    /// For the outputs, and for findings that depend on values.
     Computed,
-    /// For the trace, where control flow or an address depends on them.
+    /// For the trace, if control flow or an address depends on them.
     IfNeeded,
-    /// They are never computed: nothing runs, and only findings are wanted.
+    /// Never computed: nothing runs, and only findings are reported.
     Never,
 }
 
-/// How kernels are compiled and run, and what becomes of their findings. Every mode of the command and of the Python package makes one.
+/// Settings for compiling and running kernels and for their findings. Every mode of the command and of the Python package creates one.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// Levels of findings.
     pub judge: Judge,
-    /// Memory that specialisation may use, and a run: all ranks of it together.
+    /// Memory limit of specialisation, and of a run with all its ranks.
     pub memory: Limit,
-    /// Whether reports follow that list every executed statement.
+    /// Whether reports will list every executed statement.
     pub reported: bool,
-    /// What happens where SBUF or PSUM is too small.
+    /// Handling of an SBUF or PSUM that is too small.
     pub capacity: Capacity,
-    /// What values are computed for.
+    /// The purpose for which values are computed.
     pub numerics: Numerics,
-    /// Whether descriptors for which a kernel leaves open who makes them are made before it runs.
+    /// Whether descriptors are built before the run if the kernel leaves the choice open.
     pub static_descriptors: bool,
     /// Whether computed values are rounded to their dtype at each write.
     pub precise: bool,
-    /// What memory reads as that nothing has written.
+    /// The value of unwritten memory.
     pub unwritten: UnwrittenValue,
-    /// Steps of specialisation, and statements executed in dynamic loops, after which a kernel is given up.
+    /// Limit of specialisation steps, and of statements executed in dynamic loops.
     pub max_steps: Option<u64>,
     /// Changes of the timing parameters.
     pub params: ParamChanges,
 }
 
 impl Default for Session {
-    /// The defaults of `nki-sim run`, whatever the environment says, without limits.
+    /// The defaults of `nki-sim run`, independent of the environment, without limits.
     fn default() -> Self {
         Session {
             judge: Judge::default(),
@@ -84,31 +84,31 @@ impl Default for Session {
     }
 }
 
-/// What came of compiling a kernel.
+/// The result of compiling a kernel.
 #[derive(Debug)]
 pub struct Compilation {
     /// The kernel's name.
     pub name: String,
-    /// The machine that it was compiled for.
+    /// The target machine.
     pub target: Target,
-    /// The program, until it is placed; none if the kernel is wrong.
+    /// The program, until it is placed; `None` if the kernel is wrong.
     pub program: Option<Program>,
     /// Sources, for rendering diagnostics.
     pub sources: SourceMap,
-    /// What the compiler found, not judged yet.
+    /// The compiler's findings, before levels are applied.
     pub diagnostics: Vec<Diagnostic>,
     /// Lines printed at specialisation.
     pub prints: Vec<String>,
-    /// What the kernel returned.
+    /// The structure of the kernel's return value.
     pub returned: Returned,
-    /// Whether the older compiler compiles it, and whether its middle end leaves it as it is written.
+    /// Whether the older compiler compiles it, and whether its middle end leaves it unchanged.
     pub older_compiler: bool,
     /// See `older_compiler`.
     pub as_written: bool,
 }
 
 impl Compilation {
-    /// A program without sources, such as one that was read from its text form.
+    /// A program without sources, for example read from its text form.
     pub fn of(program: Program) -> Self {
         Compilation {
             name: program.name.to_string(),
@@ -123,7 +123,7 @@ impl Compilation {
         }
     }
 
-    /// A kernel that is wrong before it is compiled.
+    /// A kernel that is wrong before compilation.
     pub(crate) fn wrong(target: Target, diagnostics: Vec<Diagnostic>) -> Self {
         Compilation {
             name: String::new(),
@@ -143,7 +143,7 @@ impl Compilation {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// Everything that was found: what the compiler did, and then `more`.
+    /// All findings: the compiler's, followed by `more`.
     pub fn with(&self, more: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
         self.diagnostics.iter().cloned().chain(more).collect()
     }
@@ -180,45 +180,45 @@ pub struct Kernel {
     pub placement: Placement,
     /// The timing parameters of its target.
     pub params: Params,
-    /// What the middle end of its compiler has changed, by line.
+    /// The changes of its compiler's middle end, by line.
     pub changes: Vec<Change>,
     /// It is for `neuronxcc.nki`.
     older_compiler: bool,
-    /// What it executes, or why that depends on values; not looked for where values are computed anyway.
+    /// Its trace, or why that depends on values; not computed if values are computed anyway.
     traced: Option<Result<Trace, NeedsData>>,
-    /// What is found beside the execution, if every run finds the same.
+    /// Findings about accesses, if every run has the same ones.
     accesses: OnceLock<Vec<Diagnostic>>,
 }
 
 impl Kernel {
-    /// Why only a run can say what the program executes. Not known if values are computed anyway.
+    /// Why the executed instructions are known only after a run; `None` if they are known before, or if values are computed anyway.
     pub fn needs_data(&self) -> Option<&NeedsData> {
         self.traced.as_ref()?.as_ref().err()
     }
 
-    /// What took the time of a run, and what could be gained: remedies are tried with at most `budget` instructions timed again.
+    /// Analyses a run's time and possible gains: remedies are tried by timing at most `budget` instructions again.
     pub fn analyse<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
         Analysis::new(self.case(trace, timeline), budget)
     }
 
-    /// Where the latency of a run is expected on hardware; none if that is unknown.
+    /// The expected range of a run's latency on hardware; `None` if unknown.
     pub(crate) fn error_bar(&self, timeline: &Timeline) -> Option<ErrorBar> {
         error_bar(&self.program, &self.params, timeline)
     }
 
-    /// A timed run, to be timed again with changes.
+    /// A timed run, for timing again with changes.
     pub(crate) fn case<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline) -> Case<'a> {
         Case { program: &self.program, placement: &self.placement, trace, params: &self.params, timeline, known: None }
     }
 }
 
-/// What one rank runs. Ranks may share a kernel.
+/// The input of one rank. Ranks may share a kernel.
 pub struct Launch<'k: 'o, 'o> {
     /// The kernel.
     kernel: &'k Kernel,
     /// Its inputs, by name.
     inputs: Vec<Given>,
-    /// Who sees what its instructions write.
+    /// Observes the values that its instructions write.
     observer: Option<&'o mut dyn Observer>,
 }
 
@@ -228,36 +228,38 @@ impl<'k: 'o, 'o> Launch<'k, 'o> {
         Launch { kernel, inputs, observer: None }
     }
 
-    /// With somebody who sees what its instructions write. Instructions are then computed one by one, and their values wherever they are known without.
+    /// Adds an observer of the values that its instructions write. Instructions are then computed one by one, and values are computed even if they
+    /// are not
+    /// needed.
     #[must_use]
     pub fn observed(self, observer: &'o mut dyn Observer) -> Self {
         Launch { observer: Some(observer), ..self }
     }
 }
 
-/// What one rank did.
+/// The results of one rank.
 #[derive(Debug)]
 pub struct Ran<'k> {
-    /// In the program's order; none if no values were computed.
+    /// In the program's order; empty if no values were computed.
     pub outputs: Vec<HostTensor>,
-    /// What the kernel printed on the device, a line each.
+    /// Lines that the kernel printed on the device.
     pub prints: Vec<String>,
-    /// What was executed; empty if that depends on values, and none were to be computed.
+    /// The executed instructions; empty if they depend on values, and none were computed.
     pub trace: Cow<'k, Trace>,
-    /// What was found, not judged yet.
+    /// Findings, before levels are applied.
     pub findings: Vec<Diagnostic>,
 }
 
-/// A kernel that cannot be placed, or that faulted.
+/// The error of a kernel that cannot be placed, or that faulted.
 #[derive(Debug, Default)]
 pub struct Faulted {
-    /// The first rank that did.
+    /// The first rank with an error.
     pub rank: usize,
-    /// What the run had found until then.
+    /// The findings until then.
     pub findings: Vec<Diagnostic>,
-    /// Why; none if the compiler has said it.
+    /// The errors; empty if the compiler has reported them.
     pub errors: Vec<Diagnostic>,
-    /// Printed until then.
+    /// Lines printed until then.
     pub prints: Vec<String>,
 }
 
@@ -266,14 +268,14 @@ impl Faulted {
         Faulted { rank, errors: vec![error], ..Faulted::default() }
     }
 
-    /// All that the run found, not judged yet.
+    /// All findings of the run, before levels are applied.
     pub fn found(self) -> Vec<Diagnostic> {
         let mut all = self.findings;
         all.extend(self.errors);
         all
     }
 
-    /// The same where several ranks ran: the errors say which rank it was.
+    /// The same for a run of several ranks: the errors name the rank.
     pub fn found_on_rank(mut self) -> Vec<Diagnostic> {
         let note = format!("on rank {}", self.rank);
         self.errors.iter_mut().for_each(|d| d.notes.push(note.clone()));
@@ -281,7 +283,7 @@ impl Faulted {
     }
 }
 
-/// Why a stage has no result.
+/// The reason why a stage has no result.
 #[derive(Debug)]
 pub enum Stop {
     /// The kernel is wrong.
@@ -297,17 +299,17 @@ impl From<Faulted> for Stop {
 }
 
 impl Session {
-    /// A session for calls of Python: values are computed, and the environment decides what no argument does.
+    /// A session for Python calls: values are computed, and the environment provides defaults for missing arguments.
     ///
     /// # Errors
-    /// If a variable cannot be understood.
+    /// If a variable is invalid.
     pub fn of_call(judge: Judge, capacity: Capacity) -> Result<Self, String> {
         let (memory, precise, unwritten) = (memory::limit(None)?, settings::precise_fp()?, settings::unwritten()?);
         let max_steps = settings::max_steps();
         Ok(Session { judge, memory, capacity, precise, unwritten, max_steps, ..Session::default() })
     }
 
-    /// How the frontend compiles: all but the kernel and its machine.
+    /// The frontend's options, apart from the kernel and its machine.
     pub fn options(&self) -> Options {
         let defaults = Options::default();
         Options {
@@ -319,7 +321,7 @@ impl Session {
         }
     }
 
-    /// How the ranks that run these kernels execute.
+    /// The execution options for the ranks that run these kernels.
     fn exec_options(&self, kernels: &[&Kernel]) -> ExecOptions {
         ExecOptions {
             precise: self.precise,
@@ -328,20 +330,20 @@ impl Session {
             reported: self.reported,
             checks: self.judge.checks(),
             unwritten: self.unwritten,
-            // What one rank reads may reach the results of another, to which it is not followed.
+            // Values read by one rank may reach the results of another, where taint is not tracked.
             reads_without_effect: !matches!(kernels, [kernel] if kernel.older_compiler),
         }
     }
 
-    /// Statements that may be executed in dynamic loops.
+    /// Maximum number of statements executed in dynamic loops.
     fn step_limit(&self) -> u64 {
         self.max_steps.unwrap_or(ExecOptions::default().step_limit)
     }
 
-    /// Places a compiled program, which it takes out of `compiled`.
+    /// Places a compiled program, which is moved out of `compiled`.
     ///
     /// # Errors
-    /// If the kernel is wrong or needs more memory than there is, or if a timing parameter is wrong.
+    /// If the kernel is wrong or exceeds the memory limit, or if a timing parameter is invalid.
     pub fn place(&self, compiled: &mut Compilation) -> Result<Kernel, Stop> {
         let wrong = compiled.is_wrong();
         let Some(mut program) = compiled.program.take().filter(|_| !wrong) else {
@@ -376,19 +378,19 @@ impl Session {
         }
     }
 
-    /// Runs all ranks, from 0, at the same time, and finds what there is to find.
+    /// Runs all ranks, from 0, concurrently, and collects all findings.
     ///
     /// # Errors
-    /// If an input does not fit, the kernel faults or its ranks deadlock.
+    /// If an input does not match, the kernel faults or its ranks deadlock.
     pub fn run<'k>(&self, launches: Vec<Launch<'k, '_>>) -> Result<Vec<Ran<'k>>, Stop> {
         self.run_with(launches, None, &mut |_| ()).map(|(all, _)| all)
     }
 
-    /// Runs all ranks, from 0, and times them on one clock: a timeline for each. `executed` is called in between: who has a use for the outputs
-    /// already can take them, so that they are not in memory together with what is needed for timing.
+    /// Runs all ranks, from 0, and times them on one clock: one timeline per rank. `executed` is called in between: it can take the
+    /// outputs, so that they are not in memory together with the data for timing.
     ///
     /// # Errors
-    /// As [`Session::run`]; also if there is no rank, or a timing parameter has no meaning.
+    /// As [`Session::run`]; also if there is no rank, or a timing parameter is invalid.
     pub fn run_timed<'k>(
         &self,
         launches: Vec<Launch<'k, '_>>,
@@ -417,7 +419,7 @@ impl Session {
         Ok((all.swap_remove(0), timelines.swap_remove(0)))
     }
 
-    /// Runs all ranks, and times them if there are laws of time and a policy.
+    /// Runs all ranks, and times them if there are a cost model and a policy.
     fn run_with<'k>(
         &self,
         launches: Vec<Launch<'k, '_>>,
@@ -448,7 +450,7 @@ impl Session {
         Ok((all, timelines))
     }
 
-    /// A run without values; `None` if they have to be computed.
+    /// A run without values; `None` if values have to be computed.
     fn traced<'k>(&self, launches: &[Launch<'k, '_>], options: &ExecOptions) -> Option<Result<Ran<'k>, Faulted>> {
         let [Launch { kernel, observer: None, .. }] = launches else { return None };
         let trace = match kernel.traced.as_ref()? {
@@ -456,7 +458,7 @@ impl Session {
             Err(_) if self.numerics == Numerics::Never => Cow::Owned(Trace::default()),
             Err(_) => return None,
         };
-        // What nothing times is as long as it is.
+        // A trace that is not timed may have any length.
         let too_long = (self.numerics != Numerics::Never).then(|| exec::check_trace(&trace, options)).flatten();
         Some(match too_long {
             Some(error) => Err(Faulted::because(0, error)),
@@ -475,7 +477,7 @@ fn execute<'k>(launches: Vec<Launch<'k, '_>>, options: &ExecOptions) -> Result<V
     let mut ready = Vec::with_capacity(launches.len());
     for (rank, Launch { kernel, inputs, observer }) in launches.into_iter().enumerate() {
         let Kernel { program, placement, .. } = kernel;
-        // Made-up inputs are made only if there is memory for them.
+        // Check memory before generating inputs.
         if let Some(error) = exec::check_memory(program, placement, options) {
             return Err(Faulted::because(rank, error));
         }
@@ -493,12 +495,12 @@ fn execute<'k>(launches: Vec<Launch<'k, '_>>, options: &ExecOptions) -> Result<V
     }
 }
 
-/// What is found beside the execution itself.
+/// Findings in addition to those of the execution.
 fn found(kernel: &Kernel, ran: &Ran<'_>, executed: bool) -> Vec<Diagnostic> {
     let Kernel { program, changes, .. } = kernel;
     let mut found = found_in(kernel, ran, executed);
     if changes.iter().any(|change| change.what.is_spill()) {
-        // Their tiles are not those of the source: what seems lost was stored or is loaded again.
+        // Their tiles are not those of the source: a seemingly lost result was spilled or is loaded again.
         found.retain(|d| !matches!(d.id, "dead-load" | "dead-store" | "overwritten-before-read"));
         found.extend(middle_end::thrashes(program, changes));
     }
@@ -517,7 +519,7 @@ fn found_in(kernel: &Kernel, ran: &Ran<'_>, executed: bool) -> Vec<Diagnostic> {
     }
 }
 
-/// The findings of all ranks, not judged yet: what an earlier rank found as well is left out, since ranks run one kernel and mostly find the same.
+/// The findings of all ranks, before levels are applied, without repeats: ranks run one kernel and usually have the same findings.
 pub fn findings_of(ranks: &[Ran<'_>]) -> Vec<Diagnostic> {
     let mut out: Vec<Diagnostic> = Vec::new();
     for ran in ranks {

@@ -1,4 +1,4 @@
-//! Settings from flags and from the environment variables that NKI users already set. A flag beats a variable.
+//! Settings from flags and from the environment variables that NKI users already set. Flags take precedence.
 
 use std::env::{self, VarError};
 use std::io::ErrorKind;
@@ -11,19 +11,19 @@ use nki_sim_core::exec::UnwrittenValue;
 use nki_sim_core::place::Capacity;
 use nki_sim_core::timing::Params;
 
-/// Variables that name the target, the first that is set wins.
+/// Variables that name the target; the first one that is set wins.
 const TARGET_VARIABLES: [&str; 2] = ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"];
 
 /// `NKI_PRECISE_FP=0` computes in fp32 throughout.
 const PRECISE: &str = "NKI_PRECISE_FP";
 
-/// `zero` reads memory that nothing has written as zero.
+/// With `zero`, unwritten memory reads as zero.
 const UNWRITTEN: &str = "NKI_SIM_UNWRITTEN";
 
-/// `warn` makes a warning of a kernel that does not fit into SBUF or PSUM.
+/// With `warn`, a kernel that does not fit into SBUF or PSUM is only a warning.
 const CAPACITY: &str = "NKI_SIM_CAPACITY";
 
-/// The physical cores of a logical core where a call from Python does not say it.
+/// Physical cores per logical core, if a Python call does not specify them.
 const LOGICAL_CORES: &str = "NEURON_LOGICAL_NC_CONFIG";
 
 pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
@@ -59,7 +59,7 @@ pub fn precise_fp() -> Result<bool, String> {
     }
 }
 
-/// What memory reads as that nothing has written.
+/// The value of unwritten memory.
 pub fn unwritten() -> Result<UnwrittenValue, String> {
     match variable(UNWRITTEN)?.as_deref().map(str::trim) {
         None | Some("nan") => Ok(UnwrittenValue::Sentinel),
@@ -68,7 +68,7 @@ pub fn unwritten() -> Result<UnwrittenValue, String> {
     }
 }
 
-/// Physical cores of a logical core: a variable decides, else 1.
+/// Physical cores per logical core: from a variable, else 1.
 ///
 /// # Errors
 /// If the variable is neither 1 nor 2.
@@ -80,7 +80,7 @@ pub fn logical_cores() -> Result<u32, String> {
     }
 }
 
-/// What a caller of the library has set.
+/// The setting of a caller of the library.
 static CAPACITY_CONFIGURED: Mutex<Option<Capacity>> = Mutex::new(None);
 
 fn capacity_named(text: &str) -> Result<Capacity, String> {
@@ -91,7 +91,7 @@ fn capacity_named(text: &str) -> Result<Capacity, String> {
     }
 }
 
-/// Sets for this process what happens where SBUF or PSUM is too small, `error` or `warn`; `None` takes that back.
+/// Sets for this process the handling of an SBUF or PSUM that is too small, `error` or `warn`; `None` resets it.
 ///
 /// # Errors
 /// If it is another word.
@@ -101,10 +101,10 @@ pub fn configure_capacity(word: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// What happens where SBUF or PSUM is too small: the option, else what [`configure_capacity`] set, else a variable, else an error.
+/// The handling of an SBUF or PSUM that is too small: the option, else the value of [`configure_capacity`], else a variable, else an error.
 ///
 /// # Errors
-/// If the option or the variable has another value.
+/// If the option or the variable has an invalid value.
 pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
     let configured = *CAPACITY_CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner);
     match (option, configured) {
@@ -117,15 +117,15 @@ pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
     }
 }
 
-/// The limit of steps that a caller of the library has set.
+/// The step limit set by a caller of the library.
 static MAX_STEPS: Mutex<Option<u64>> = Mutex::new(None);
 
-/// Sets for this process after how many steps a kernel is given up; `None` takes that back.
+/// Sets the step limit of kernels for this process; `None` resets it.
 pub fn configure_max_steps(steps: Option<u64>) {
     *MAX_STEPS.lock().unwrap_or_else(PoisonError::into_inner) = steps;
 }
 
-/// What [`configure_max_steps`] set.
+/// The limit set by [`configure_max_steps`].
 pub fn max_steps() -> Option<u64> {
     *MAX_STEPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -133,9 +133,9 @@ pub fn max_steps() -> Option<u64> {
 /// Changes of timing parameters.
 #[derive(Debug, Clone, Default)]
 pub struct ParamChanges {
-    /// Instructions keep the order of the program (`--schedule program`).
+    /// Instructions stay in program order (`--schedule program`).
     pub program_order: bool,
-    /// What the latency is (`--measure`): `profile` or `device`.
+    /// The definition of the latency (`--measure`): `profile` or `device`.
     pub measure: Option<String>,
     /// A TOML file with parameters (`--params`).
     pub file: Option<PathBuf>,
@@ -144,10 +144,10 @@ pub struct ParamChanges {
 }
 
 impl ParamChanges {
-    /// The timing parameters of `target` with these changes: those of the file first, then each of `set`.
+    /// The timing parameters of `target` with these changes: first those of the file, then each of `set`.
     ///
     /// # Errors
-    /// If the file cannot be read, or a name or a value is wrong; with the option.
+    /// If the file cannot be read, or a name or a value is invalid; with the option.
     pub fn params(&self, target: Target) -> Result<Params, String> {
         let mut params = Params::of(target);
         if let Some(path) = &self.file {

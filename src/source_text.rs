@@ -1,4 +1,4 @@
-//! Python source files as text: what Python reads, as Python decodes it.
+//! Python source files as text, decoded as in Python.
 
 use std::collections::BTreeMap;
 use std::io::{self, Error, ErrorKind};
@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::memory::read_source;
 
-/// Texts of pipes and devices, which can be read once.
+/// Texts of pipes and devices, which can be read only once.
 static STREAMS: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
 
-/// Reads a source file; one that is no regular file only once in this process, since it is empty after that. Line ends are those that Python knows; a carriage return alone becomes a line feed, which has the same length.
+/// Reads a source file; a pipe or device only once per process, since it is empty afterwards. Line ends are Python's; a carriage return alone becomes
+/// a line feed, which has the same length.
 ///
 /// # Errors
-/// If the file cannot be read, has a NUL byte, or is not in the encoding that it declares (UTF-8 without a declaration).
+/// If the file cannot be read, has a NUL byte, or does not have its declared encoding (UTF-8 by default).
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     let from_disk = || decode(read_source(path)?).map_err(|problem| Error::new(ErrorKind::InvalidData, problem));
     if std::fs::metadata(path).is_ok_and(|file| file.is_file()) {
@@ -50,12 +51,12 @@ fn decode(bytes: Vec<u8>) -> Result<String, String> {
     Ok(if text.contains('\r') { unix_ends(&text) } else { text })
 }
 
-/// The encoding that one of the first two lines declares (PEP 263), as Python normalises it.
+/// The encoding declared in one of the first two lines (PEP 263), in Python's normalised form.
 fn declared(bytes: &[u8]) -> Option<String> {
     declaration(&String::from_utf8_lossy(bytes)).map(|name| name.to_ascii_lowercase().replace('_', "-"))
 }
 
-/// A text whose declared encoding, if it has one, is UTF-8.
+/// The text with its declared encoding, if any, changed to UTF-8.
 pub(crate) fn as_utf8(text: &str) -> String {
     let Some(name) = declaration(text).filter(|name| !name.to_ascii_lowercase().starts_with("utf")) else {
         return text.to_owned();
@@ -64,7 +65,7 @@ pub(crate) fn as_utf8(text: &str) -> String {
     [&text[..at], "utf-8", &text[at + name.len()..]].concat()
 }
 
-/// The name of an encoding in one of the first two lines (PEP 263), as it is written.
+/// The name of an encoding declared in one of the first two lines (PEP 263), as written.
 fn declaration(text: &str) -> Option<&str> {
     for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()).take(2) {
         let line = line.trim_start_matches('\u{feff}').trim_start_matches([' ', '\t', '\u{c}']);
@@ -90,7 +91,7 @@ fn line_of(bytes: &[u8], at: usize) -> usize {
     1 + (0..at).filter(|&i| before[i] == b'\n' || before[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n')).count()
 }
 
-/// Carriage returns alone as line feeds. Pairs of both stay, so that nothing moves.
+/// Converts single carriage returns to line feeds. CRLF pairs are kept, so that positions do not change.
 fn unix_ends(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -128,7 +129,7 @@ mod tests {
             text("\u{feff}# coding: utf-8\n# \u{e9}".as_bytes()),
             Ok("\u{feff}# coding: utf-8\n# \u{e9}".into())
         );
-        // Words that only look like a declaration.
+        // Text that only resembles a declaration.
         assert!(text(b"# the coding is plain\n").is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! Source files from disk, where the kernel's file may have another text or other constants.
+//! Source files from disk, with optional replacements of the kernel's text or of constants.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,16 +9,16 @@ use nki_frontend::{HostArray, Loader};
 
 use crate::kernel::Disk;
 
-/// Reads from disk, and knows what it has read.
+/// Reads from disk, and records the files read.
 #[derive(Debug)]
 pub(crate) struct Sources<'a> {
     /// The kernel's file.
     file: &'a Path,
-    /// Its text, if that is not on disk.
+    /// Its text, if not from disk.
     text: Option<&'a str>,
-    /// Constants at its top level that have other values.
+    /// Top-level constants with replaced values.
     constants: Vec<(&'a str, &'a str)>,
-    /// What was looked for on disk, each with a hash of its contents if it was there.
+    /// The paths read from disk, each with a hash of its contents if it existed.
     read: Mutex<BTreeMap<PathBuf, Option<u64>>>,
 }
 
@@ -28,12 +28,12 @@ impl<'a> Sources<'a> {
         Sources { file, text, constants: Vec::new(), read: Mutex::default() }
     }
 
-    /// Gives a constant another value.
+    /// Replaces the value of a constant.
     pub(crate) fn set(&mut self, name: &'a str, value: &'a str) {
         self.constants.push((name, value));
     }
 
-    /// The files that were looked for, with hashes of their contents.
+    /// The paths read, with hashes of their contents.
     pub(crate) fn into_read(self) -> BTreeMap<PathBuf, Option<u64>> {
         self.read.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,18 +66,18 @@ impl Loader for Sources<'_> {
     }
 }
 
-/// FNV-1a: stable over releases, which the standard library's hash is not.
+/// FNV-1a: stable across releases, unlike the standard library's hash.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A hash of a regular file's contents, if it can be read. A pipe can be read once, and a device may have no end.
+/// A hash of a regular file's contents, if it can be read. A pipe can be read only once, and a device may be endless.
 pub(crate) fn hash_of(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     std::fs::read(path).ok().map(|bytes| hash(&bytes))
 }
 
-/// The number of the line `NAME = value` at the top level; not one that goes on in the next line.
+/// The number of a top-level line `NAME = value` that does not continue on the next line.
 pub(crate) fn constant_line(text: &str, name: &str) -> Option<usize> {
     text.lines().position(|line| {
         let Some(rest) = line.strip_prefix(name) else { return false };
@@ -93,14 +93,14 @@ pub(crate) fn constant_line(text: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// The names of the constants at the top level, as [`constant_line`] finds them.
+/// The names of the top-level constants, as found by [`constant_line`].
 pub(crate) fn constants(text: &str) -> Vec<&str> {
     let name = |line: &'_ str| line.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(line.len());
     let names = text.lines().map(|line| &line[..name(line)]);
     names.filter(|name| !name.is_empty() && constant_line(text, name).is_some()).collect()
 }
 
-/// The text with another value for a constant. Lines keep their numbers.
+/// The text with a constant's value replaced. Line numbers do not change.
 pub(crate) fn with_constant(text: &str, name: &str, value: &str) -> String {
     let Some(at) = constant_line(text, name) else { return text.to_string() };
     let mut out = String::with_capacity(text.len());

@@ -19,14 +19,14 @@ use nki_isa::dtype::DType;
 use nki_isa::names::Named;
 use nki_sim_core::generate::Fill;
 
-/// Where a tensor comes from.
+/// The source of a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TensorSpec {
-    /// A file, with the element type its bytes shall be read as.
+    /// A file, and optionally the element type for reinterpreting its bytes.
     File { path: PathBuf, dtype: Option<DType> },
-    /// Made up.
+    /// Generated data.
     Generated { dtype: DType, shape: Vec<usize>, fill: Fill, seed: Option<u64> },
-    /// Its elements: `float32([[1, 2], [3, 4]])`.
+    /// Literal elements: `float32([[1, 2], [3, 4]])`.
     Written { dtype: DType, shape: Vec<usize>, data: Vec<u8> },
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Calls `note` with the path of each array in it.
+    /// Calls `note` with the path of each array in the value.
     pub(crate) fn files(&self, note: &mut dyn FnMut(&Path)) {
         match self {
             Value::Tensor(TensorSpec::File { path, .. }) => note(path),
@@ -57,12 +57,12 @@ impl Value {
     }
 }
 
-/// What is wrong with a value, and where.
+/// An error in a value, and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValueError {
     /// Character of the value, from 1.
     pub(crate) at: usize,
-    /// What is wrong.
+    /// The error message.
     pub(crate) message: String,
 }
 
@@ -72,12 +72,12 @@ impl fmt::Display for ValueError {
     }
 }
 
-/// Containers deeper than this are refused, so that a hostile value cannot exhaust the stack.
+/// Maximum nesting depth, so that a hostile value cannot exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a whole value.
 pub(crate) fn parse(text: &str) -> Result<Value, ValueError> {
-    // A top-level path may hold blanks and brackets.
+    // A top-level path may contain blanks and brackets.
     if let Some(spec) = file_spec(text.trim()) {
         return Ok(Value::Tensor(spec));
     }
@@ -105,7 +105,7 @@ fn file_spec(text: &str) -> Option<TensorSpec> {
     Some(TensorSpec::File { path: path.into(), dtype: Some(dtype_name(dtype)?) })
 }
 
-/// A dtype by its name, with or without a module in front (`nl.bfloat16`).
+/// The dtype with this name, optionally with a module prefix (`nl.bfloat16`).
 pub(crate) fn dtype_name(text: &str) -> Option<DType> {
     let name = text.rsplit('.').next()?;
     DType::from_name(name)
@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
             Ok(if close == ']' {
                 Value::List(items)
             } else if items.len() == 1 && !comma {
-                // Parentheses around one value are only parentheses.
+                // Parentheses around a single value without a comma do not make a tuple.
                 items.remove(0)
             } else {
                 Value::Tuple(items)

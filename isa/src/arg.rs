@@ -1,4 +1,4 @@
-//! Argument values: what passes between a caller (Python binder, text form) and an instruction's typed operands.
+//! Argument values: the untyped form between a caller (Python binder, text form) and an instruction's typed operands.
 
 use crate::dtype::DType;
 use crate::ids::RegId;
@@ -32,7 +32,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// What this is called in messages.
+    /// Description of the value's kind for messages.
     pub fn what(&self) -> String {
         match self {
             Arg::None => "None".into(),
@@ -49,17 +49,17 @@ impl Arg {
     }
 }
 
-/// An argument of the wrong kind: what was expected and what came.
+/// An argument of the wrong kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What the operand takes.
+    /// The kinds the operand takes.
     pub expected: String,
-    /// What was given.
+    /// Description of the argument.
     pub got: String,
 }
 
 impl Mismatch {
-    /// `expected` against what `got` is.
+    /// Expected kind against the kind of `got`.
     pub fn new(expected: impl Into<String>, got: &Arg) -> Self {
         Mismatch { expected: expected.into(), got: got.what() }
     }
@@ -67,7 +67,7 @@ impl Mismatch {
 
 /// A type that an instruction's operand can have.
 pub trait Operand: Sized {
-    /// For the schema.
+    /// The operand's kind in the schema.
     const KIND: Kind;
     /// Names of the members, if this is a vocabulary.
     const MEMBERS: &'static [&'static str] = &[];
@@ -80,7 +80,7 @@ pub trait Operand: Sized {
     fn to_arg(&self) -> Arg;
     /// The views in this operand, for footprints.
     fn views<'a>(&'a self, _each: &mut dyn FnMut(&'a View)) {}
-    /// The same views, to be changed.
+    /// The same views, mutably.
     fn views_mut(&mut self, _each: &mut dyn FnMut(&mut View)) {}
     /// The register in this operand, for footprints.
     fn register(&self) -> Option<RegId> {
@@ -114,14 +114,14 @@ pub enum Imm {
 }
 
 impl Imm {
-    /// As the engines' fp32.
+    /// The value in fp32, as the engines use it.
     pub fn as_f32(self) -> f32 {
         match self {
             Imm::Int(i) => i as f32,
             Imm::Float(x) => x as f32,
         }
     }
-    /// As an integer, if it is one.
+    /// The value as an integer, if it is one.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Imm::Int(i) => Some(i),

@@ -1,4 +1,4 @@
-//! What names things of a program: tensors, registers, places in the source, loop iterations. Knows nothing of the rest of the crate.
+//! Identifiers within a program: tensors, registers, source locations, loop iterations. Independent of the rest of the crate.
 
 /// Index of a tensor in [`crate::Program::tensors`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -8,7 +8,7 @@ pub struct TensorId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RegId(pub u32);
 
-/// Where something was written. The file is an index into [`crate::Program::files`].
+/// A source location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Loc {
     /// Index into [`crate::Program::files`].

@@ -1,10 +1,10 @@
-//! What a NeuronCore can be instructed to do: data types, views, instructions and the program that holds them.
+//! The ISA of a NeuronCore: data types, views, instructions and programs.
 //!
 //! Invariants of this crate:
-//! - It knows no Python, no files and no cycles. [`work::Work`] counts rows, columns, elements and bytes; other crates turn it into time.
-//! - An instruction is one file under `inst/` that gives seven answers: schema, validation, footprint, numerics, work, values, placing.
+//! - No Python, no files, no cycles. [`work::Work`] counts rows, columns, elements and bytes; other crates convert them to time.
+//! - An instruction is one file under `inst/` that defines seven things: schema, validation, footprint, numerics, work, values, placing.
 //! - Nothing outside the registry in [`inst`] lists instructions.
-//! - [`ids`] knows nothing of the crate; [`tensor`] and [`view`] know nothing of programs and instructions.
+//! - [`ids`] does not depend on the rest of the crate; [`tensor`] and [`view`] do not depend on programs and instructions.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! The narrow waist between an instruction's numerics and the memories it works on.
+//! The interface between an instruction's numerics and the memories it works on.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 use crate::view::View;
 use crate::violation::Violation;
 
-/// What validation and costing may look at.
+/// Input of validation and costing.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Limits of the target.
@@ -31,7 +31,7 @@ pub struct Context<'a> {
 pub struct Fault {
     /// Diagnostic slug.
     pub id: &'static str,
-    /// What happened, with the numbers.
+    /// Description of the error, with its numbers.
     pub message: String,
 }
 
@@ -42,14 +42,14 @@ impl Fault {
     }
 }
 
-/// A function of one partition for [`Machine::map_f32`], with all that it needs: `(partition, inputs, outputs)`.
+/// An owning function of one partition for [`Machine::map_f32`]: `(partition, inputs, outputs)`.
 ///
-/// `inputs[i]` holds the elements that source `i` has in this partition, in the view's order (a `(P, 1)` view gives one
-/// element); `outputs[j]` is to be filled for destination `j` (its previous content is unspecified).
+/// `inputs[i]` holds the elements of source `i` in this partition, in the view's order (a `(P, 1)` view has one
+/// element); the function fills `outputs[j]` for destination `j` (its previous content is unspecified).
 /// `partition` counts from 0 within the operands.
 pub type RowsF32 = Box<dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Send + Sync>;
 
-/// The rows that one partition has in each operand.
+/// The rows of one partition, one for each operand.
 #[derive(Debug)]
 pub struct Row<'a, T> {
     /// Counts from 0 within the operands.
@@ -66,17 +66,17 @@ pub type RowF32<'a> = Row<'a, f32>;
 /// The rows as raw element bits, zero-extended (see [`RowsBits`]).
 pub type RowBits<'a> = Row<'a, u32>;
 
-/// How memory holds elements.
+/// The representation of elements in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// Each in its own type.
+    /// Each in the bits of its own type.
     Narrow,
-    /// In 32 bits: floats as fp32, integers extended by their sign or zeros.
+    /// In 32 bits: floats as fp32, integers sign- or zero-extended.
     Wide,
 }
 
 impl Held {
-    /// The bits that memory holds for an element of at most 32 bits with these bits.
+    /// The bits in memory of an element of at most 32 bits whose own bits are `bits`.
     pub fn bits(self, dtype: DType, bits: u32) -> u32 {
         match self {
             Held::Narrow => bits,
@@ -87,27 +87,27 @@ impl Held {
     }
 }
 
-/// A function of several partitions at once, with all that it needs. How many it gets says nothing: partitions have nothing to do with each other.
+/// An owning function of several independent partitions at once. Their number carries no meaning.
 pub type TogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
 
-/// Gets the arguments that a function is about to be applied to: `(partition, arguments)`, where the partition counts from 0 within the operands.
+/// Observes the arguments of a function before it is applied: `(partition, arguments)`, where the partition counts from 0 within the operands.
 pub type Arguments = Arc<dyn Fn(usize, &[f32]) + Send + Sync>;
 
-/// The change that an instruction makes to a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
+/// An update of an engine state (see [`Machine::engine_state`]) by an instruction: the state's name, and the change.
 pub type StateUpdate = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
 
 /// As [`RowsF32`] with integers, borrowed: values sign- or zero-extended from the element type.
 pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
 
-/// A function of the element bits of neighbouring partitions for [`Machine::map_bits`], called at once, partitions in ascending order. How many partitions
-/// a call has depends on the machine. The previous content of the destinations' rows is unspecified; of what they are filled with, each element
-/// takes its low bits. After a fault the function is not called again.
+/// A function of the element bits of adjacent partitions for [`Machine::map_bits`], called immediately, with partitions in ascending order. The
+/// number of partitions per call depends on the machine. The previous content of the destination rows is unspecified; each destination element
+/// keeps the low bits of its new value. After a fault the function is not called again.
 pub type RowsBits<'f> = &'f mut dyn FnMut(&mut [RowBits<'_>]) -> Result<(), Fault>;
 
 /// A function of three tiles for [`Machine::contract`]: `(stationary [K, M], moving [K, N], result [M, N])`.
 pub type Tiles<'f> = &'f mut dyn FnMut(ArrayView2<'_, f32>, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
 
-/// A function of several partitions as one of a single partition.
+/// Adapts a function of several partitions to a single partition.
 pub fn alone(f: TogetherF32) -> RowsF32 {
     Box::new(move |partition, ins, outs| {
         let outs = outs.iter_mut().map(|o| &mut **o).collect();
@@ -120,25 +120,25 @@ fn row<T>(matrix: Option<&[T]>, partition: usize, width: usize) -> &[T] {
     matrix.unwrap_or_default().chunks(width.max(1)).nth(partition).unwrap_or_default()
 }
 
-/// What numerics run on. All methods resolve dynamic offsets, check bounds, and record reads of bytes that were never written.
+/// The memories and state that numerics run on. All methods resolve dynamic offsets, check bounds, and record reads of unwritten bytes.
 ///
-/// Semantics of the row methods: within one partition all sources are read before any destination is written; and where a
-/// destination's partitions differ from a source's, as if all partitions were read before any is written.
+/// Semantics of the row methods: within one partition all sources are read before any destination is written. If a
+/// destination's partitions differ from a source's, the result is as if all partitions were read before any is written.
 /// Values are converted to fp32 when read and rounded to the element type when written.
 pub trait Machine {
     /// Limits and tensors.
     fn context(&self) -> Context<'_>;
 
-    /// Applies `f` to each partition in fp32. All views have the same number of partitions (dimension 0). The values may be computed later, but before
-    /// anything can tell; `update` comes after them.
+    /// Applies `f` to each partition in fp32. All views have the same number of partitions (dimension 0). The machine may defer the
+    /// computation as long as this is not observable; `update` is applied after it.
     ///
     /// # Errors
     /// If an address is out of bounds.
     fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, update: Option<StateUpdate>)
     -> Result<(), Fault>;
 
-    /// As [`map_f32`](Machine::map_f32) for a function whose steps wait for each other within a row, so that it is faster with several rows side by
-    /// side.
+    /// As [`map_f32`](Machine::map_f32) for a function whose steps depend on each other within a row, so that processing several rows
+    /// together is faster.
     ///
     /// # Errors
     /// If an address is out of bounds.
@@ -158,7 +158,7 @@ pub trait Machine {
     /// If an address is out of bounds.
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault>;
 
-    /// Applies `f` to the element bits of all partitions: for moves that must be bit-exact. Elements have at most 32 bits. Without destinations it only reads.
+    /// Applies `f` to the element bits of all partitions, for bit-exact moves. Elements have at most 32 bits. Without destinations it only reads.
     ///
     /// # Errors
     /// If an address is out of bounds, or the fault that `f` returns.
@@ -177,31 +177,31 @@ pub trait Machine {
         dsts.iter().zip(&outs).try_for_each(|(v, tile)| self.write_bits(v, tile.view()))
     }
 
-    /// Copies elements in order; shapes may differ, element counts do not. Bit-exact between equal dtypes, else through fp32.
-    /// Works between any memories. With [`OobMode::Skip`] elements whose dynamic index is out of bounds are left alone.
+    /// Copies elements in order; shapes may differ, element counts may not. Bit-exact between equal dtypes, else through fp32.
+    /// Works between any memories. With [`OobMode::Skip`] elements whose dynamic index is out of bounds are left unchanged.
     ///
     /// # Errors
     /// If an address is out of bounds and `oob` is [`OobMode::Error`].
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault>;
 
-    /// Writes one value everywhere (converted to the element type: exact for integers).
+    /// Writes one value to every element (converted to the element type: exact for integers).
     ///
     /// # Errors
     /// If an address is out of bounds.
     fn fill(&mut self, dst: &View, value: Imm) -> Result<(), Fault>;
 
-    /// Prepares a PSUM destination for a matmul and says whether the result is to be added to what is there.
+    /// Prepares a PSUM destination for a matmul and returns whether the result is to be added to its content.
     ///
     /// `mode` is NKI's `accumulate`: `Some(false)` overwrites, `Some(true)` adds, `None` overwrites the locations that no matmul
-    /// has written since the tensor was made and adds to the others (mixed destinations are zeroed where fresh, then added to).
+    /// has written since the tensor was created and adds to the others (mixed destinations are zeroed where fresh, then added to).
     ///
     /// # Errors
     /// If an address is out of bounds.
     fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault>;
 
-    /// Hands `f` the operands of a matmul as fp32 matrices: `stationary` and `moving` with their partitions as rows, `dst` likewise.
-    /// `dst`'s content is what memory holds. Rows are partitions, columns the free elements in order. What `f` leaves in
-    /// the result is rounded to `dst`'s element type.
+    /// Calls `f` with the operands of a matmul as fp32 matrices: `stationary`, `moving` and `dst`, the latter with its current
+    /// content. Rows are partitions, columns the free elements in order. The result matrix is then rounded to `dst`'s
+    /// element type.
     ///
     /// # Errors
     /// If an address is out of bounds.
@@ -235,13 +235,13 @@ pub trait Machine {
     /// If an address is out of bounds.
     fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault>;
 
-    /// How memory holds elements: what an instruction makes of numbers or chance, and not of other elements' bits, must be converted with
-    /// [`Held::bits`] before it is written as bits.
+    /// How memory holds elements. An instruction that creates elements (from numbers or at random) instead of moving other elements' bits converts
+    /// them with [`Held::bits`] before it writes them as bits.
     fn held(&mut self) -> Held {
         Held::Narrow
     }
 
-    /// Reads a whole tile as raw element bits, zero-extended: for moves that must be bit-exact.
+    /// Reads a whole tile as raw element bits, zero-extended: for bit-exact moves.
     ///
     /// # Errors
     /// If an address is out of bounds.
@@ -262,29 +262,29 @@ pub trait Machine {
         self.write_bits(dst, bits.t())
     }
 
-    /// A register's value; a register that was never written is a finding and reads 0.
+    /// A register's value. Reading an unwritten register is a finding and returns 0.
     fn register(&mut self, register: RegId) -> i64;
 
-    /// Sets a register. It holds 64 bits; an instruction that works on 32 leaves their sign in the others.
+    /// Sets a register. It holds 64 bits; 32-bit instructions sign-extend their results.
     fn set_register(&mut self, register: RegId, value: i64);
 
-    /// A line printed by the kernel on the device (`nl.device_print`).
+    /// Records a line that the kernel prints on the device (`nl.device_print`).
     fn print(&mut self, line: String);
 
     /// State that an engine keeps between instructions (accumulator registers, random number generators): a named block of
     /// `f32` bits that starts empty.
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
 
-    /// An operand of the current instruction has values that the instruction does not expect (slug `unexpected-values`).
+    /// Reports that an operand of the current instruction has unexpected values (slug `unexpected-values`).
     fn note_unexpected(&mut self, _found: Violation) {}
 
-    /// The observer of the arguments of the activation function that the current instruction applies, if there is one.
+    /// The observer for the arguments of the activation function that the current instruction applies, if there is one.
     fn watch_arguments(&mut self, _op: ActFn) -> Option<Arguments> {
         None
     }
 
-    /// What the members of the instruction's rendezvous have contributed, in the order of its members; nothing for an instruction
-    /// that waits for nobody.
+    /// The contributions of the members of the instruction's rendezvous, in the order of its members; empty for an instruction
+    /// without a rendezvous.
     fn contributions(&self) -> Arc<[Contribution]> {
         Arc::from([])
     }

@@ -1,8 +1,8 @@
-//! The closed vocabularies of the ISA: memories, engines, modes, operators. Each member has the spelling that NKI gives it.
+//! The closed vocabularies of the ISA: memories, engines, modes, operators. Each member has NKI's spelling.
 
 /// A vocabulary whose members have NKI names.
 pub trait Named: Sized + Copy + 'static {
-    /// What such a value is called in messages, for example `engine`.
+    /// Name of the vocabulary in messages, for example `engine`.
     const WHAT: &'static str;
     /// All members, in declaration order.
     const ALL: &'static [Self];
@@ -10,7 +10,7 @@ pub trait Named: Sized + Copy + 'static {
     fn name(self) -> &'static str;
     /// The member with this name or alias.
     fn from_name(name: &str) -> Option<Self>;
-    /// The member that older releases wrote as this integer (see the enum values in the API stubs).
+    /// The member that older releases encoded as this integer (see the enum values in the API stubs).
     fn from_int(_value: i64) -> Option<Self> {
         None
     }
@@ -90,7 +90,7 @@ impl Space {
 }
 
 named_enum! {
-    /// An operation of two scalars (`NkiScalar`).
+    /// A binary operation on scalars (`NkiScalar`).
     pub enum ScalarOp: "scalar operation" {
         /// `x + y`
         Add "add",
@@ -114,7 +114,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// A NeuronCore engine that has an instruction queue of its own, or `unknown` in a program where the choice is ours.
+    /// A NeuronCore engine with its own instruction queue, or `unknown` if the program leaves the choice to the compiler.
     /// Integer values: `nki.isa.engine`.
     pub enum Engine: "engine" {
         /// Tensor engine (PE).
@@ -154,7 +154,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Which engine moves the bytes of a `sendrecv` (`nki.isa.dma_engine`).
+    /// The engine that moves the bytes of a `sendrecv` (`nki.isa.dma_engine`).
     pub enum DmaEngine: "dma_engine" {
         /// The DMA engines of the core.
         Dma "dma" = 1,
@@ -164,7 +164,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What happens to a dynamic access out of bounds (`nki.isa.oob_mode`).
+    /// Handling of a dynamic access out of bounds (`nki.isa.oob_mode`).
     pub enum OobMode: "oob_mode" {
         /// A runtime error.
         Error "error" = 0,
@@ -244,7 +244,7 @@ named_enum! {
         LogicalOr "logical_or",
         /// Logical exclusive or of non-zeroness.
         LogicalXor "logical_xor",
-        /// Logical not of `x` (exclusive or of its non-zeroness with 1).
+        /// Logical not of `x`: exclusive or of its non-zeroness with 1.
         LogicalNot "logical_not",
         /// Bitwise and.
         BitwiseAnd "bitwise_and",
@@ -276,7 +276,7 @@ named_enum! {
 }
 
 impl AluOp {
-    /// Bit patterns of integers: no conversion on the way in or out.
+    /// Whether it operates on integer bit patterns: inputs and outputs are not converted.
     pub fn is_bitvec(self) -> bool {
         use AluOp::*;
         matches!(
@@ -298,13 +298,13 @@ impl AluOp {
         matches!(self, Equal | NotEqual | Greater | GreaterEqual | Less | LessEqual)
     }
 
-    /// Whether the second operand is not looked at.
+    /// Whether the second operand is ignored.
     pub fn is_unary(self) -> bool {
         use AluOp::*;
         matches!(self, Bypass | LogicalNot | Invert | Rsqrt | Abs | Square | Relu | Reciprocal)
     }
 
-    /// Whether a reduction may use it (`nki-aluop`, column "Legal Reduction op").
+    /// Whether a reduction may use the operator (`nki-aluop`, column "Legal Reduction op").
     pub fn is_reduction(self) -> bool {
         use AluOp::*;
         matches!(
@@ -323,7 +323,7 @@ impl AluOp {
         )
     }
 
-    /// Whether the vector engine's fast modes for 16-bit types apply (add, subtract, multiply, maximum and what moves data only).
+    /// Whether the vector engine's fast modes for 16-bit types apply (add, subtract, multiply, maximum and moves only).
     pub fn is_simple(self) -> bool {
         use AluOp::*;
         matches!(self, Bypass | Add | Subtract | Multiply | Max)

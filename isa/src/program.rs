@@ -9,12 +9,12 @@ use crate::machine::Context;
 use crate::tensor::Tensor;
 use crate::violation::Violation;
 
-/// How the specialiser came to a place: the unrolled loop iterations and inlined calls around it.
+/// The unrolled loop iterations and inlined calls through which the specialiser reached a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail {
     /// The enclosing trail; `None` only for the root.
     pub parent: Option<TrailId>,
-    /// What this step is.
+    /// The iteration or call.
     pub step: Step,
 }
 
@@ -27,11 +27,11 @@ pub enum Step {
     Iteration {
         /// The loop variable's name.
         variable: Arc<str>,
-        /// Its value (the iteration count if it is not an integer).
+        /// Its value (the iteration count for a non-integer).
         value: i64,
         /// The loop statement.
         loc: Loc,
-        /// The kernel says that no iteration depends on another one (`nl.affine_range` of the older interface).
+        /// The kernel declares the iterations independent (`nl.affine_range` of the older interface).
         independent: bool,
     },
     /// An inlined call.
@@ -43,16 +43,16 @@ pub enum Step {
     },
 }
 
-/// What a kernel says about one instruction beyond its operands. Few instructions have one.
+/// An instruction's name and ordering constraints from the kernel. Few instructions have one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tag {
-    /// `name=`; empty without.
+    /// `name=`, or empty.
     pub name: Arc<str>,
-    /// The instructions that must have completed before (`depends_on`).
+    /// Instructions that must have completed earlier (`depends_on`).
     pub after: Vec<TagId>,
-    /// The instructions that must have been issued before (`depends_on` with `kind=dependency.schedule`).
+    /// Instructions that must have been issued earlier (`depends_on` with `kind=dependency.schedule`).
     pub issued_after: Vec<TagId>,
-    /// The block of `nl.no_reorder()` that it is in, by number: the instructions of a block that have one queue are issued in program order.
+    /// Number of the enclosing `nl.no_reorder()` block: instructions of a block on the same queue are issued in program order.
     pub block: Option<u32>,
 }
 
@@ -79,9 +79,9 @@ pub struct Output {
 pub struct Program {
     /// The kernel's name.
     pub name: Arc<str>,
-    /// The generation it was specialised for.
+    /// The target generation.
     pub target: Target,
-    /// Source files, as the user named them.
+    /// Source files, with the user's spelling.
     pub files: Vec<Arc<str>>,
     /// All storage.
     pub tensors: Vec<Tensor>,
@@ -117,7 +117,7 @@ impl Program {
         visible
     }
 
-    /// The name that the kernel gave a statement; empty without.
+    /// The name that the kernel gave a statement, or an empty string.
     pub fn name_of(&self, node: &Node) -> &str {
         node.tag.map_or("", |t| &*self.tags[t.0 as usize].name)
     }
@@ -129,7 +129,7 @@ impl Program {
         }
     }
 
-    /// Checks each instruction against the target's rules: what is wrong, where it was written and inside of what.
+    /// Checks each instruction against the target's rules and returns the violations with location and trail.
     pub fn validate(&self) -> Vec<(Violation, Loc, TrailId)> {
         let context = Context { arch: Arch::of(self.target), tensors: &self.tensors };
         let mut found = Vec::new();
@@ -171,13 +171,13 @@ pub enum Bound {
 /// One statement of a core's stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What it is.
+    /// The instruction or control statement.
     pub kind: NodeKind,
-    /// Where it was written.
+    /// Source location.
     pub loc: Loc,
-    /// Around it.
+    /// Enclosing iterations and calls.
     pub trail: TrailId,
-    /// Its name and what it must wait for, if the kernel says so; only of instructions.
+    /// Name and ordering constraints, if the kernel specifies any; instructions only.
     pub tag: Option<TagId>,
 }
 
@@ -189,7 +189,7 @@ const _: () = assert!(size_of::<Node>() <= 48);
 pub enum NodeKind {
     /// An instruction.
     Inst(Inst),
-    /// A dynamic loop or branch. Boxed: nearly all statements of a long program are instructions, and take half of the space so.
+    /// A dynamic loop or branch. Boxed: nearly all statements of a long program are instructions, and this halves their size.
     Control(Box<Control>),
 }
 
@@ -244,7 +244,7 @@ impl NodeKind {
 }
 
 impl Control {
-    /// The statements inside it, in program order; the second block is empty but for a branch.
+    /// The nested statements, in program order; only a branch has a second block.
     pub fn blocks(&self) -> [&[Node]; 2] {
         match self {
             Control::For { body, .. } | Control::While { body, .. } => [body, &[]],
@@ -252,7 +252,7 @@ impl Control {
         }
     }
 
-    /// As [`Self::blocks`], to change them.
+    /// As [`Self::blocks`], mutably.
     pub fn blocks_mut(&mut self) -> [&mut [Node]; 2] {
         match self {
             Control::For { body, .. } | Control::While { body, .. } => [body, &mut []],
@@ -261,16 +261,16 @@ impl Control {
     }
 }
 
-/// A statement in the flat index of a core's stream.
+/// An entry in the flat index of a core's stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Statement<'p> {
     /// The statement.
     pub node: &'p Node,
-    /// Position after the last statement inside it; of an instruction, the position after it.
+    /// Position after the last nested statement; for an instruction, the next position.
     pub end: u32,
-    /// Of a branch, the position of the first statement taken when the condition is 0; else `end`.
+    /// For a branch, the position of the first statement taken when the condition is 0; else `end`.
     pub otherwise: u32,
-    /// Position of the innermost loop or branch around it.
+    /// Position of the innermost enclosing loop or branch.
     pub parent: Option<u32>,
 }
 
@@ -318,7 +318,7 @@ pub fn statements(stream: &[Node]) -> Vec<Statement<'_>> {
     out
 }
 
-/// The positions of the loops and branches around a statement, innermost first.
+/// The positions of the enclosing loops and branches, innermost first.
 pub fn around<'s>(statements: &'s [Statement<'_>], at: u32) -> impl Iterator<Item = u32> + 's {
     let parent = |at: u32| statements.get(at as usize).and_then(|s| s.parent);
     std::iter::successors(parent(at), move |&at| parent(at))

@@ -1,4 +1,4 @@
-//! The page of an instruction, made of its schema: what `nki-sim explain` prints and docs/isa.md holds.
+//! The reference page of an instruction, generated from its schema, for `nki-sim explain` and docs/isa.md.
 
 use std::fmt::Write;
 
@@ -121,7 +121,7 @@ fn kind(kind: &Kind) -> String {
     }
 }
 
-/// A default as Python writes it.
+/// A default in Python syntax.
 fn literal(arg: &Arg) -> String {
     match arg {
         Arg::None => "None".into(),

@@ -1,35 +1,35 @@
-//! Where the cores of a logical core, or ranks, wait for each other.
+//! Rendezvous between the cores of a logical core, or between ranks.
 
 use ndarray::Array2;
 
 use crate::arg::IntLists;
 
-/// The cores or ranks that an instruction waits for. It executes when all of them have reached an instruction that [agrees](crate::inst::Instruction::agrees).
+/// The members of an instruction's rendezvous. It executes when all have reached an instruction that [agrees](crate::inst::Instruction::agrees).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Participants<'a> {
     /// Cores of the logical core, by number.
     Cores(&'a [i64]),
     /// The two cores of a logical core, one transfer each way.
     Exchange {
-        /// The core that gets this core's data.
+        /// The core that receives this core's data.
         send_to: i64,
-        /// The core whose data this core gets.
+        /// The core that sends its data to this core.
         receive_from: i64,
         /// Exchanges of one pipe are paired in program order.
         pipe: i64,
     },
-    /// The ranks of the list in which this rank is; no list, no rendezvous.
+    /// The ranks of the list that contains this rank; no rendezvous if no list does.
     Group {
         /// Lists of ranks.
         groups: &'a IntLists,
-        /// On HBM a collective is one operation of the logical core: both of its cores take part. On SBUF each core has its own.
+        /// On HBM a collective is one operation of the logical core: both of its cores take part. On SBUF each core performs its own.
         whole: bool,
     },
-    /// All ranks that these (source, target) pairs name, if this rank is among them.
+    /// All ranks in these (source, target) pairs, if this rank is among them.
     Pairs {
-        /// Source and target each.
+        /// `[source, target]` pairs.
         pairs: &'a IntLists,
-        /// As for a group.
+        /// As for [`Participants::Group`].
         whole: bool,
     },
 }
@@ -45,7 +45,7 @@ impl Participants<'_> {
         matches!(self, Participants::Group { whole: true, .. } | Participants::Pairs { whole: true, .. })
     }
 
-    /// The members in their order, for `me`: a core's number, or a rank. Empty if `me` does not take part.
+    /// The members in order, as seen by `me`: a core's number, or a rank. Empty if `me` does not take part.
     pub fn members(&self, me: u32) -> Vec<u32> {
         let mut out: Vec<u32> = match self {
             Participants::Cores(cores) => cores.iter().filter_map(|&c| u32::try_from(c).ok()).collect(),
@@ -71,11 +71,11 @@ impl Participants<'_> {
     }
 }
 
-/// What one member contributes to a rendezvous.
+/// One member's contribution to a rendezvous.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
     /// Its core's number, or its rank.
     pub member: u32,
-    /// The tiles it sends, in an order that its instruction knows. Element bits, zero-extended.
+    /// The tiles it sends, in the order that its instruction defines. Element bits, zero-extended.
     pub tiles: Vec<Array2<u32>>,
 }

@@ -1,4 +1,4 @@
-//! What an instruction looks like from outside: operand names, kinds, memories and defaults.
+//! The interface of an instruction: operand names, kinds, memories and defaults.
 //!
 //! The schema drives the Python argument binder, the text form, the generated documentation and the fuzzers.
 
@@ -7,12 +7,12 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::names::{Engine, Space};
 
-/// What kind of value an operand takes.
+/// The kind of value that an operand takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A tensor view.
     View,
-    /// A number or a per-partition scalar view or a register.
+    /// A number, a per-partition scalar view or a register.
     Scalar,
     /// A number.
     Number,
@@ -42,7 +42,7 @@ pub enum Kind {
     Optional(&'static Kind),
 }
 
-/// What the instruction does with an operand.
+/// How the instruction uses an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Reads it.
@@ -60,11 +60,11 @@ pub enum Role {
 pub struct OperandSchema {
     /// NKI's keyword.
     pub name: &'static str,
-    /// What the instruction does with it.
+    /// How the instruction uses it.
     pub role: Role,
-    /// What it takes.
+    /// The kind of value it takes.
     pub kind: Kind,
-    /// The names it takes if it is a vocabulary (or an optional one); else empty.
+    /// Names of the vocabulary's members if the kind is a (possibly optional) vocabulary; else empty.
     pub members: &'static [&'static str],
     /// Memories a view may be in; empty for [`Role::Attr`].
     pub spaces: &'static [Space],
@@ -85,12 +85,12 @@ pub struct Runs {
     pub since: Target,
 }
 
-/// A limit that the schema's types cannot say. tests/refused has a call for each that breaks it.
+/// A limit that the schema's types cannot express. For each rule, tests/refused has a call that breaks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// Its name, unique within the instruction.
     pub id: &'static str,
-    /// What must hold.
+    /// The condition, in words.
     pub text: &'static str,
 }
 
@@ -99,48 +99,48 @@ pub struct Rule {
 pub struct Former {
     /// The keyword.
     pub keyword: &'static str,
-    /// What became of it.
+    /// Its successor.
     pub now: Now,
 }
 
-/// What became of a keyword.
+/// The successor of an earlier keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Now {
-    /// The operand has this name.
+    /// The operand was renamed.
     Called(&'static str),
-    /// There is none any more.
+    /// The operand was removed.
     Removed {
-        /// The version without it.
+        /// The first version without it.
         version: &'static str,
-        /// What to write instead.
+        /// The replacement.
         instead: &'static str,
     },
 }
 
-/// How well a statement is founded.
+/// How well a statement is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Confidence {
-    /// The manual says so.
+    /// Stated by the manual.
     Documented,
-    /// Measurements on hardware agree.
+    /// Confirmed by measurements on hardware.
     Measured,
-    /// Follows from what is documented or measured.
+    /// Derived from documented or measured facts.
     Derived,
-    /// A choice made here.
+    /// A choice of this simulator.
     Assumed,
 }
 
 impl Confidence {
-    /// All, best founded first.
+    /// All levels, best supported first.
     pub const ALL: [Confidence; 4] =
         [Confidence::Documented, Confidence::Measured, Confidence::Derived, Confidence::Assumed];
 
-    /// The one with this name.
+    /// The level with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|c| c.name() == name)
     }
 
-    /// In a word, as in the timing parameters.
+    /// The word that the timing parameters use.
     pub fn name(self) -> &'static str {
         match self {
             Confidence::Documented => "documented",
@@ -151,12 +151,12 @@ impl Confidence {
     }
 }
 
-/// What an instruction costs, in hardware terms: rows, columns, elements, passes, bytes.
+/// An instruction's cost in hardware terms: rows, columns, elements, passes, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// What its time grows with.
+    /// The quantities that determine its time.
     pub text: &'static str,
-    /// How well that is founded.
+    /// How well the text is supported.
     pub confidence: Confidence,
 }
 
@@ -171,13 +171,13 @@ pub struct Schema {
     pub engines: &'static [Runs],
     /// Operands in positional order.
     pub operands: &'static [OperandSchema],
-    /// In which precision it computes and where it rounds.
+    /// The precision it computes in and the points where it rounds.
     pub numerics: &'static str,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
     /// Its limits, beyond those of every operand ([`COMMON_RULES`](crate::inst::every_operand::COMMON_RULES)).
     pub rules: &'static [Rule],
-    /// What to use where no engine has it; may be empty.
+    /// The replacement on generations where no engine has it; may be empty.
     pub instead: &'static str,
 }
 
@@ -192,7 +192,7 @@ impl Schema {
         self.engines.iter().any(|e| e.on == engine)
     }
 
-    /// Whether the generation has it on some engine. What no engine runs (a statement for the compiler) exists on all.
+    /// Whether an engine of the generation has it. Instructions without an engine (hints to the compiler) exist on all.
     pub fn exists_on(&self, arch: &Arch) -> bool {
         self.engines.is_empty() || arch.target >= self.since()
     }

@@ -1,24 +1,24 @@
-//! Small pieces of work, shared between threads.
+//! Sharing of small pieces of work between threads.
 //!
-//! An instruction is worth sharing for some ten to a hundred microseconds. On a machine with other work a thread may be stopped for longer
-//! than that at any time, so nobody gets a fixed share: each thread takes the next piece that nobody has begun, and a thread that does not
-//! come costs nothing.
+//! Sharing pays off for instructions of ten to a hundred microseconds. On a busy machine the operating system may preempt a thread for longer
+//! than that, so pieces are not assigned in advance: each thread takes the next piece from a queue. Work does not wait for a thread that has
+//! not started.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The threads between which this thread's work may be shared: those of rayon's pool if it is one of them, else itself. To wake a pool for one
+/// The number of threads that may share this thread's work: those of rayon's pool if this is one of its threads, else 1. Waking a pool for one
 /// instruction costs more than the instruction.
 pub fn threads() -> usize {
     if rayon::current_thread_index().is_some() { rayon::current_num_threads() } else { 1 }
 }
 
-/// Looks for the end of another thread's piece this often before the thread gives up its processor: some ten microseconds. A thread that
-/// yields to another process gets its processor back milliseconds later.
+/// Number of spins on other threads' pieces before the thread gives up its processor, some ten microseconds in total. A thread that
+/// yields to another process gets its processor back only milliseconds later.
 const PATIENCE: u32 = 2_000;
 
-/// Does `work` for each of `pieces`, on at most `threads` threads of rayon's pool, in no particular order. Pieces should be several for each
-/// thread, and about equal.
+/// Runs `work` for each of `pieces`, on at most `threads` threads of rayon's pool, in no particular order. There should be several pieces of
+/// about equal size for each thread.
 pub fn share<T: Send>(threads: usize, pieces: Vec<T>, work: impl Fn(T) + Sync + Send) {
     let threads = threads.min(pieces.len());
     if threads <= 1 {
@@ -35,7 +35,7 @@ pub fn share<T: Send>(threads: usize, pieces: Vec<T>, work: impl Fn(T) + Sync + 
     });
 }
 
-/// Offers `work` to as many threads, of which this is one.
+/// Runs `work` on up to `threads` threads, including this one.
 fn fan(threads: usize, busy: &AtomicUsize, work: &(impl Fn() + Sync)) {
     if threads <= 1 {
         return work();
@@ -43,7 +43,7 @@ fn fan(threads: usize, busy: &AtomicUsize, work: &(impl Fn() + Sync)) {
     rayon::join(
         || {
             work();
-            // Whoever has not begun yet finds nothing to do. Only for those at work is there anything to wait.
+            // The queue is empty: threads that have not started will find no piece. Only wait for the busy ones.
             let mut patience = PATIENCE;
             while patience > 0 && busy.load(Ordering::Relaxed) > 0 {
                 patience -= 1;
@@ -54,7 +54,7 @@ fn fan(threads: usize, busy: &AtomicUsize, work: &(impl Fn() + Sync)) {
     );
 }
 
-/// A thread at work; it is counted out also when a piece panics.
+/// A busy thread. The guard decrements the count even if a piece panics.
 struct Busy<'a>(&'a AtomicUsize);
 
 impl<'a> Busy<'a> {

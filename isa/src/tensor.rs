@@ -1,4 +1,4 @@
-//! Pieces of storage.
+//! Allocated storage.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use crate::ids::{Address, Loc, TensorId, TrailId};
 use crate::names::Space;
 use crate::view::{Dim, Dims, MAX_DIMS, View};
 
-/// A piece of storage. The iterations of an unrolled loop make one each, so that what they have in common is kept once ([`Declaration`], whose fields
-/// a tensor dereferences to). Writing to a field gives the tensor a declaration of its own.
+/// A piece of storage. Each iteration of an unrolled loop creates one, so the common fields are shared ([`Declaration`], to which
+/// a tensor dereferences). Writing to a field gives the tensor its own copy of the declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     declaration: Arc<Declaration>,
-    /// The loop iterations and calls around the place where it was made.
+    /// The loop iterations and calls around its declaration.
     pub trail: TrailId,
 }
 
-/// What tensors that are made by one statement have in common.
+/// The fields shared by all tensors that one statement creates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// Name for messages and reports: the `name=` given, else the variable's. Not unique.
+    /// Name for messages and reports: from `name=`, else the variable's. Not unique.
     pub name: Arc<str>,
     /// Memory.
     pub space: Space,
@@ -34,15 +34,15 @@ pub struct Declaration {
     pub address: Option<Address>,
     /// The core that owns it (on chip and private HBM); 0 for shared tensors.
     pub core: u32,
-    /// Initial contents, little-endian, row-major; `None` is uninitialised (or an input).
+    /// Initial contents, little-endian, row-major; `None` for an uninitialised tensor or an input.
     pub data: Option<Arc<[u8]>>,
-    /// How many dynamic loops are around the place where it was made: on chip it is made anew in each iteration of the innermost one.
+    /// Number of dynamic loops around the declaration. Each iteration of the innermost one creates an on-chip tensor anew.
     pub loops: u32,
-    /// Where it was made.
+    /// Where it was declared.
     pub loc: Loc,
 }
 
-// An unrolled loop makes as many tensors as instructions (docs/performance.md, memory of an instruction).
+// An unrolled loop creates as many tensors as instructions (docs/performance.md, memory of an instruction).
 const _: () = assert!(size_of::<Tensor>() <= 16);
 
 impl Deref for Tensor {
@@ -60,12 +60,12 @@ impl DerefMut for Tensor {
 }
 
 impl Tensor {
-    /// A tensor with this declaration, made inside of `trail`.
+    /// A tensor with this declaration, created inside `trail`.
     pub fn new(declaration: impl Into<Arc<Declaration>>, trail: TrailId) -> Self {
         Tensor { declaration: declaration.into(), trail }
     }
 
-    /// What it has in common with the tensors that the same statement makes.
+    /// The fields it shares with other tensors of the same statement.
     pub fn declaration(&self) -> &Arc<Declaration> {
         &self.declaration
     }
@@ -86,7 +86,7 @@ impl Declaration {
         n * self.dtype.size()
     }
 
-    /// The partition at which a view of the tensor starts. A tensor without an address counts as one at partition 0: where it is placed
+    /// The partition at which a view of the tensor starts. A tensor without an address is taken to start at partition 0: its placement
     /// satisfies the same rules.
     pub fn start_partition(&self, view: &View) -> u32 {
         self.address.map_or(0, |a| a.partition) + view.partition

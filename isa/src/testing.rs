@@ -1,6 +1,6 @@
-//! A slow, simple [`Machine`] for the unit tests of instructions, and what builds programs for property tests.
+//! A slow, simple [`Machine`] for the unit tests of instructions, and program generators for property tests.
 //!
-//! It addresses every element on its own, by the definition of a view, so that it can be the reference for faster machines.
+//! It addresses every element individually, by the definition of a view, so that it can be the reference for faster machines.
 
 mod random;
 
@@ -22,7 +22,7 @@ use crate::view::{Index, View, column_group, column_position};
 
 pub use random::{Random, program};
 
-/// Memories, registers and a record of what was printed and read before it was written.
+/// Memories, registers, printed lines, and a record of reads before writes.
 #[derive(Debug, Clone)]
 pub struct TestMachine {
     arch: &'static Arch,
@@ -32,14 +32,14 @@ pub struct TestMachine {
     /// Bytes that a matmul has written, for `accumulate=None`.
     accumulated: HashSet<(u32, usize)>,
     registers: BTreeMap<RegId, i64>,
-    /// Partitions that share the offsets of tensor indirection: those of the engine that runs.
+    /// Partitions that share the offsets of tensor indirection, set by the current engine.
     group: usize,
     state: BTreeMap<&'static str, Vec<u32>>,
     /// Lines that `device_print` printed.
     pub printed: Vec<String>,
-    /// Tensors of which unwritten bytes were read, in order, repeats included.
+    /// Tensors whose unwritten bytes were read, in order, repeats included.
     pub uninitialized: Vec<TensorId>,
-    /// What the members of a rendezvous have contributed.
+    /// The contributions of the members of a rendezvous.
     pub brought: Vec<Contribution>,
     /// This machine's rank.
     pub rank: u32,
@@ -64,7 +64,7 @@ impl TestMachine {
         }
     }
 
-    /// Adds a tensor, unwritten, and returns the view of all of it.
+    /// Adds an unwritten tensor and returns a view of all of it.
     pub fn tensor(&mut self, name: &str, space: Space, dtype: DType, shape: &[u32]) -> View {
         let declaration = Declaration {
             name: name.into(),
@@ -88,7 +88,7 @@ impl TestMachine {
         view
     }
 
-    /// Gives the tensor of a view an address.
+    /// Assigns an address to the tensor of a view.
     pub fn place(&mut self, view: &View, address: Address) {
         self.tensors[view.tensor.0 as usize].address = Some(address);
     }
@@ -219,7 +219,7 @@ impl TestMachine {
         }
         let row_bytes = tensor.bytes() as i64;
         if oob == OobMode::Skip && !on_chip && view.indirect.is_some() && offsets.is_none() {
-            // What a row or the whole access reaches beyond the tensor skips all of it.
+            // A row or access that leaves the tensor is skipped as a whole.
             let group = at.len() / rows.as_ref().map_or(1, Vec::len).max(1);
             for row in at.chunks_mut(group.max(1)) {
                 if row.iter().any(|&(_, e, _)| e < 0 || (e + 1) * size > row_bytes) {
@@ -248,7 +248,7 @@ impl TestMachine {
 
     fn load(&self, view: &View, at: Option<usize>) -> u32 {
         let Some(at) = at else { return 0 };
-        // Bytes that nothing has written read as those of the sentinel.
+        // Unwritten bytes read as the sentinel's bytes.
         let mut le = view.dtype.uninitialized_bits().to_le_bytes();
         let tensor = view.tensor.0 as usize;
         for (i, byte) in le.iter_mut().enumerate() {
@@ -460,7 +460,7 @@ fn to_f32(dtype: DType, bits: u32) -> f32 {
     }
 }
 
-/// An 8-bit float by the definition of its fields. `ieee` gives the largest exponent to infinities and NaN.
+/// Decodes an 8-bit float from its fields. If `ieee`, the largest exponent encodes infinities and NaN.
 fn small_float(bits: u32, exponent_bits: u32, mantissa_bits: u32, ieee: bool) -> f32 {
     let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
     let top = (1 << exponent_bits) - 1;
@@ -496,7 +496,7 @@ fn from_f32(dtype: DType, value: f32) -> u32 {
     }
 }
 
-/// The nearest of the 256 values, by looking at all of them; too large values become the largest.
+/// The nearest of the 256 values, by exhaustive search; values that are too large become the largest.
 fn nearest_small(dtype: DType, value: f32) -> u32 {
     let sign = if value.is_sign_negative() { 0x80 } else { 0 };
     let distance = |b: u32| (f64::from(to_f32(dtype, b)) - f64::from(value.abs())).abs();
@@ -515,7 +515,7 @@ fn to_i64(dtype: DType, bits: u32) -> i64 {
     }
 }
 
-/// Arguments by keyword: `build("iota", &[("dst", dst.into_arg()), ...])`, the rest by default.
+/// An instruction from keyword arguments, defaults for the rest: `build("iota", &[("dst", dst.into_arg()), ...])`.
 ///
 /// # Errors
 /// If there is no such instruction or operand, or the arguments do not fit.

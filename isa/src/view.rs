@@ -1,4 +1,4 @@
-//! Views: which elements of a tensor an operand names, in which order.
+//! Views: the elements of a tensor that an operand names, and their order.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::ids::{RegId, TensorId};
 use crate::names::{Engine, Space};
 
-/// Most dimensions that a view can have.
+/// Maximum number of dimensions of a view.
 pub const MAX_DIMS: usize = 8;
 
 /// One dimension of an access pattern: `count` steps of `stride` elements (of partitions for dimension 0 on chip). Packed: a long program has
@@ -24,7 +24,7 @@ pub struct Dim {
     pub count: u32,
 }
 
-/// The dimensions of a view, outermost first. Few differ in the views of a long program, and views may share them: a change makes a copy.
+/// The dimensions of a view, outermost first. A long program has few distinct ones, so views may share them; a change makes a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Dims(Arc<SmallVec<[Dim; 3]>>);
 
@@ -83,7 +83,7 @@ pub struct View {
     pub tensor: TensorId,
     /// The storage's memory (a copy of the tensor's).
     pub space: Space,
-    /// How the bytes are read; may differ from the tensor's dtype.
+    /// Element type of the access; may differ from the tensor's dtype.
     pub dtype: DType,
     /// First partition, counted from the tensor's first partition; 0 in HBM.
     pub partition: u32,
@@ -91,7 +91,7 @@ pub struct View {
     pub offset: i64,
     /// Dimensions, outermost first; at least one, on chip at least two.
     pub dims: Dims,
-    /// Offset that is known only when the program runs.
+    /// Offset that is known only at run time.
     pub indirect: Option<Box<Indirect>>,
 }
 
@@ -101,9 +101,9 @@ const _: () = assert!(size_of::<View>() <= 40 && size_of::<Option<View>>() <= 40
 /// A dynamic part of a view's address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Indirect {
-    /// Where the index comes from.
+    /// The index's source.
     pub index: Index,
-    /// Elements (of the view's dtype) that one unit of the index moves.
+    /// Elements (of the view's dtype) per unit of the index.
     pub stride: i64,
     /// Extent of the indexed dimension of the base tensor: index values from `0` to `bound - 1` are in bounds.
     pub bound: u32,
@@ -116,10 +116,10 @@ pub enum Index {
     Register(RegId),
     /// One element in SBUF or HBM, the same for all elements.
     Scalar(View),
-    /// One index for each step of dimension 0, the only one that can be: replaces its own stride.
+    /// One index for each step of dimension 0, the only dimension it can replace: the index takes the place of its stride.
     Vector(View),
-    /// On chip, an offset for each element of a partition, which replaces dimension 1 (the only free one): tensor indirection. The
-    /// partitions share offsets in groups, which depend on the engine: see [`column_group`] and [`column_position`].
+    /// Tensor indirection, on chip: an offset for each element of a partition, in place of dimension 1 (the only free one).
+    /// Groups of partitions share offsets; the group depends on the engine: see [`column_group`] and [`column_position`].
     Columns(View),
 }
 
@@ -133,12 +133,12 @@ impl Indirect {
     }
 }
 
-/// How many partitions share offsets (docstring of `NkiTensor.indirect`).
+/// Number of partitions that share offsets (docstring of `NkiTensor.indirect`).
 pub fn column_group(engine: Engine) -> usize {
     if engine == Engine::Tensor { 32 } else { 16 }
 }
 
-/// Where in an index of `columns` columns, row by row, offset `i` of a partition is: a group's offsets run down its rows first.
+/// Position of a partition's offset `i` in a row-major index of `columns` columns: a group's offsets run down its rows first.
 pub fn column_position(group: usize, columns: usize, partition: usize, i: usize) -> usize {
     let first = partition / group * group;
     (first + i % group) * columns + i / group
@@ -175,7 +175,7 @@ impl View {
         self.free_dims().iter().map(|d| d.count as usize).product()
     }
 
-    /// The dimensions with neighbours merged where they address one regular run, size-1 dimensions dropped.
+    /// The dimensions with adjacent ones merged where they form one regular run; dimensions of size 1 are dropped.
     /// On chip the partition dimension is kept apart: only `free_dims` are merged. Never empty.
     pub fn merged(dims: &[Dim]) -> Dims {
         let mut out = Dims::new();
@@ -217,10 +217,10 @@ impl View {
         (lo, hi)
     }
 
-    /// The contiguous byte runs that the view names, in element order. Dynamic parts of the address are not included: add
-    /// what the index moves to each offset (for [`Index::Vector`], walk [`Self::row_runs`] once per index instead).
+    /// The contiguous byte runs of the view, in element order. Dynamic parts of the address are not included: add
+    /// the index's displacement to each offset (for [`Index::Vector`], iterate over [`Self::row_runs`] once per index instead).
     ///
-    /// On chip a run stays inside one partition. Repeats (stride 0) give the same run again.
+    /// On chip a run stays inside one partition. A repeat (stride 0) yields the same run again.
     pub fn runs(&self) -> Runs {
         let size = self.dtype.size() as i64;
         if self.space.is_on_chip() {
@@ -236,7 +236,7 @@ impl View {
         Runs::new(0, Dim { stride: 0, count: 1 }, 0, self.free_dims(), self.dtype.size() as i64)
     }
 
-    /// First byte and byte after the last, relative to the tensor (in a partition, on chip). Dynamic parts are not included.
+    /// First byte and byte after the last, relative to the tensor (on chip, within a partition). Dynamic parts are not included.
     pub fn byte_span(&self) -> (i64, i64) {
         let (lo, hi) = Self::span(if self.space.is_on_chip() { self.free_dims() } else { &self.dims });
         let size = self.dtype.size() as i64;
@@ -252,8 +252,8 @@ impl View {
         (i64::from(self.partition) + lo, i64::from(self.partition) + hi + 1)
     }
 
-    /// Whether the smallest rectangles around both views overlap: `false` proves that they share no byte. Views with a
-    /// dynamic address on the same tensor are taken to overlap.
+    /// Whether the bounding boxes of both views overlap: `false` proves that they share no byte. Views with a
+    /// dynamic address on the same tensor are assumed to overlap.
     pub fn may_intersect(&self, other: &View) -> bool {
         if self.tensor != other.tensor {
             return false;
@@ -265,7 +265,7 @@ impl View {
         cross(self.partition_span(), other.partition_span()) && cross(self.byte_span(), other.byte_span())
     }
 
-    /// Whether both views name a common byte of one tensor. Exact but for dynamic addresses (see [`Self::may_intersect`]).
+    /// Whether both views share a byte of one tensor. Exact except for dynamic addresses (see [`Self::may_intersect`]).
     pub fn intersects(&self, other: &View) -> bool {
         if !self.may_intersect(other) {
             return false;
@@ -282,7 +282,7 @@ impl View {
             if a.partition == b.partition && a.offset < b.end() && b.offset < a.end() {
                 return true;
             }
-            // Runs of one view have one length, so the one that ends first overlaps no later one.
+            // All runs of a view have the same length, so the run that ends first overlaps no later one.
             if (a.partition, a.end()) <= (b.partition, b.end()) {
                 i += 1;
             } else {
@@ -314,7 +314,7 @@ impl Run {
 /// Iterator over the contiguous runs of a view; see [`View::runs`].
 #[derive(Debug, Clone)]
 pub struct Runs {
-    /// Outermost first, byte strides; the contiguous innermost dimension is not in here. Entry 0 steps partitions.
+    /// Outermost first, byte strides; the contiguous innermost dimension is excluded. Entry 0 steps partitions.
     dims: ArrayVec<Dim, { MAX_DIMS + 1 }>,
     at: ArrayVec<u32, { MAX_DIMS + 1 }>,
     next: Run,
@@ -433,7 +433,7 @@ mod tests {
         assert!(even.intersects(&view(Space::Sbuf, DType::U8, 3, &[(1, 1), (1, 1)])));
     }
 
-    /// Every byte of the view by definition.
+    /// Every byte of the view, by the definition of a view.
     fn bytes_of(v: &View) -> Vec<(i64, i64)> {
         let size = v.dtype.size() as i64;
         let mut at = vec![(i64::from(v.partition), v.offset)];

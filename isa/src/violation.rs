@@ -1,25 +1,25 @@
-//! A broken rule of the ISA, before anybody knows where in the source it was broken.
+//! A broken rule of the ISA, before its source location is known.
 
-/// A rule that an instruction's operands break. The frontend (or the text form's reader) adds the place.
+/// A rule that an instruction's operands break. The frontend (or the text form's reader) adds the location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Diagnostic slug, for example `partition-size`.
     pub id: &'static str,
     /// The operand, by its NKI keyword; empty when the rule is about the whole instruction.
     pub operand: &'static str,
-    /// The rule with the number got and the limit: `partition size 256 exceeds 128`.
+    /// The rule with the actual number and the limit: `partition size 256 exceeds 128`.
     pub message: String,
-    /// What to do about it; may be empty.
+    /// How to fix it; may be empty.
     pub help: String,
 }
 
 impl Violation {
-    /// A violation by `operand`.
+    /// A violation of a rule about `operand`.
     pub fn new(id: &'static str, operand: &'static str, message: impl Into<String>) -> Self {
         Violation { id, operand, message: message.into(), help: String::new() }
     }
 
-    /// Adds what to do.
+    /// Adds a suggested fix.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();

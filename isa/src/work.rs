@@ -1,4 +1,4 @@
-//! What an instruction costs, in the hardware's terms: rows, columns, elements, bytes, descriptors. Never time.
+//! An instruction's cost in hardware terms: rows, columns, elements, bytes, descriptors, but never time.
 
 use smallvec::SmallVec;
 
@@ -9,9 +9,9 @@ use crate::view::{Dim, View};
 /// The work of one instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// The engine whose queue it goes through. For DMA: the engine that triggers it, `Unknown` where the program does not name it.
+    /// The engine whose queue it uses. For DMA: the engine that triggers it, `Unknown` if the program does not name it.
     pub engine: Engine,
-    /// What is to be done.
+    /// The kind of work.
     pub kind: WorkKind,
 }
 
@@ -24,7 +24,7 @@ pub enum WorkKind {
     Matmul(Matmul),
     /// Bytes moved by DMA.
     Dma(Dma),
-    /// Waiting for others, and what moves without the core's DMA queues.
+    /// A wait for other cores or ranks, and transfers outside the core's DMA queues.
     Rendezvous(RendezvousWork),
     /// A sequencer instruction: register moves and arithmetic.
     Register(RegisterWork),
@@ -32,10 +32,10 @@ pub enum WorkKind {
     Free,
 }
 
-/// What a rendezvous costs once all members have arrived.
+/// The cost of a rendezvous once all members have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RendezvousWork {
-    /// Each core writes a semaphore of the other and waits for its own.
+    /// Each core writes the other's semaphore and waits for its own.
     Barrier,
     /// GpSimd's own DMA engine moves bytes from one core's SBUF to the other's.
     GpSimdDma {
@@ -46,30 +46,30 @@ pub enum RendezvousWork {
     Collective(Collective),
 }
 
-/// What a collective moves.
+/// The transfers of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collective {
-    /// Which way.
+    /// The communication pattern.
     pub kind: CollectiveKind,
-    /// Bytes of what one rank has of an all-gather, gets of a reduce-scatter, sends to each other rank, or permutes; of an all-reduce, the
-    /// whole divided by the ranks.
+    /// Bytes that one rank contributes to an all-gather, receives from a reduce-scatter, sends to each other rank, or permutes; for an all-reduce,
+    /// the total divided by the number of ranks.
     pub chunk_bytes: u64,
     /// Ranks of the group.
     pub ranks: u32,
 }
 
-/// How a collective moves.
+/// The communication pattern of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CollectiveKind {
-    /// All get what all have.
+    /// All ranks receive the data of all ranks.
     AllGather,
-    /// Each gets a part of the reduction.
+    /// Each rank receives a part of the reduction.
     ReduceScatter,
-    /// All get the reduction.
+    /// All ranks receive the reduction.
     AllReduce,
-    /// Each sends a part to each.
+    /// Each rank sends a part to each rank.
     AllToAll,
-    /// Each sends to one.
+    /// Each rank sends to one rank.
     Permute,
 }
 
@@ -84,13 +84,13 @@ pub enum RegisterWork {
     Store,
 }
 
-/// What the time of a pass grows with. Names are rows of the timing parameters: an instruction takes those of another one that runs alike, or has
-/// rows of its own.
+/// The cost function of a pass. Names are rows of the timing parameters: an instruction reuses the rows of another one with the same timing,
+/// or has its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Law {
     /// Elements through the vector engine.
     Vector(VectorLaw),
-    /// A function of the scalar engine, by the name that its function tables have.
+    /// A function of the scalar engine, by its name in the function tables.
     Function(&'static str),
     /// Elements through the GpSimd cores.
     GpSimd,
@@ -98,25 +98,25 @@ pub enum Law {
     Algorithm(Algorithm),
 }
 
-/// The rows of a pass through the vector engine. On another engine such a pass costs what any of its size does.
+/// The timing parameters of a pass through the vector engine. Another engine charges the pass by its size alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VectorLaw {
     /// Cycles for each element of a partition.
     pub cycles: Cycles,
-    /// Row of `vector.fixed_ns`: completion of an instruction of no elements.
+    /// Row of `vector.fixed_ns`: completion latency of an instruction without elements.
     pub fixed: &'static str,
-    /// Row of `vector.fixed_ns` that each scalar operand read from memory adds, if it does.
+    /// Row of `vector.fixed_ns` added by each scalar operand read from memory, if any.
     pub scalar: Option<&'static str>,
 }
 
-/// Rows of `vector.cycles` by performance mode. Narrow operands are 16-bit floats, and 8-bit ones where the generation streams them as fast.
+/// Rows of `vector.cycles` by performance mode. Narrow operands are 16-bit floats, and 8-bit ones on generations that stream them as fast.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cycles {
-    /// Without a fast mode.
+    /// No fast mode.
     pub general: &'static str,
     /// All operands are narrow, contiguous and in SBUF.
     pub narrow: &'static str,
-    /// All are narrow and in SBUF, some with a stride.
+    /// All are narrow and in SBUF, some strided.
     pub narrow_strided: &'static str,
     /// Some operand is in PSUM.
     pub psum: &'static str,
@@ -134,20 +134,20 @@ impl Cycles {
 /// Cycles of a GpSimd algorithm: a fixed part and some terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Algorithm {
-    /// How often it starts.
+    /// How often the fixed part is charged.
     pub start: Start,
-    /// What is added up.
+    /// The terms of the sum.
     pub terms: &'static [Term],
 }
 
 /// The fixed part of a GpSimd algorithm (`gpsimd.fixed_cycles`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
-    /// It is added once.
+    /// A constant.
     Once,
-    /// It is added for each group of elements; this row of `gpsimd.cycles` has the size of a group.
+    /// Once per group of elements; this row of `gpsimd.cycles` is the group size.
     EachGroup(&'static str),
-    /// The terms have none; nothing is shorter than it.
+    /// It is not added; it is the minimum of the terms' sum.
     AtLeast,
 }
 
@@ -160,14 +160,14 @@ pub enum Term {
     AllPartitions(&'static str),
     /// For each result of a partition.
     Results(&'static str),
-    /// For each element, which is the index of a run of results. Each result takes a cycle more, and a core moves 32 bits for each partition and cycle.
+    /// For each element, which indexes a run of results. Each result takes one more cycle, and a core moves 32 bits per partition and cycle.
     Runs(&'static str),
 }
 
 /// One streaming pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
-    /// What its time grows with.
+    /// The cost function.
     pub law: Law,
     /// Input elements per partition of the longest operand.
     pub elements: u32,
@@ -186,13 +186,13 @@ pub struct Stream {
 /// The layout of an operand in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operand {
-    /// Where.
+    /// The memory.
     pub space: Space,
     /// Element type.
     pub dtype: DType,
     /// Elements per partition.
     pub elements: u32,
-    /// Bytes between neighbours in the innermost dimension (the element size when contiguous, 0 for a broadcast).
+    /// Bytes between adjacent elements of the innermost dimension (the element size when contiguous, 0 for a broadcast).
     pub inner_stride_bytes: u32,
 }
 
@@ -238,11 +238,11 @@ pub struct Matmul {
     pub tile_position: (u32, u32),
     /// `(rows, columns)` of the array tile.
     pub tile_size: (u32, u32),
-    /// Identifies the stationary operand's bytes, so that a repeated load can be dropped: the view itself.
+    /// The view of the stationary operand; it identifies the operand's bytes, so that a repeated load can be dropped.
     pub stationary: View,
 }
 
-/// What a DMA moves.
+/// The transfers of a DMA.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dma {
     /// Source side.
@@ -253,15 +253,15 @@ pub struct Dma {
     pub bytes: u64,
     /// Elements moved.
     pub elements: u64,
-    /// Who makes the descriptors, as the program requests.
+    /// The requested descriptor generator.
     pub dge: DgeMode,
     /// One side has a dynamic address.
     pub dynamic: bool,
-    /// One side has an address that follows from an index in SBUF, not from a register.
+    /// One side has an address computed from an index in SBUF, not from a register.
     pub indexed: bool,
     /// One side is a gather or scatter by a vector of indices.
     pub indirect: bool,
-    /// The bytes are transposed on the way.
+    /// The transfer transposes the bytes.
     pub transpose: bool,
     /// The element type changes.
     pub cast: bool,
@@ -272,19 +272,19 @@ pub struct Dma {
 pub struct DmaSide {
     /// Memory.
     pub space: Space,
-    /// First SBUF partition relative to the tensor's and partitions touched (rows of the first dimension in HBM).
+    /// First SBUF partition relative to the tensor's, and number of partitions touched (rows of the first dimension in HBM).
     pub partitions: (u32, u32),
     /// Bytes of one contiguous run.
     pub run_bytes: u32,
     /// Number of contiguous runs.
     pub runs: u64,
-    /// Bytes from the start of one run to that of the closest one in the pattern; 0 if there is only one. The descriptors of a transfer may be in
-    /// any order, and the old compiler's merged transfers have those of closest rows in turn (profiles of attention).
+    /// Bytes from the start of one run to that of the closest other run in the pattern; 0 if there is only one. The descriptors of a transfer
+    /// may be in any order; the old compiler's merged transfers alternate between those of the closest rows (profiles of attention).
     pub stride_bytes: u64,
 }
 
 impl DmaSide {
-    /// How `view` splits into contiguous runs. On chip a run never crosses partitions.
+    /// The contiguous runs of `view`. On chip a run never crosses partitions.
     pub fn of(view: &View) -> Self {
         let dims = if view.space.is_on_chip() { view.free_dims() } else { &view.dims[..] };
         let merged = View::merged(dims);

@@ -1,4 +1,4 @@
-//! The memory of arrays. With `xla`, the only file with `unsafe`: it turns the address that an array gives of its memory into a slice.
+//! The memory of arrays. Like `xla`, this file uses `unsafe`: it converts an array's address to a slice.
 
 #![allow(unsafe_code)]
 
@@ -17,47 +17,47 @@ use rustc_hash::FxHashMap;
 use crate::convert::{helpers, is_ndarray};
 use crate::errors::{ours, value_error};
 
-/// Where the values of an array are.
+/// Location of an array's values.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// One block of memory from this address, which the simulator reads where it is.
+    /// One block of memory at this address, which the simulator reads in place.
     Block(usize),
-    /// Elements with strides in this range of addresses: a run works on a copy.
+    /// Strided elements in this address range: a run works on a copy.
     Strided { low: usize, high: usize, overlaps_itself: bool },
     /// Memory of another device, fetched for a run: `owner` is a `DeviceTensor`.
     Device,
-    /// Shape and dtype only: a program can be compiled for it, but not run on it.
+    /// Shape and dtype only: a program can be compiled for the array, but not run on it.
     Nowhere,
 }
 
 /// An array whose values the simulator may read.
 #[derive(Debug)]
 pub(crate) struct Array {
-    /// The NumPy array; its memory lives as long as this.
+    /// The NumPy array, which owns the memory.
     owner: Py<PyAny>,
-    /// What the caller passed (a torch tensor, say), returned where the kernel returns its input.
+    /// The object that the caller passed (for example a torch tensor), returned if the kernel returns its input.
     pub(crate) original: Py<PyAny>,
     place: Place,
     length: usize,
-    /// Whether the caller lets it be written.
+    /// Whether the caller allows writes.
     pub(crate) writable: bool,
-    /// The caller's kind cannot be written, but a new one returned: a jax array.
+    /// The caller's type is immutable, but a new object can be returned: a jax array.
     pub(crate) immutable: bool,
 }
 
 impl Array {
-    /// Whether it has a shape and a dtype only, and no values.
+    /// Whether it has only a shape and a dtype, but no values.
     pub(crate) fn valueless(&self) -> bool {
         matches!(self.place, Place::Nowhere)
     }
 
-    /// Whether two of its elements are one place in memory (a stride of 0), so that it cannot be written.
+    /// Whether elements share memory (a stride of 0), so that it cannot be written.
     pub(crate) fn overlaps_itself(&self) -> bool {
         matches!(self.place, Place::Strided { overlaps_itself: true, .. })
     }
 
-    /// The array for the simulator to read: in place if it is one block of memory, else a copy made now. Writes go to a copy in any case
-    /// (see [`ForeignBytes`]), so that a failure leaves the caller's array as it was.
+    /// The array as an input of the simulator: in place if it is one block of memory, else copied now. Writes always go to a copy
+    /// (see [`ForeignBytes`]), so that a failure leaves the caller's array unchanged.
     pub(crate) fn buffer(&self, py: Python<'_>) -> PyResult<Buffer> {
         let block = match self.place {
             Place::Block(address) => Block { _owner: self.owner.clone_ref(py), address, length: self.length },
@@ -66,19 +66,19 @@ impl Array {
         Ok(Buffer::foreign(Box::new(block)))
     }
 
-    /// Writes the result of a run into the caller's array. The bytes are as many as the array has.
+    /// Writes the result of a run into the caller's array, which has the same number of bytes.
     pub(crate) fn write(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
         debug_assert_eq!(bytes.len(), self.length);
         let Place::Block(address) = self.place else {
             let bytes = PyBytes::new(py, bytes);
             return helpers(py)?.bind(py).getattr("put_back")?.call1((&self.owner, bytes)).map(drop);
         };
-        // What the run has not written is still the caller's own memory.
+        // Unwritten results are still the caller's own memory.
         if bytes.as_ptr() as usize == address {
             return Ok(());
         }
-        // SAFETY: the owner is alive, `take` has checked that its memory is one block of `length` bytes and writable, and the caller holds the
-        // GIL. `bytes` is memory of the simulator, or of an argument, and may overlap it.
+        // SAFETY: the owner is alive, `take` has checked that its memory is one writable block of `length` bytes, and the caller holds the
+        // GIL. `bytes` is memory of the simulator or of an argument, and may overlap it.
         unsafe { std::ptr::copy(bytes.as_ptr(), address as *mut u8, self.length.min(bytes.len())) }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Array {
         helpers(py)?.bind(py).getattr("share_memory")?.call1((&self.owner, &other.owner))?.extract()
     }
 
-    /// The addresses from which to which its elements are, if they are in the host's memory.
+    /// The address range of its elements, if they are in host memory.
     fn range(&self) -> Option<(usize, usize)> {
         match self.place {
             Place::Block(address) => Some((address, address + self.length)),
@@ -133,8 +133,8 @@ impl ForeignBytes for Block {
         if self.length == 0 {
             return &[];
         }
-        // SAFETY: the owner keeps the memory alive; `take` and `copied` have checked that it is one block of `length` bytes. As with NumPy
-        // itself, a thread that writes to an array while a kernel reads it gets what it asks for.
+        // SAFETY: the owner keeps the memory alive; `take` and `copied` have checked that it is one block of `length` bytes. As in NumPy
+        // itself, the result is unspecified if a thread writes to an array while a kernel reads it.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.length) }
     }
 
@@ -143,7 +143,7 @@ impl ForeignBytes for Block {
     }
 }
 
-/// What NumPy's array interface says of the memory of an array (`PyArrayInterface` in its C interface).
+/// The memory layout of an array in NumPy's array interface (`PyArrayInterface` in its C interface).
 #[repr(C)]
 struct Interface {
     two: c_int,
@@ -162,24 +162,24 @@ impl Interface {
     const WRITEABLE: c_int = 0x400;
 }
 
-/// Where the elements of an array are.
+/// The memory layout of an array's elements.
 struct Layout {
-    /// Of the first element.
+    /// Address of the first element.
     address: usize,
-    /// Whether they are one block in row-major order.
+    /// Whether they form one block in row-major order.
     contiguous: bool,
     writable: bool,
-    /// Bytes from one element to the next by axis.
+    /// Byte strides by axis.
     strides: Vec<isize>,
 }
 
-/// The layout of an array; `None` for an object without memory here (`TensorSpec`).
+/// The layout of an array; `None` for an object without host memory (`TensorSpec`).
 fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
     let Some(capsule) = array.getattr_opt(intern!(array.py(), "__array_struct__"))? else { return Ok(None) };
     let capsule: Bound<'_, PyCapsule> = capsule.cast_into()?;
     let interface = capsule.pointer_checked(None)?.cast::<Interface>();
-    // SAFETY: by the array interface the capsule holds such a structure as long as it lives, with as many strides as dimensions; `two` says that
-    // it is one.
+    // SAFETY: by the array interface the capsule contains such a structure during its lifetime, with one stride per dimension; the value of `two`
+    // identifies it.
     unsafe {
         let interface = interface.as_ref();
         if interface.two != 2 || interface.data.is_null() {
@@ -192,8 +192,8 @@ fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
             _ => Vec::new(),
         };
         let (contiguous, writable) = if interface.kind as u8 == b'V' {
-            // NumPy clears the flags of arrays of structures, which packed elements are (`array_struct_get` in getset.c masks them with
-            // NPY_ARR_HAS_DESCR). Those of the other types of this kind, bfloat16 say, are the same in Python.
+            // NumPy clears the flags of structured arrays, such as packed elements (`array_struct_get` in getset.c masks them with
+            // NPY_ARR_HAS_DESCR). For the other types of this kind, such as bfloat16, the flags are the same in Python.
             let flags = array.getattr("flags")?;
             (flags.getattr("c_contiguous")?.extract()?, flags.getattr("writeable")?.extract()?)
         } else {
@@ -203,8 +203,8 @@ fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
     }
 }
 
-/// The addresses of elements of `size` bytes that begin at `address`. Arrays whose strides nest (each stride at least as long as what the smaller
-/// ones span) have all elements apart; any other is taken to overlap itself.
+/// The address range of elements of `size` bytes that start at `address`. Arrays with nested strides (each stride at least as long as the extent of
+/// the smaller ones) have distinct elements; all others are assumed to overlap themselves.
 fn strided(address: usize, shape: &[usize], strides: &[isize], size: usize) -> Place {
     let (mut low, mut high) = (address, address + size);
     let mut spans: Vec<(usize, usize)> = Vec::new();
@@ -229,8 +229,8 @@ fn strided(address: usize, shape: &[usize], strides: &[isize], size: usize) -> P
     Place::Strided { low, high, overlaps_itself: !apart }
 }
 
-/// A NumPy array as an input: `owner` is the array, `original` what it was made from, `device` its element type
-/// if NumPy's does not say it. `name` is for messages.
+/// A NumPy array as an input: `owner` is the array, `original` its source, `device` its element type
+/// if NumPy's does not determine it. `name` is for messages.
 pub(crate) fn take(
     array: &Bound<'_, PyAny>,
     original: &Bound<'_, PyAny>,
@@ -267,7 +267,7 @@ pub(crate) fn take(
         };
         return fail("ArgumentTypeError", format!("has dtype {text}, which is not a device type{instead}"));
     };
-    // To ask for an attribute that is not there takes longer than all else here.
+    // Looking up a missing attribute takes longer than everything else here.
     if !is_ndarray(array)? && array.hasattr("_mask")? {
         return fail("ArgumentTypeError", "is a masked array, and kernels know no masks; pass x.filled(value)".into());
     }
@@ -298,7 +298,7 @@ pub(crate) fn take(
     Ok((taken, shape, device))
 }
 
-/// A NumPy array as a constant of a kernel: a copy. `None` if its element type has no meaning there.
+/// A copy of a NumPy array as a constant of a kernel. `None` if its element type is not supported there.
 pub(crate) fn constant(array: &Bound<'_, PyAny>) -> PyResult<Option<HostArray>> {
     let dtype = array.getattr("dtype")?;
     let name: String = dtype.getattr("name")?.extract()?;
@@ -324,12 +324,12 @@ fn tuple_text(shape: &[usize]) -> String {
 
 /// A dtype of NumPy and its device type.
 type Known = (Py<PyAny>, Option<DType>);
-/// Known dtypes by the address of the object, which is kept: NumPy makes the text of a name anew for each request.
+/// Known dtypes by address of the object, which is kept alive: NumPy builds the string of a name on every request.
 static DTYPES: Mutex<Option<FxHashMap<usize, Known>>> = Mutex::new(None);
-/// Dtypes that are kept: there are a few dozen, unless a program makes them.
+/// Maximum number of cached dtypes: there are a few dozen, unless a program creates more.
 const MOST_DTYPES: usize = 256;
 
-/// The device type of a NumPy dtype, if there is one.
+/// The device type of a NumPy dtype, if any.
 pub(crate) fn device_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let address = dtype.as_ptr() as usize;
     let kept = DTYPES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -338,7 +338,7 @@ pub(crate) fn device_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> 
     }
     drop(kept);
     let mut name: String = dtype.getattr("name")?.extract()?;
-    // Names of the fields of a structure can change.
+    // Field names of a structured dtype can change.
     let structure = name.starts_with("void");
     if structure {
         let packed = helpers(dtype.py())?.bind(dtype.py()).getattr("packed_name")?.call1((dtype,))?;
@@ -359,7 +359,7 @@ pub(crate) fn device_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> 
     Ok(device)
 }
 
-/// Memory that the simulator made, for NumPy to keep: `numpy.asarray(memory)` is an array of bytes on it.
+/// Memory allocated by the simulator and owned by NumPy: `numpy.asarray(memory)` is an array of its bytes.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct Memory(pub(crate) Buffer);
@@ -371,7 +371,7 @@ impl Memory {
         let dict = PyDict::new(py);
         dict.set_item(intern!(py, "shape"), PyTuple::new(py, [self.0.len()])?)?;
         dict.set_item(intern!(py, "typestr"), intern!(py, "|u1"))?;
-        // The buffer was the simulator's own and belongs to this object alone now: it is never read or written in Rust again.
+        // The simulator's own buffer now belongs to this object alone: Rust never reads or writes it again.
         dict.set_item(intern!(py, "data"), (self.0.as_ptr() as usize, false))?;
         dict.set_item(intern!(py, "version"), 3)?;
         Ok(dict)

@@ -1,4 +1,4 @@
-//! Compiled programs and when they are still good.
+//! Compiled programs, and the checks whether they are still valid.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ use crate::threads::detached;
 use crate::trace::{Mode, Place, Run};
 use crate::values::Wanted;
 
-/// Programs that a kernel keeps; the one used longest ago goes first.
+/// Maximum number of programs cached per kernel; the least recently used is evicted.
 const MOST: usize = 64;
 
 /// The next program's number.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// What a program was compiled for, apart from what the host holds.
+/// The parameters of a compilation, except the host's state.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
     target: Target,
@@ -47,9 +47,9 @@ struct Key {
     grid: Vec<GridAxis>,
     as_written: bool,
     static_descriptors: bool,
-    /// Python executes the kernel, rather than the evaluator.
+    /// Whether Python executes the kernel instead of the evaluator.
     traced: bool,
-    /// The kernel is wrong, and the program is what there is before the error.
+    /// Whether the kernel is wrong, and the program ends at the error.
     up_to_error: bool,
 }
 
@@ -57,30 +57,30 @@ struct Key {
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) kernel: Kernel,
-    /// What was compiled to it, without the program.
+    /// The compilation, without the program.
     pub(crate) compiled: Compilation,
-    /// Outputs that the kernel returns; those after them are inputs that it writes.
+    /// Number of outputs that the kernel returns; the following ones are inputs that it writes.
     pub(crate) outputs: usize,
-    /// Inputs that are written, as positions among the inputs, with the positions of their outputs.
+    /// Positions of written inputs, with the positions of their outputs.
     pub(crate) written: Vec<(usize, usize)>,
-    /// A run of it takes less time than anyone notices.
+    /// Whether a run is too short to be interrupted.
     pub(crate) brief: bool,
     serial: u64,
     key: Key,
     live: Live,
     reads: Vec<Read>,
-    /// What a traced kernel depends on (`nki_sim._trace.Snapshot`).
+    /// The state on which a traced kernel depends (`nki_sim._trace.Snapshot`).
     snapshot: Option<Py<PyAny>>,
     args: Vec<(String, Arg)>,
 }
 
 impl Ready {
-    /// Whether a later call may find it: not if the kernel changes what it depends on.
+    /// Whether a later call may reuse it: not if the kernel changes its own dependences.
     fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
         self.snapshot.as_ref().map_or(Ok(true), |snapshot| snapshot.bind(py).getattr("reusable")?.is_truthy())
     }
 
-    /// Whether it is the program for these arguments, which are `given` in Python. Arrays are collected on the way.
+    /// Whether it is the program for these arguments, given as Python objects. Also collects the arrays.
     fn fits(
         &self,
         key: &Key,
@@ -126,7 +126,7 @@ pub(crate) struct Cache {
 pub(crate) struct Compiled {
     pub(crate) ready: Arc<Ready>,
     pub(crate) arrays: Vec<(String, Array)>,
-    /// Levels of its findings: those of the call, not of the program, which several calls share.
+    /// Levels for the findings: they belong to the call, not to the program, which several calls share.
     pub(crate) judge: nki_sim::findings::Judge,
 }
 
@@ -142,17 +142,18 @@ impl Cache {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Forgets all programs.
+    /// Drops all programs.
     fn clear(&self) {
         let programs = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
         drop(programs);
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    /// Without `lnc`, the environment decides. `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
-    /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it; with `static_descriptors` descriptors are made
-    /// before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept. With `known`
-    /// nothing is compiled: None if there is no program yet.
+    /// The default of `lnc` comes from the environment. `settings` are timing parameters by name, `grid` the axes of a launch grid: programs per
+    /// core, cores, and whether neighbouring programs run on one core. `as_written` disables the middle end of the kernel's compiler; with
+    /// `static_descriptors` descriptors are built before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error`
+    /// compiles the part of a traced kernel before its first error, for stepping through it; such a program is not cached. With `known` nothing is
+    /// compiled: None if there is no program yet.
     #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false, known=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
@@ -234,7 +235,7 @@ impl Cache {
 }
 
 impl Compiled {
-    /// The session of a run that begins now.
+    /// The session of a new run.
     pub(crate) fn session(&self) -> PyResult<Session> {
         Session::of_call(self.judge.clone(), self.ready.key.capacity).map_err(value_error)
     }
@@ -260,12 +261,12 @@ impl Compiled {
             .collect()
     }
 
-    /// A number of this program that no other of the process has.
+    /// A number that is unique among the programs of this process.
     fn serial(&self) -> u64 {
         self.ready.serial
     }
 
-    /// What the caller passed for each input, in the order of the program.
+    /// The object that the caller passed for each input, in the order of the program.
     fn operands(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         Ok(self.in_order()?.iter().map(|array| array.original.clone_ref(py)).collect())
     }
@@ -275,8 +276,8 @@ impl Compiled {
         self.arrays.iter().any(|(_, array)| array.valueless())
     }
 
-    /// How the kernel returns its outputs: `("output", index, input)`, where `input` is the position of the input that is returned as it
-    /// came, or None; `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, or None.
+    /// The structure of the kernel's return value: `("output", index, input)`, where `input` is the position of an input returned unchanged,
+    /// or None; `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, or None.
     fn returned(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let program = &self.ready.kernel.program;
         let leaf = |index: usize| {
@@ -288,7 +289,7 @@ impl Compiled {
         shaped(py, &self.ready.compiled.returned, &mut { leaf })
     }
 
-    /// Whether the kernel runs an operation of several ranks.
+    /// Whether the kernel uses a collective of several ranks.
     fn has_collectives(&self) -> bool {
         let mut found = false;
         self.ready.kernel.program.visit(&mut |node| {
@@ -325,7 +326,7 @@ impl Compiled {
         written.filter(|input| !read.contains(&input.tensor)).map(|input| input.name.to_string()).collect()
     }
 
-    /// What the compiler reported that is no error: rendered, and as JSON. A denied finding is raised.
+    /// The compiler's findings that are not errors: rendered, and as JSON. A denied finding is raised.
     fn warnings(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let ready = &self.ready;
         let applied = self.judge.judge(ready.compiled.diagnostics.clone());
@@ -338,7 +339,7 @@ impl Compiled {
         ))
     }
 
-    /// Why the kernel cannot be stepped through, if it cannot.
+    /// The reason why the kernel cannot be stepped through, if any.
     fn unsteppable(&self) -> Option<&'static str> {
         if !self.ready.key.traced {
             return Some(
@@ -351,14 +352,14 @@ impl Compiled {
         (compiled.older_compiler && !compiled.as_written).then_some(rewritten)
     }
 
-    /// Whether the compiler model has changed the program, so that it is not what the kernel says, instruction by instruction.
+    /// Whether the compiler model has changed the program, so that its instructions differ from the kernel's.
     fn rewritten(&self) -> bool {
         !self.ready.kernel.changes.is_empty()
     }
 
-    /// Calls the traced kernel's function again, for these arguments, while the program runs beside it: each instruction is executed as it is
-    /// called. `ranks` are the programs of all ranks, of which this one is number `rank`. Gives the program recorded on the way, and where that
-    /// departs from this one, if it does.
+    /// Calls the traced kernel's function again, for these arguments, in step with a run of the program: each instruction is executed when it is
+    /// called. `ranks` are the programs of all ranks, of which this one is number `rank`. Returns the newly recorded program, and the location of its
+    /// first difference to this one, if any.
     fn step(
         &self,
         py: Python<'_>,
@@ -400,13 +401,13 @@ impl Compiled {
         Ok((compiled, departed.take()))
     }
 
-    /// Runs the program, and keeps values of intermediates if some are wanted. Arrays that it writes are written when it has come to its end.
+    /// Runs the program, and keeps the requested intermediate values. Written arrays are updated after the run has completed.
     #[pyo3(signature = (timed=false, wanted=None))]
     fn run(&self, py: Python<'_>, timed: bool, wanted: Option<Wanted>) -> PyResult<Outcome> {
         self.execute(py, timed, wanted.as_ref())
     }
 
-    /// Lines that the kernel printed while it was compiled.
+    /// Lines that the kernel printed during compilation.
     fn prints(&self) -> Vec<String> {
         self.ready.compiled.prints.clone()
     }
@@ -451,7 +452,7 @@ fn compile(
     };
     let mut compiled = Compilation::from(done);
     let Some(program) = &mut compiled.program else {
-        // What a kernel printed up to the mistake helps to find it.
+        // The kernel's prints before the error help to find it.
         helpers(py)?.bind(py).getattr("show")?.call1((compiled.prints,))?;
         return Err(kernel_error(py, session.judge.judge(compiled.diagnostics), &compiled.sources));
     };
@@ -479,7 +480,7 @@ fn compile(
     Ok((ready, arrays))
 }
 
-/// The tensors that instructions read and those that they write.
+/// The tensors that instructions read, and those that they write.
 fn touched(program: &Program) -> [FxHashSet<TensorId>; 2] {
     let mut touched = [FxHashSet::default(), FxHashSet::default()];
     program.visit(&mut |node| {
@@ -493,7 +494,7 @@ fn touched(program: &Program) -> [FxHashSet<TensorId>; 2] {
     touched
 }
 
-/// Finds the inputs that the program writes and makes each an output, so that a run gives its contents back.
+/// Finds the inputs that the program writes and makes each an output, so that a run returns its contents.
 fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
     let [_, touched] = touched(program);
     let mut written = Vec::new();
@@ -511,10 +512,10 @@ fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
     written
 }
 
-/// Instructions of a brief program, at most.
+/// Maximum number of instructions in a brief program.
 const BRIEF: usize = 200;
 
-/// Whether the program ends within some milliseconds: each of a few instructions runs once, on as little data as needs no other thread.
+/// Whether the program ends within some milliseconds: a few instructions, each executed once, on data too small to be shared between threads.
 fn is_brief(program: &Program) -> bool {
     let mut elements = program.tensors.iter().map(|tensor| tensor.elements());
     elements.try_fold(0_usize, |sum, of| sum.checked_add(of).filter(|sum| *sum <= LITTLE)).is_some()

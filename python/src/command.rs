@@ -1,4 +1,4 @@
-//! The command `nki-sim` in this process: Python executes its kernels if the user says so.
+//! Runs the command `nki-sim` in this process: Python executes its kernels if the user requests it.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -22,10 +22,10 @@ use crate::trace::{Mode, Place, Run, specialise};
 /// The tracer of this process.
 pub(crate) static TRACER: OfCommand = OfCommand(Mutex::new(None));
 
-/// Compiles kernels of files, and remembers the last one.
+/// Compiles the kernels of files, and keeps the last one.
 pub(crate) struct OfCommand(Mutex<Option<Last>>);
 
-/// The kernel that was compiled last.
+/// The most recently compiled kernel.
 struct Last {
     function: Py<PyFunction>,
     values: Vec<(String, Arg)>,
@@ -33,7 +33,7 @@ struct Last {
     breaks: bool,
 }
 
-/// A kernel as `nki_sim._command.kernels` describes it: name, function, its target, its parameters with default and annotation, its signature, and
+/// A kernel as described by `nki_sim._command.kernels`: name, function, its target, its parameters with default and annotation, its signature, and
 /// the line and column of its name.
 type Found =
     (String, Py<PyFunction>, Option<String>, Vec<(String, Option<String>, Option<String>)>, String, Option<(u32, u32)>);
@@ -70,15 +70,15 @@ impl Tracer for OfCommand {
             let search = || -> PyResult<String> {
                 PyModule::import(py, "nki_sim._search")?.getattr("of_command")?.call1((request,))?.extract()
             };
-            // What is wrong is in the words of the package.
+            // The error message comes from the package.
             search().map_err(|error: PyErr| error.value(py).to_string())
         })
     }
 }
 
 impl OfCommand {
-    /// [`OfCommand::compile`], where the compiled kernel has the lines that Python printed meanwhile: standard output may be a file of the command.
-    /// Without a compiled kernel, they go to standard error.
+    /// [`OfCommand::compile`], but prints during compilation are recorded in the compiled kernel: standard output may be a file of the command.
+    /// If compilation fails, they go to standard error.
     fn compile_quietly(
         &self,
         py: Python<'_>,
@@ -111,7 +111,7 @@ impl OfCommand {
         options: &Options,
     ) -> PyResult<Result<Compiled, Refused>> {
         let module = PyModule::import(py, "nki_sim._command")?;
-        // A path of Python would lose the `./` that the user gave.
+        // A pathlib path would lose the user's `./`.
         let found: Vec<Found> =
             module.getattr("kernels")?.call1((file.as_os_str(), options.kernel.as_deref()))?.extract()?;
         let listing = listing(file, text, &found)?;
@@ -154,7 +154,7 @@ impl OfCommand {
     }
 }
 
-/// A kernel that has no program.
+/// A kernel without a program.
 fn wrong(target: Target, diagnostics: Vec<Diagnostic>, sources: SourceMap) -> Compiled {
     Compiled {
         kernel: None,
@@ -168,7 +168,7 @@ fn wrong(target: Target, diagnostics: Vec<Diagnostic>, sources: SourceMap) -> Co
     }
 }
 
-/// The kernels with their places in the file.
+/// The kernels with their locations in the file.
 fn listing(path: &Path, text: &str, found: &[Found]) -> PyResult<Listing> {
     let mut sources = SourceMap::new();
     let file = sources.add(path.display().to_string(), text);
@@ -199,7 +199,7 @@ fn info((name, _, target, params, signature, _): &Found) -> PyResult<KernelInfo>
     })
 }
 
-/// Executes a kernel again in the debugger, beside a run.
+/// Executes a kernel again in the debugger, in step with a run.
 fn step(py: Python<'_>, last: &Last, what: &Stepped<'_>, at: Option<&Break>) -> PyResult<()> {
     let given = |_: Python<'_>| Ok(vec![(what.inputs)().map_err(value_error)?]);
     let (judge, sources) = (what.session.judge.clone(), what.sources.clone());
@@ -250,7 +250,7 @@ fn traceback(py: Python<'_>, error: &PyErr) -> String {
     text().unwrap_or_else(|_: PyErr| error.to_string())
 }
 
-/// Arguments as Python objects. In the place of a tensor is None, which the tracer replaces.
+/// Arguments as Python objects. Tensors are None, which the tracer replaces.
 fn objects<'py>(py: Python<'py>, values: &[(String, Arg)]) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
     values.iter().map(|(name, value)| Ok((name.clone(), object(py, name, value)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Python values as arguments of the frontend.
+//! Converts Python values to arguments of the frontend.
 
 use nki_frontend::{Arg, HostArray, Identity, python_modules};
 use nki_isa::DType;
@@ -15,7 +15,7 @@ use crate::errors::ours;
 use crate::host::Table;
 use crate::names::path_of;
 
-/// Classes that are recognised by identity.
+/// Classes recognised by identity.
 struct Known {
     kernel: Py<PyAny>,
     ndarray: Py<PyAny>,
@@ -62,12 +62,12 @@ pub(crate) fn tracer(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(known(py)?.tracer.bind(py))
 }
 
-/// Whether a value is an array of NumPy's own type, not of one derived from it.
+/// Whether a value is exactly a NumPy array, not of a derived class.
 pub(crate) fn is_ndarray(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.get_type().is(known(object.py())?.ndarray.bind(object.py())))
 }
 
-/// Whether a value is an array, a number or a dtype of NumPy, or an object that the API makes.
+/// Whether a value is a NumPy array, number or dtype, or an object created by the API.
 pub(crate) fn is_constant(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
     let known = known(py)?;
@@ -80,35 +80,35 @@ pub(crate) fn is_constant(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(path_of(class.as_any()).is_some() || class.name()?.to_string_lossy() == "ufunc")
 }
 
-/// One conversion: what has been seen in it.
+/// State of one conversion.
 pub(crate) struct Conversion<'a> {
     table: &'a Table,
-    /// Addresses of the mutable values seen, in order.
+    /// Addresses of the mutable values visited, in order.
     seen: Vec<usize>,
-    /// Arrays by name, if arrays are arguments here.
+    /// Arrays by name, if arrays are allowed as arguments.
     pub(crate) arrays: Option<Vec<(String, Array)>>,
     depth: u32,
     /// Values converted so far.
     count: usize,
 }
 
-/// Values may be nested this deep.
+/// Maximum nesting depth of values.
 const MAX_DEPTH: u32 = 100;
-/// Values of one argument or global: tuples that hold one another many times have no end otherwise.
+/// Maximum number of values in one argument or global, because tuples with shared members can expand without bound.
 const MAX_VALUES: usize = 1 << 20;
 
 impl<'a> Conversion<'a> {
-    /// Of a value that is no argument: arrays have no meaning in it.
+    /// For a value that is not an argument: arrays are not supported.
     pub(crate) fn new(table: &'a Table) -> Self {
         Conversion { table, seen: Vec::new(), arrays: None, depth: 0, count: 0 }
     }
 
-    /// Of an argument: arrays are collected.
+    /// For an argument: arrays are collected.
     pub(crate) fn of_argument(table: &'a Table, arrays: Vec<(String, Array)>) -> Self {
         Conversion { table, seen: Vec::new(), arrays: Some(arrays), depth: 0, count: 0 }
     }
 
-    /// Converts a value; `name` is the name a tensor gets.
+    /// Converts a value; `name` is the name for a tensor.
     pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, name: &str) -> PyResult<Arg> {
         if self.depth >= MAX_DEPTH {
             return Ok(opaque(name, &format!("it is nested more than {MAX_DEPTH} deep")));
@@ -223,7 +223,7 @@ impl<'a> Conversion<'a> {
         Ok(Arg::Tensor { shape, dtype })
     }
 
-    /// Marks a mutable value as seen; gives back what to say if it was before.
+    /// Marks a mutable value as visited; returns its reference if it was visited before.
     fn visit(&mut self, object: &Bound<'_, PyAny>) -> (Identity, Option<Arg>) {
         let address = object.as_ptr() as usize;
         let identity = Identity(address as u64);
@@ -353,7 +353,7 @@ impl<'a> Conversion<'a> {
         let fields = helpers.getattr("instance_fields")?.call1((object,))?;
         let class_name = class.name()?.to_string_lossy().into_owned();
         if let Some(function) = path_of(class.as_any()) {
-            // An object that the API makes: made again from its arguments.
+            // An object created by the API: recreated from its arguments.
             return Ok(match object.getattr("__nki_arguments__") {
                 Ok(arguments) => {
                     let positional = self.items(arguments.call0()?.try_iter()?.flatten(), name)?;
@@ -365,7 +365,7 @@ impl<'a> Conversion<'a> {
         if module_of(class.as_any()).starts_with("nki_sim.")
             && let Ok(call) = object.getattr("__nki_call__")
         {
-            // Made on the host, and again in the kernel.
+            // Created on the host, and recreated in the kernel.
             let (function, arguments): (Bound<'_, PyAny>, Bound<'_, PyAny>) = call.extract()?;
             return Ok(match path_of(&function).or_else(|| library_path(&function)) {
                 Some(function) => {
@@ -392,7 +392,7 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// Something that has no meaning in a kernel.
+/// A value that kernels do not support.
 pub(crate) fn opaque(path: &str, reason: &str) -> Arg {
     Arg::Opaque { path: path.to_owned(), reason: Some(reason.to_owned()) }
 }
@@ -401,7 +401,7 @@ fn module_of(object: &Bound<'_, PyAny>) -> String {
     object.getattr("__module__").and_then(|m| m.extract()).unwrap_or_default()
 }
 
-/// The dotted name of something from Python's library that the evaluator provides: `math.sqrt`, `builtins.len`.
+/// The dotted name of an object of Python's library that the evaluator provides: `math.sqrt`, `builtins.len`.
 pub(crate) fn library_path(object: &Bound<'_, PyAny>) -> Option<String> {
     let module = module_of(object);
     // `_functools.reduce` is functools.reduce, `numpy._core.numeric.ones` is numpy.ones.

@@ -1,4 +1,4 @@
-//! Errors of a call, and diagnostics of a kernel, as Python exceptions.
+//! Converts errors of a call, and diagnostics of a kernel, to Python exceptions.
 
 use nki_diag::{Applied, ColorChoice, Diagnostic, SourceMap, render_all, to_json};
 use nki_sim::findings::denied_text;
@@ -11,7 +11,7 @@ pub(crate) fn value_error(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
 }
 
-/// The exception for a call that is wrong. A timing parameter comes from `settings=` here, not from `--set`.
+/// The exception for an invalid call. Timing parameters come from `settings=` here, not from `--set`.
 pub(crate) fn call_error(message: String) -> PyErr {
     let of_setting = message.strip_prefix("--set ").and_then(|rest| rest.split_once(": "));
     value_error(of_setting.map(|(name, what)| format!("settings['{name}']: {what}")).unwrap_or(message))
@@ -26,21 +26,21 @@ pub(crate) fn ours(py: Python<'_>, name: &str, message: &str) -> PyErr {
     }
 }
 
-/// Diagnostics as JSON text, for Python to take apart.
+/// Diagnostics as JSON text, for parsing in Python.
 pub(crate) fn as_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> PyResult<String> {
     let list: Vec<_> = diagnostics.iter().map(|d| to_json(d, sources)).collect();
     serde_json::to_string(&list).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// The text of an exception. It begins with the errors, because many tools show only the first line of it.
+/// The text of an exception. It starts with the errors, because many tools show only its first line.
 fn message(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
     let (mut all, findings): (Vec<_>, Vec<_>) = diagnostics.iter().cloned().partition(Diagnostic::is_error);
     all.extend(findings);
     render_all(&all, sources, ColorChoice::Plain)
 }
 
-/// The exception for a kernel that is wrong, or of which a finding is denied: `nki_sim.KernelError`, and Python's own class for the same
-/// mistake.
+/// The exception for a wrong kernel, or for a denied finding: `nki_sim.KernelError`, combined with Python's own class for the same
+/// error.
 pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap) -> PyErr {
     let diagnostics = &applied.diagnostics;
     let mut rendered = message(diagnostics, sources);
@@ -49,7 +49,7 @@ pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap
         rendered.push_str(&denied_text(&applied.denied));
     }
     let class = diagnostics.iter().find(|d| d.is_error()).map_or("RuntimeError", |d| {
-        // `raise ValueError("...")` in a kernel: the message begins with the class.
+        // `raise ValueError("...")` in a kernel: the message starts with the class.
         match d.message.split_once(':') {
             Some((class, _)) if d.id == "raised-exception" => class,
             _ if d.id == "raised-exception" => &d.message,
@@ -65,7 +65,7 @@ pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap
     }
 }
 
-/// The exception for what a kernel that Python executes did wrong: of Python's class of this name.
+/// The exception for an error of a kernel that Python executes, of Python's class with this name.
 pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, sources: &SourceMap) -> PyErr {
     let rendered = message(diagnostics, sources);
     let made = as_json(diagnostics, sources).and_then(|json| {
@@ -77,7 +77,7 @@ pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, so
     }
 }
 
-/// The same exception with all that was found.
+/// The same exception with all findings.
 pub(crate) fn with_findings(py: Python<'_>, error: PyErr, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
     let rendered = message(diagnostics, sources);
     let changed = as_json(diagnostics, sources).and_then(|json| {

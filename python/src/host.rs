@@ -1,6 +1,6 @@
 //! The Python process as the frontend's live host.
 //!
-//! Everything that is read is written down ([`Read`]): a compiled program stays good as long as reading again gives the same.
+//! All reads are recorded ([`Read`]): a compiled program stays valid as long as repeating the reads gives the same results.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,20 +20,20 @@ use crate::convert::{Conversion, helpers, opaque};
 /// Objects by number, and numbers by address.
 type Objects = (Vec<Py<PyAny>>, FxHashMap<usize, u64>);
 
-/// Objects that the frontend knows by number. They are kept alive, so that an address is not used twice.
+/// Objects that the frontend knows by number. They are kept alive, so that their addresses are not reused.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     objects: Mutex<Objects>,
     kept: Mutex<FxHashMap<usize, Py<PyAny>>>,
-    /// Objects not known yet get no number any more: they are others than the program was compiled with.
+    /// Whether the table is closed: new objects get no number, because the program was compiled with others.
     complete: AtomicBool,
 }
 
-/// The number of an object that came too late.
+/// The number of all objects added after the table was closed.
 const UNKNOWN: u64 = u64::MAX;
 
 fn locked<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
-    // Nothing in here can panic half way: a poisoned lock holds good data.
+    // No code under this lock panics halfway: a poisoned lock holds valid data.
     work(&mut mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
@@ -53,7 +53,7 @@ impl Table {
         })
     }
 
-    /// No more objects are taken in.
+    /// Closes the table for new objects.
     pub(crate) fn finish(&self) {
         self.complete.store(true, Ordering::Relaxed);
         self.release();
@@ -67,7 +67,7 @@ impl Table {
         });
     }
 
-    /// Lets go of the values of a call that has ended.
+    /// Releases the values of a completed call.
     pub(crate) fn release(&self) {
         let kept = locked(&self.kept, std::mem::take);
         drop(kept);
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-/// Something that compiling read, and what it was.
+/// A read during compilation, with its result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Read {
     Global(u64, String, Option<Arg>),
@@ -89,7 +89,7 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    /// Whether reading gives the same again.
+    /// Whether repeating the read gives the same result.
     pub(crate) fn still_holds(&self, py: Python<'_>, table: &Table) -> bool {
         match self {
             Read::Global(scope, name, arg) => same(global(py, table, *scope, name).as_ref(), arg.as_ref()),
@@ -157,7 +157,7 @@ impl Host for Live {
     }
 }
 
-/// The names of the modules that the global names of a scope belong to.
+/// The names of the modules to which the global names of a scope belong.
 fn modules(py: Python<'_>, table: &Table, scope: u64) -> Option<Vec<String>> {
     let scope = table.object(py, scope)?;
     let names = match scope.cast::<PyDict>() {
@@ -173,7 +173,7 @@ fn global(py: Python<'_>, table: &Table, scope: u64, name: &str) -> Option<Arg> 
         Ok(dict) => match dict.get_item(name).ok()? {
             Some(value) => value,
             None => match dict.get_item("__getattr__").ok()? {
-                // A module may make its names on first use.
+                // A module may create its names on first use.
                 Some(getattr) if !name.starts_with("__") => match getattr.call1((name,)) {
                     Ok(value) => value,
                     Err(_) => builtin(py, name)?,
@@ -211,7 +211,7 @@ fn convert(table: &Table, value: &Bound<'_, PyAny>, name: &str) -> Arg {
     Conversion::new(table).value(value, name).unwrap_or_else(|e| opaque(name, &e.to_string()))
 }
 
-/// What an object is, as the helpers in Python see it.
+/// The description of an object by the Python helpers.
 fn describe(py: Python<'_>, table: &Table, id: u64) -> HostObject {
     let Some(object) = table.object(py, id) else {
         return HostObject::Opaque { path: "an object".into(), reason: None };

@@ -1,4 +1,4 @@
-//! Levels of findings, as Python hands them over.
+//! Levels of findings from Python.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use pyo3::prelude::*;
 
 use crate::errors::value_error;
 
-/// The lists of one source: what the user calls a list, with `{}` for the level, then deny, warn and allow.
+/// The lists of one source: the user-visible name of a list, with `{}` for the level, then deny, warn and allow.
 type Given = (String, Vec<String>, Vec<String>, Vec<String>);
 
-/// Decides what becomes of the findings of a kernel.
+/// Applies levels to the findings of a kernel.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug, Clone)]
 pub(crate) struct Judge(pub(crate) findings::Judge);
 
 #[pymethods]
 impl Judge {
-    /// `sources` are stronger than the environment and the project file of `file`, the strongest first. `close` is for `assert_close`.
+    /// `sources` take precedence over the environment and the project file of `file`, in descending order. `close` is for `assert_close`.
     #[new]
     #[pyo3(signature = (close, strict, sources, file=None))]
     fn new(close: bool, strict: bool, sources: Vec<Given>, file: Option<PathBuf>) -> PyResult<Self> {

@@ -1,8 +1,8 @@
-//! The compiled half of the Python package `nki_sim`: it joins frontend and simulator in the Python process.
+//! The native half of the Python package `nki_sim`: it connects frontend and simulator in the Python process.
 //!
-//! Python's half (`nki_sim/*.py`) decides what a user sees. This half converts values ([`convert`]), is the live host of the
-//! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]; several ranks: [`ranks`]) or of
-//! XLA ([`served`], [`xla`]). Commands let it execute kernels ([`command`]).
+//! The Python half (`nki_sim/*.py`) defines the user interface. This half converts values ([`convert`]), is the live host of the
+//! frontend ([`host`]), caches compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]; several ranks: [`ranks`]) or of
+//! XLA ([`served`], [`xla`]). It also executes kernels for commands ([`command`]).
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -29,7 +29,7 @@ use nki_isa::{DType, Target};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-/// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
+/// Runs the command `nki-sim` with these words, the first being the program's name; returns its exit code.
 #[pyfunction]
 fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| threads::in_this_process(|| nki_sim::command_line(words, Some(&command::TRACER))))
@@ -50,13 +50,13 @@ fn named_target(name: Option<&str>) -> PyResult<Target> {
     }
 }
 
-/// Physical cores of a logical core where a kernel does not say it: the environment decides.
+/// Physical cores per logical core by default: the environment decides.
 #[pyfunction]
 fn logical_cores() -> PyResult<u32> {
     nki_sim::settings::logical_cores().map_err(errors::value_error)
 }
 
-/// Variables of the environment, None where one is not set: what `os.environ` has, which takes a microsecond for each.
+/// Variables of the environment, None for unset ones: the same as in `os.environ`, which takes a microsecond per variable.
 #[pyfunction]
 #[pyo3(signature = (*names))]
 fn variables<'py>(names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
@@ -64,8 +64,8 @@ fn variables<'py>(names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> 
     PyTuple::new(names.py(), names.iter().map(value).collect::<PyResult<Vec<_>>>()?)
 }
 
-/// The positions of those entries, each a dictionary with a key and a value, whose value is not the same object any more; `missing` is the value of a
-/// key that is not there.
+/// The positions of the entries, each a dictionary with a key and a value, whose value is no longer the same object; `missing` is the value of a
+/// missing key.
 #[pyfunction]
 fn changed(entries: &Bound<'_, PyList>, missing: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let mut changed = Vec::new();
@@ -79,7 +79,7 @@ fn changed(entries: &Bound<'_, PyList>, missing: &Bound<'_, PyAny>) -> PyResult<
     Ok(changed)
 }
 
-/// An attribute of `nl.tile_size` on the target of the kernel that is traced, else of the environment.
+/// An attribute of `nl.tile_size` for the target of the traced kernel, else of the environment.
 #[pyfunction]
 fn tile_size(name: &str) -> PyResult<Option<i64>> {
     let target = match trace::active() {
@@ -89,19 +89,19 @@ fn tile_size(name: &str) -> PyResult<Option<i64>> {
     Ok(nki_frontend::tile_size(target, name))
 }
 
-/// The relative and the absolute tolerance for an output of the dtype with this name: those of `--expect`. None for another name.
+/// The relative and the absolute default tolerance for an output of the dtype with this name, as in `--expect`. None for another name.
 #[pyfunction]
 fn tolerance(dtype: &str) -> Option<(f64, f64)> {
     DType::from_name(dtype).map(nki_sim::python::tolerance)
 }
 
-/// What is wrong with an option of a decorator such as `nki.jit`, if that has none of this name.
+/// The error for an option that a decorator such as `nki.jit` does not have.
 #[pyfunction]
 fn unknown_option(decorator: &str, name: &str) -> Option<String> {
     nki_frontend::unknown_option(decorator, name)
 }
 
-/// Sets how much memory and how many steps kernels may take and what happens where SBUF or PSUM is too small, for this process. None takes that back.
+/// Sets this process's memory and step limits of kernels, and the handling of an SBUF or PSUM that is too small. None resets a setting.
 #[pyfunction]
 #[pyo3(signature = (max_memory, capacity, max_steps))]
 fn set_limits(max_memory: Option<&str>, capacity: Option<&str>, max_steps: Option<u64>) -> PyResult<()> {
@@ -111,13 +111,13 @@ fn set_limits(max_memory: Option<&str>, capacity: Option<&str>, max_steps: Optio
     Ok(())
 }
 
-/// Bytes of memory that kernels of this process may use.
+/// The memory limit of this process's kernels in bytes.
 #[pyfunction]
 fn memory_limit() -> PyResult<u64> {
     Ok(nki_sim::memory::limit(None).map_err(errors::value_error)?.bytes)
 }
 
-/// The positions of the rows of a sweep that no other one beats, and a plot of all as SVG.
+/// The positions of the Pareto-optimal rows of a sweep, and an SVG plot of all rows.
 #[pyfunction]
 fn pareto(rows: &str) -> PyResult<(Vec<usize>, String)> {
     nki_sim::pareto(rows).map_err(errors::value_error)

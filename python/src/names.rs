@@ -1,4 +1,4 @@
-//! The names of the API, handed to Python, and the Python objects that represent them.
+//! Exposes the names of the API to Python, and registers the Python objects that represent them.
 
 use std::sync::RwLock;
 
@@ -12,12 +12,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
 
-/// Python objects that represent names of the API, by address. They are never freed: the Python package keeps them.
+/// Python objects that represent API names, by address. They are never freed: the Python package keeps them alive.
 static OBJECTS: RwLock<Option<Objects>> = RwLock::new(None);
 
 type Objects = FxHashMap<usize, (Py<PyAny>, String)>;
 
-/// Makes an object represent a dotted name.
+/// Registers an object as the representation of a dotted name.
 #[pyfunction]
 pub(crate) fn register(object: Py<PyAny>, path: String) {
     if let Ok(mut objects) = OBJECTS.write() {
@@ -120,7 +120,7 @@ fn kind_text(kind: Kind) -> String {
     }
 }
 
-/// A default in Python's spelling; enum members as their names.
+/// A default in Python syntax; enum members as their names.
 fn default_text(arg: &Arg) -> String {
     match arg {
         Arg::None => "None".into(),

@@ -1,4 +1,4 @@
-//! Running a compiled program on several ranks, each with arrays of its own.
+//! Runs a compiled program on several ranks, each with its own arrays.
 
 use nki_diag::{Applied, ColorChoice, Diagnostic, SourceMap, render_all};
 use nki_sim::report::{self, RankView};
@@ -13,16 +13,16 @@ use crate::errors::{call_error, kernel_error, ours, value_error};
 use crate::run::{Outcome, run_session};
 use crate::values::{Wanted, recorders};
 
-/// What a run of several ranks gave.
+/// The result of a run of several ranks.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct RanksOutcome {
-    /// By rank.
+    /// The outcomes, by rank.
     #[pyo3(get)]
     ranks: Vec<Py<Outcome>>,
 }
 
-/// Runs one program a rank, from 0, at the same time; they synchronise at collectives.
+/// Runs one program per rank, from 0, concurrently; they synchronise at collectives.
 #[pyfunction]
 #[pyo3(signature = (ranks, timed, wanted=None))]
 pub(crate) fn run_ranks(
@@ -66,7 +66,7 @@ pub(crate) fn run_ranks(
     Ok(RanksOutcome { ranks: outcomes })
 }
 
-/// Each rank has memory of its own: an array that one writes cannot be that of another.
+/// Ranks have separate memory: an array that one rank writes must not belong to another.
 fn check_apart(py: Python<'_>, ranks: &[&Compiled], arrays: &[Vec<&Array>]) -> PyResult<()> {
     for (rank, compiled) in ranks.iter().enumerate() {
         for (input, output) in &compiled.ready.written {
@@ -98,7 +98,7 @@ fn check_apart(py: Python<'_>, ranks: &[&Compiled], arrays: &[Vec<&Array>]) -> P
     Ok(())
 }
 
-/// Diagnostics of ranks, each once: ranks run one kernel, and mostly find the same.
+/// Diagnostics of ranks without repeats: ranks run one kernel, and usually have the same findings.
 fn once<'a>(outcomes: &[&'a Outcome]) -> Vec<(Vec<&'a Diagnostic>, &'a SourceMap)> {
     let mut seen: Vec<&Diagnostic> = Vec::new();
     let mut out = Vec::with_capacity(outcomes.len());
@@ -127,18 +127,18 @@ impl RanksOutcome {
         out
     }
 
-    /// The report as `nki-sim run --ranks N --json` writes it.
+    /// The report, as written by `nki-sim run --ranks N --json`.
     fn json(&self) -> PyResult<String> {
         let outcomes = self.outcomes();
         let mut found = Vec::new();
         for (new, sources) in once(&outcomes) {
             found.extend(new.into_iter().map(|d| nki_diag::to_json(d, sources)));
         }
-        // What is denied was raised.
+        // Denied findings have already raised an exception.
         report::ranks_json(&views(&outcomes)?, found, Vec::new()).map_err(PyRuntimeError::new_err)
     }
 
-    /// A line for each rank, and the table of the slowest.
+    /// One line per rank, and the table of the slowest.
     fn table(&self) -> PyResult<String> {
         Ok(report::ranks_text(&views(&self.outcomes())?))
     }

@@ -1,4 +1,4 @@
-//! Running a compiled program on arrays.
+//! Runs a compiled program on arrays.
 
 use nki_diag::{Applied, ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
@@ -22,33 +22,34 @@ use crate::errors::{as_json, call_error, kernel_error, ours};
 use crate::threads::{detached, in_this_process};
 use crate::values::{Wanted, recorders};
 
-/// What a run gave.
+/// The result of a run.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) ready: Arc<Ready>,
-    /// In the shape that the kernel returned them: a new array as `(memory, shape, dtype)`, where the memory may be a bytearray, an input as the caller's object in a list.
+    /// The result in the structure that the kernel returned: a new array as `(memory, shape, dtype)`, where the memory may be a bytearray; an input
+    /// as the caller's object in a list.
     #[pyo3(get)]
     pub(crate) result: Py<PyAny>,
     /// Lines that the kernel printed on the device.
     #[pyo3(get)]
     prints: Vec<String>,
-    /// Findings of compiling and running, at their levels.
+    /// Findings of compiling and running, with their levels.
     pub(crate) applied: Applied,
     timeline: Option<Timeline>,
     trace: Trace,
-    /// Values of intermediates, as dicts, if they were wanted.
+    /// Intermediate values, as dicts, if requested.
     #[pyo3(get)]
     values: Option<Py<PyList>>,
 }
 
-/// Bytes up to which a result is copied into memory of Python: NumPy takes longer to learn the address of other memory.
+/// Results up to this many bytes are copied into Python's memory: NumPy takes longer to import other memory.
 const SMALL: usize = 4096;
 
-/// What each rank did, and when, if that was requested.
+/// The results of each rank, with its timeline if requested.
 type Done<'k> = Vec<(Ran<'k>, Option<Timeline>)>;
 
-/// Runs all ranks away from the interpreter's lock. A `brief` run ends before anyone could press Ctrl-C, and stays on this thread.
+/// Runs all ranks without the GIL. A `brief` run ends before anyone could press Ctrl-C, and stays on this thread.
 pub(crate) fn run_session<'k>(
     py: Python<'_>,
     session: &Session,
@@ -90,12 +91,12 @@ impl Compiled {
         self.finish(py, &arrays, ran, applied, timeline, values)
     }
 
-    /// All findings of compiling and of a run, at their levels.
+    /// All findings of compiling and of a run, with their levels.
     pub(crate) fn judged(&self, ran: &Ran<'_>) -> Applied {
         self.judge.judge(self.ready.compiled.with(ran.findings.iter().cloned()))
     }
 
-    /// The arrays as inputs of the program; those that it could not write are refused before anything runs.
+    /// The arrays as inputs of the program; arrays that cannot be written are rejected before the run.
     pub(crate) fn inputs_of(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<Vec<Given>> {
         self.check_written(py, arrays)?;
         let program = &self.ready.kernel.program;
@@ -108,7 +109,7 @@ impl Compiled {
         inputs.collect()
     }
 
-    /// Gives the results of a run that has come to its end: written arrays to the caller, the others as new ones.
+    /// Delivers the results of a completed run: written arrays to the caller, the others as new ones.
     pub(crate) fn finish(
         &self,
         py: Python<'_>,
@@ -147,7 +148,7 @@ impl Compiled {
             .collect()
     }
 
-    /// Refuses, before anything runs, what could not be written afterwards.
+    /// Rejects, before the run, arrays that could not be written afterwards.
     fn check_written(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<()> {
         let ready = &*self.ready;
         let inputs = &ready.kernel.program.inputs;
@@ -217,7 +218,7 @@ impl Compiled {
                 return Ok(("input", array.original.clone_ref(py)).into_pyobject(py)?.into_any().unbind());
             }
         }
-        // A tensor that is returned twice is one array twice: the second time its memory is copied.
+        // A tensor that is returned twice becomes two arrays: the second time its memory is copied.
         let first = (0..index).find(|i| program.outputs[*i].tensor == tensor && outputs[*i].is_some());
         let Some(host) = outputs[index].take().or_else(|| first.and_then(|i| outputs[i].clone())) else {
             return Err(PyRuntimeError::new_err(format!("output {index} was taken twice")));
@@ -232,8 +233,8 @@ impl Compiled {
     }
 }
 
-/// What a kernel returns, in the shape in which it returns it: `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, None, and for each
-/// output what `leaf` gives.
+/// A kernel's return value in its original structure: `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, None, with the result of `leaf`
+/// for each output.
 pub(crate) fn shaped(
     py: Python<'_>,
     returned: &Returned,
@@ -271,7 +272,7 @@ impl Outcome {
         !self.applied.diagnostics.is_empty()
     }
 
-    /// The report as `nki-sim run --json` writes it; the summary alone unless `detail`.
+    /// The report, as written by `nki-sim run --json`; the summary alone unless `detail`.
     fn json(&self, py: Python<'_>, detail: bool) -> PyResult<String> {
         let (ready, timeline) = (&self.ready, self.timeline()?);
         let text = detached(py, || {
@@ -281,14 +282,14 @@ impl Outcome {
         text.map_err(PyRuntimeError::new_err)
     }
 
-    /// A line for each instruction, as `nki-sim run --csv` writes it.
+    /// One line per instruction, as written by `nki-sim run --csv`.
     fn csv(&self, py: Python<'_>) -> PyResult<String> {
         let timeline = self.timeline()?;
         // The table holds no remedies.
         detached(py, || report::csv(&self.ready.kernel.analyse(&self.trace, timeline, 0)))
     }
 
-    /// The page, as `nki-sim run --html` writes it.
+    /// The page, as written by `nki-sim run --html`.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         let (ready, timeline) = (&self.ready, self.timeline()?);
         let text = detached(py, || {
@@ -298,7 +299,7 @@ impl Outcome {
         text.map_err(PyRuntimeError::new_err)
     }
 
-    /// The tables, as `nki-sim run --parquet` writes them.
+    /// The tables, as written by `nki-sim run --parquet`.
     fn parquet(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         let (ready, timeline) = (&self.ready, self.timeline()?);
         let written = detached(py, || {
@@ -309,7 +310,7 @@ impl Outcome {
         written.map_err(PyOSError::new_err)
     }
 
-    /// What `nki-sim run` prints: the table of engines, the lines that cost most, what could be gained.
+    /// The output of `nki-sim run`: the table of engines, the most expensive lines, the possible gains.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         let (kernel, timeline) = (&self.ready.kernel, self.timeline()?);
         detached(py, || {

@@ -1,7 +1,7 @@
-//! Programs that other runtimes call by name: XLA, for kernels inside of `jax.jit`.
+//! Programs that other runtimes call by name: XLA, for kernels inside `jax.jit`.
 //!
 //! A program's name is a hash of its text, so that a compiled graph that outlives the process (jax can keep them on disk) either
-//! finds the same program or none. Programs stay until the process ends: a compiled graph may call them at any time.
+//! finds the same program or none. Programs are kept until the process ends: a compiled graph may call them at any time.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -25,7 +25,7 @@ struct Served {
     session: Session,
 }
 
-/// Keeps the program under this name. `NKI_PRECISE_FP` is read now. Levels of findings are those of the last time that it is traced.
+/// Stores the program under this name. Reads `NKI_PRECISE_FP` now. The levels of findings are those of its last trace.
 #[pyfunction]
 pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
     let served = Served { ready: compiled.ready.clone(), session: compiled.session()? };
@@ -36,11 +36,11 @@ pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
     Ok(())
 }
 
-/// Runs the program that the attribute `program` names: its inputs are the first arguments, its outputs the results. The other arguments are
-/// the results of the documented custom call, which has computed nothing. Needs no interpreter.
+/// Runs the program named by the attribute `program`: its inputs are the first arguments, its outputs the results. The other arguments are
+/// the results of the documented custom call, which computes nothing. Does not need the interpreter.
 ///
 /// # Errors
-/// A text: an unknown program, operands that are not its own, the rendered diagnostics of a kernel that faults.
+/// As text: an unknown program, mismatched operands, the rendered diagnostics of a kernel that faults.
 pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     let name = call.text("program").ok_or("the custom call names no program")?;
     let served =
@@ -90,7 +90,7 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
         Stop::Kernel(fault) => rendered(&judge.judge(fault.found()).diagnostics),
         Stop::Call(message) => message,
     })?;
-    // Findings of the compiler were reported when the function was traced.
+    // Findings of the compiler were reported during tracing.
     let applied = judge.judge(done.findings);
     if applied.diagnostics.iter().any(Diagnostic::is_error) {
         return Err(rendered(&applied.diagnostics) + "\n" + &denied_text(&applied.denied));
@@ -104,7 +104,7 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     tell(&done.prints, &rendered(&applied.diagnostics))
 }
 
-/// Prints and warns, as a plain call does.
+/// Prints and warns like a direct call.
 fn tell(prints: &[String], findings: &str) -> Result<(), String> {
     Python::attach(|py| {
         let tell = PyModule::import(py, "nki_sim._jax")?.getattr("tell")?;

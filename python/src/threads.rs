@@ -1,10 +1,10 @@
-//! Work away from the interpreter's lock, on threads that this process has, which Ctrl-C ends.
+//! Runs work without the GIL, on threads of this process, interruptible by Ctrl-C.
 //!
-//! rayon's pool belongs to the process that made it. In a child made by `fork` (`multiprocessing` on Linux, torch's data loaders) its threads
-//! are gone, and what is given to it waits forever. So a child gets a pool of its own.
+//! rayon's pool belongs to the process that created it. In a child created by `fork` (`multiprocessing` on Linux, torch's data loaders) its threads
+//! do not exist, and work submitted to it waits forever. A child therefore gets its own pool.
 //!
-//! Python's signals are heard on its main thread only, while that holds the lock. So the main thread waits and listens while another one works: the
-//! same one for all calls, because a call of a small kernel takes less time than to start a thread.
+//! Python handles signals only on its main thread, while that holds the GIL. The main thread therefore waits and checks for signals while a worker
+//! thread runs: the same one for all calls, because a call of a small kernel takes less time than starting a thread.
 
 #![allow(unsafe_code)]
 
@@ -21,34 +21,34 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Time between two looks at Python's signals.
+/// Interval between checks for Python's signals.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// What the main thread hands over.
+/// Work handed over by the main thread.
 type Job = Box<dyn FnOnce() + Send>;
-/// Bytes of the working thread's stack: as a main thread has.
+/// Stack size of the worker thread in bytes, as for a main thread.
 const STACK: usize = 8 << 20;
 
 /// The process that loaded the library.
 static HOME: OnceLock<u32> = OnceLock::new();
-/// The thread that works for the main thread of a process: where it takes its jobs from.
+/// The worker thread for the main thread of a process: its job queue.
 static WORKER: Mutex<Option<(u32, Sender<Job>)>> = Mutex::new(None);
 /// The pool of a child.
 static CHILD: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 thread_local! {
-    /// What a signal handler raised while this thread worked.
+    /// The exception raised by a signal handler while this thread worked.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Notes which process has rayon's own pool.
+/// Records the process that owns rayon's own pool.
 pub(crate) fn at_home() {
     HOME.get_or_init(process::id);
 }
 
-/// Runs `work` without the interpreter's lock, on another thread if this is Python's main thread.
+/// Runs `work` without the GIL, on another thread if this is Python's main thread.
 ///
 /// # Errors
-/// What a signal handler raises meanwhile (`KeyboardInterrupt`): the work ends early, and nothing of it is left.
+/// The exception of a signal handler (`KeyboardInterrupt`): the work ends early and leaves no result.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     if !hears_signals(py) {
         return Ok(py.detach(|| in_this_process(work)));
@@ -62,21 +62,21 @@ pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send)
     outcome.unwrap_or_else(|panic| resume_unwind(panic)).map_err(interruption)
 }
 
-/// Does `work` on the working thread and calls `listen` now and then, until that gives something. Gives what a panic of `work` carries as an error.
+/// Runs `work` on the worker thread and calls `listen` periodically, until it returns a value. Returns a panic of `work` as an error.
 fn on_worker<R: Send>(
     work: impl FnOnce() -> R + Send,
     mut listen: impl FnMut() -> Option<()>,
 ) -> io::Result<thread::Result<R>> {
     let (done, waiting) = mpsc::channel();
     let job = move || {
-        // `work` and what it borrows are gone before anything is sent.
+        // `work` and its borrows are dropped before anything is sent.
         let outcome = catch_unwind(AssertUnwindSafe(work));
         // The main thread waits for it.
         let _ = done.send(outcome);
     };
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(job);
     let _end = End(&waiting);
-    // SAFETY: what `job` borrows lives until this function returns or panics, and `_end` is dropped before: it waits until `job`, which holds the
+    // SAFETY: the borrows of `job` live until this function returns or panics, and `_end` is dropped before: it waits until `job`, which owns the
     // only sender, has ended or has been dropped without a call.
     let job: Job = unsafe { std::mem::transmute(job) };
     hand_over(job)?;
@@ -90,7 +90,7 @@ fn on_worker<R: Send>(
     waiting.recv().map_err(|_| io::Error::other("the working thread has ended"))
 }
 
-/// Waits until all senders are gone, when it is dropped.
+/// Waits until all senders are gone, on drop.
 struct End<'a, T>(&'a Receiver<T>);
 
 impl<T> Drop for End<'_, T> {
@@ -99,7 +99,7 @@ impl<T> Drop for End<'_, T> {
     }
 }
 
-/// Gives a job to the working thread of this process, which is started if there is none.
+/// Sends a job to the worker thread of this process, starting one if necessary.
 fn hand_over(job: Job) -> io::Result<()> {
     let mut worker = WORKER.lock().unwrap_or_else(PoisonError::into_inner);
     let process = process::id();
@@ -118,7 +118,7 @@ fn hand_over(job: Job) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets Python handle its signals, and says whether that raised something, which is kept.
+/// Lets Python handle its signals, and returns whether that raised an exception, which is kept.
 fn asked() -> bool {
     Python::attach(|py| py.check_signals()).is_err_and(|error| {
         RAISED.set(Some(error));
@@ -139,7 +139,7 @@ fn hears_signals(py: Python<'_>) -> bool {
     same().unwrap_or(false)
 }
 
-/// Runs `work` on a pool that is alive.
+/// Runs `work` on a pool whose threads exist.
 pub(crate) fn in_this_process<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let process = process::id();
     if HOME.get() == Some(&process) {
@@ -150,7 +150,7 @@ pub(crate) fn in_this_process<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         Some((of, pool)) if of == process => Some(pool),
         _ => ThreadPoolBuilder::new().build().ok().map(Arc::new),
     };
-    // Without threads the work is tried where it is.
+    // Without threads, try the work on this thread.
     let Some(pool) = pool else { return work() };
     *CHILD.lock().unwrap_or_else(PoisonError::into_inner) = Some((process, pool.clone()));
     let listening = stop::current();

@@ -1,4 +1,4 @@
-//! Values of intermediates: what instructions have written while a run executed.
+//! Intermediate values: results of instructions during a run.
 
 use nki_isa::Program;
 use nki_isa::inst::Footprint;
@@ -19,11 +19,11 @@ use crate::errors::ours;
 /// Which values a run keeps.
 #[derive(Debug, Clone, FromPyObject)]
 pub(crate) struct Wanted {
-    /// Tensors by name; all if there is none.
+    /// Tensors by name; all if empty.
     names: Vec<String>,
-    /// Lines, each with the end of the path of its file if one is given; all if there is none.
+    /// Lines, each with an optional path suffix of its file; all if empty.
     lines: Vec<(Option<String>, u32)>,
-    /// Bytes that all values together may take.
+    /// Maximum total bytes of all values.
     limit: u64,
 }
 
@@ -39,10 +39,10 @@ impl Wanted {
         self.lines.is_empty() || self.lines.iter().any(is)
     }
 
-    /// Refuses names and lines that no instruction of the programs writes.
+    /// Rejects names and lines that no instruction of the programs writes.
     ///
     /// # Errors
-    /// The name or line, with what there is instead.
+    /// The name or line, with the available ones.
     fn check(&self, py: Python<'_>, programs: &[&Program]) -> PyResult<()> {
         let (mut names, mut lines) = (FxHashSet::default(), self.lines.clone());
         for program in programs {
@@ -83,7 +83,7 @@ fn each_write(program: &Program, each: &mut dyn FnMut(&Node, &str)) {
     });
 }
 
-/// A tensor as an instruction left it.
+/// A tensor after an instruction.
 #[derive(Debug)]
 pub(crate) struct Value {
     observed: Observed,
@@ -92,11 +92,11 @@ pub(crate) struct Value {
     file: String,
     line: u32,
     instruction: &'static str,
-    /// `name=` of the instruction; empty without.
+    /// `name=` of the instruction, or empty.
     name: String,
-    /// Earlier values of tensors of this name that the core has written at this line.
+    /// Number of earlier values of tensors of this name that the core has written at this line.
     execution: usize,
-    /// Loops that were unrolled, by variable, and then those that the device repeats, by line; outermost first.
+    /// Unrolled loops by variable, followed by dynamic loops by line; outermost first.
     iterations: Vec<(String, i64)>,
 }
 
@@ -124,23 +124,23 @@ impl Value {
     }
 }
 
-/// Keeps the values of a rank.
+/// Records the values of a rank.
 pub(crate) struct Recorder<'p> {
     program: &'p Program,
     wanted: &'p Wanted,
     values: Vec<Value>,
-    /// Values so far by core, file, line and name: each iteration of an unrolled loop may have a tensor of its own.
+    /// Number of values so far by core, file, line and name: each iteration of an unrolled loop may have its own tensor.
     executions: FxHashMap<(u32, u32, u32, Arc<str>), usize>,
     bytes: u64,
     limit: u64,
-    /// There was no room for a value.
+    /// Whether a value exceeded the limit.
     full: bool,
 }
 
-/// A recorder for each rank; none if no values are wanted.
+/// A recorder per rank; `None` if no values are requested.
 ///
 /// # Errors
-/// If a name or line is wanted that no instruction of the ranks writes.
+/// If no instruction of the ranks writes a requested name or line.
 pub(crate) fn recorders<'p>(
     py: Python<'_>,
     ranks: &[&'p Compiled],
@@ -159,10 +159,10 @@ impl<'p> Recorder<'p> {
         Recorder { program, wanted, values: Vec::new(), executions: FxHashMap::default(), bytes: 0, limit, full: false }
     }
 
-    /// The values as a list of dicts, if there was room for all.
+    /// The values as a list of dicts, unless they exceeded the limit.
     ///
     /// # Errors
-    /// If there was not.
+    /// If they did.
     pub(crate) fn finish(self, py: Python<'_>) -> PyResult<Py<PyList>> {
         if !self.full {
             let values = self.values.into_iter().map(|value| value.into_dict(py)).collect::<PyResult<Vec<_>>>()?;

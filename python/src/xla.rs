@@ -1,8 +1,8 @@
-//! XLA's foreign function interface, as much of it as one handler needs.
+//! The part of XLA's foreign function interface that a handler needs.
 //!
 //! The structs repeat the layout of the public header `xla/ffi/api/c_api.h`, version 0.3 (jaxlib ships it under `jax.ffi.include_dir()`).
-//! The header promises that a layout changes only with the major version, so a handler registers for the version that the installed
-//! header names ([`ffi_handler`]), if its major version is ours, and the size of every struct is checked before it is read.
+//! The header guarantees that a layout changes only with the major version, so a handler registers for the version in the installed
+//! header ([`ffi_handler`]), if its major version is ours, and the size of every struct is checked before it is read.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use pyo3::types::PyCapsule;
 use crate::errors::value_error;
 use crate::served;
 
-/// The major version whose layout this file has.
+/// The major version whose layout this file uses.
 const MAJOR: c_int = 0;
 /// The minor version to register for: that of the installed header.
 static MINOR: AtomicI32 = AtomicI32::new(0);
@@ -54,7 +54,7 @@ struct ErrorArgs {
     code: c_int,
 }
 
-/// The beginning of the table of functions.
+/// The start of the function table.
 #[repr(C)]
 struct Api {
     struct_size: usize,
@@ -94,14 +94,14 @@ struct Attributes {
     items: *const *const c_void,
 }
 
-/// A text that no null ends.
+/// A string without a terminating null.
 #[repr(C)]
 struct Span {
     start: *const u8,
     length: usize,
 }
 
-/// Up to the attributes, which is where older versions end.
+/// Up to the attributes, where older versions end.
 #[repr(C)]
 struct Frame {
     struct_size: usize,
@@ -141,7 +141,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An argument: XLA's memory, lent for the length of the call.
+/// An argument: XLA's memory, borrowed for the duration of the call.
 pub(crate) struct Argument {
     pub(crate) dtype: c_int,
     pub(crate) dims: Vec<usize>,
@@ -149,7 +149,7 @@ pub(crate) struct Argument {
 }
 
 impl Argument {
-    /// The argument for the simulator to read; what it writes goes to a copy.
+    /// The argument as an input of the simulator, which writes to a copy.
     pub(crate) fn buffer(self) -> Buffer {
         Buffer::foreign(Box::new(self.lent))
     }
@@ -165,7 +165,7 @@ pub(crate) struct Place<'a> {
 struct Lent {
     address: usize,
     length: usize,
-    /// Counts who still has the memory.
+    /// Counts the owners of the memory.
     _lender: Arc<()>,
 }
 
@@ -183,7 +183,7 @@ impl ForeignBytes for Lent {
     }
 }
 
-/// XLA's number of an element type; none if XLA does not have it.
+/// XLA's number of an element type; `None` if XLA does not have it.
 pub(crate) fn dtype_number(dtype: DType) -> Option<c_int> {
     use nki_isa::names::Named;
     Some(match dtype.name() {
@@ -205,7 +205,7 @@ pub(crate) fn dtype_number(dtype: DType) -> Option<c_int> {
     })
 }
 
-/// Bytes of an element of a type that [`dtype_number`] gives.
+/// Bytes per element of a type in the numbering of [`dtype_number`].
 fn size_of_number(number: c_int) -> Option<usize> {
     Some(match number {
         1 | 2 | 6 | 19 | 20 | 28 | 33 => 1,
@@ -242,9 +242,9 @@ pub(crate) fn documented_call(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> 
 /// Leaves its results as they are, and its status a success.
 extern "C" fn nothing(_results: *mut c_void, _operands: *const *const c_void, _status: *mut c_void) {}
 
-/// What XLA calls: with a metadata extension to learn the version, else to run a program.
+/// XLA's entry point: with a metadata extension it queries the version, else it runs a program.
 extern "C" fn handler(frame: *mut Frame) -> *mut c_void {
-    // SAFETY: XLA passes a call frame that lives until this returns. Nothing beyond the sizes that it states is read.
+    // SAFETY: XLA passes a call frame that lives until this returns. Nothing beyond its stated sizes is read.
     unsafe {
         if describe((*frame).extension) {
             return ptr::null_mut();
@@ -259,12 +259,12 @@ extern "C" fn handler(frame: *mut Frame) -> *mut c_void {
     }
 }
 
-/// Answers a question for the version.
+/// Answers a version query.
 ///
 /// # Safety
-/// `extension` is null or XLA's.
+/// `extension` is null or a valid pointer from XLA.
 unsafe fn describe(extension: *mut Extension) -> bool {
-    // SAFETY: the kind says what the extension is; the metadata are XLA's, to be filled in.
+    // SAFETY: the kind identifies the extension; the metadata are XLA's, to be filled in.
     unsafe {
         if extension.is_null() || (*extension).kind != EXTENSION_METADATA {
             return false;
@@ -280,11 +280,11 @@ unsafe fn describe(extension: *mut Extension) -> bool {
 /// An error for XLA, which destroys it.
 ///
 /// # Safety
-/// `api` is XLA's.
+/// `api` is a valid pointer from XLA.
 unsafe fn error(api: *const Api, message: String) -> *mut c_void {
     let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
     let mut arguments = ErrorArgs {
-        // The header counts up to the last field, without the padding behind it.
+        // The header's size ends with the last field, without padding.
         struct_size: std::mem::offset_of!(ErrorArgs, code) + size_of::<c_int>(),
         extension: ptr::null_mut(),
         message: message.as_ptr(),
@@ -294,12 +294,12 @@ unsafe fn error(api: *const Api, message: String) -> *mut c_void {
     unsafe { (*api).error_create.map_or(ptr::null_mut(), |create| create(&raw mut arguments)) }
 }
 
-/// Runs the program that the call names.
+/// Runs the program named by the call.
 ///
 /// # Safety
-/// `frame` is XLA's.
+/// `frame` is a valid pointer from XLA.
 unsafe fn run(frame: *mut Frame) -> Result<(), String> {
-    // SAFETY: the frame states its size, which is that of its version; it is not read if that is not ours.
+    // SAFETY: the frame states its size, which depends on its version; it is not read if that differs from ours.
     let frame = unsafe {
         if (*frame).struct_size < size_of::<Frame>() || (*(*frame).api).version.major != MAJOR {
             return Err("this version of XLA calls in a way that nki-sim does not know".into());
@@ -310,7 +310,7 @@ unsafe fn run(frame: *mut Frame) -> Result<(), String> {
         return Ok(());
     }
     let lender = Arc::new(());
-    // SAFETY: lists and buffers are as long as they say.
+    // SAFETY: lists and buffers have their stated lengths.
     let call = unsafe {
         Call {
             attributes: attributes(&frame.attributes),
@@ -333,7 +333,7 @@ unsafe fn run(frame: *mut Frame) -> Result<(), String> {
     };
     let outcome = served::run(call);
     if Arc::strong_count(&lender) != 1 {
-        // Going on would leave the simulator with memory that XLA takes back.
+        // Continuing would leave the simulator with memory that XLA reclaims.
         std::process::abort();
     }
     outcome
@@ -342,7 +342,7 @@ unsafe fn run(frame: *mut Frame) -> Result<(), String> {
 /// The text attributes.
 ///
 /// # Safety
-/// `list` is XLA's and lives for `'a`.
+/// `list` is valid and lives for `'a`.
 unsafe fn attributes<'a>(list: &'a Attributes) -> Vec<(&'a str, &'a str)> {
     // SAFETY: there are `size` kinds, names and items; an item of kind string is a span.
     let text = |span: *const Span| unsafe {
@@ -357,13 +357,13 @@ unsafe fn attributes<'a>(list: &'a Attributes) -> Vec<(&'a str, &'a str)> {
         .collect()
 }
 
-/// A buffer with its extents and its number of bytes.
+/// A buffer with its shape and its number of bytes.
 type Shaped<'a> = (&'a RawBuffer, Vec<usize>, usize);
 
 /// The buffers of a list.
 ///
 /// # Safety
-/// `list` is XLA's.
+/// `list` is a valid list from XLA.
 unsafe fn buffers(list: &List) -> Result<Vec<Shaped<'_>>, String> {
     (0..list.size as usize)
         .map(|i| {

@@ -1,4 +1,4 @@
-//! Bytes of tensors, handed from files and callers to the memories and back without a copy.
+//! Bytes of tensors, passed from files and callers to the memories and back without a copy.
 
 use std::any::Any;
 use std::fmt;
@@ -6,43 +6,43 @@ use std::ops::Deref;
 
 use memmap2::{MmapMut, MmapOptions};
 
-/// Memory of the caller that a [`Buffer`] works on: the bytes of a NumPy array, say.
+/// Memory of the caller that a [`Buffer`] uses, for example the bytes of a NumPy array.
 ///
-/// The owner is kept alive until the buffer is dropped, which may happen on any thread. The trait has [`Any`] above it, so that
-/// [`Buffer::into_foreign`] can give the caller its own type back.
+/// The owner is kept alive until the buffer is dropped, which may happen on any thread. [`Any`] is a supertrait, so that
+/// [`Buffer::into_foreign`] can return the caller's own type.
 ///
-/// Both methods return the same bytes (same address, same length) whenever they are called. Nobody else may write to them while the
-/// buffer lives, and nobody else may read them while it lives if [`bytes_mut`](ForeignBytes::bytes_mut) gives access.
+/// Both methods always return the same bytes (same address, same length). No other code may write to them during the buffer's
+/// lifetime, nor read them if [`bytes_mut`](ForeignBytes::bytes_mut) grants access.
 pub trait ForeignBytes: Any + Send + Sync {
-    /// The bytes: little-endian elements, row-major and without gaps. Alignment is not needed.
+    /// The bytes: little-endian elements, row-major and without gaps. No alignment is required.
     fn bytes(&self) -> &[u8];
 
-    /// The bytes for writing; none if they must not change. A buffer then copies them before its first write.
+    /// The bytes for writing; `None` if they must not change. A buffer then copies them before its first write.
     fn bytes_mut(&mut self) -> Option<&mut [u8]>;
 }
 
 /// Bytes of a tensor: [`HostTensor::data`](crate::HostTensor) and every storage of the memory model.
 ///
 /// A buffer is moved, never copied: from a file or the caller to [`exec::run`](crate::exec::run), into the memory model as an HBM
-/// tensor, and back as an output. What a kernel does with it:
+/// tensor, and back as an output. A kernel uses buffers as follows:
 ///
-/// - an input that is only read is read where it is;
-/// - an input that is written is written in place, also in foreign memory, so that the caller sees it. Foreign memory without write
-///   access is copied before the first write, and the caller's bytes stay what they were;
-/// - an output is the memory that the kernel wrote to. An input that is an output too comes back as the buffer that went in.
+/// - an input that is only read is read in place;
+/// - an input that is written is written in place, even in foreign memory, so that the caller sees it. Foreign memory without write
+///   access is copied before the first write, and the caller's bytes do not change;
+/// - an output is the memory that the kernel wrote to. An input that is also an output is returned as the same buffer.
 ///
-/// Made from a `Vec<u8>` (taken over), from [`Buffer::zeroed`], or from foreign memory with [`Buffer::foreign`]. It is read as a slice.
-/// The bytes have one address as long as the buffer lives and is not written to through an owner without write access, also when the
-/// buffer is moved: an array of another language may point to them and keep the buffer.
+/// Created from a `Vec<u8>` (moved), with [`Buffer::zeroed`], or from foreign memory with [`Buffer::foreign`]. It dereferences to a slice.
+/// The address of the bytes is stable during the buffer's lifetime, even when the buffer is moved, except for a write through an owner without
+/// write access: an array of another language may point to them and keep the buffer alive.
 #[derive(Default)]
 pub struct Buffer(Kind);
 
 enum Kind {
-    /// Made here: words, so that every element type is aligned; the number of bytes that count.
+    /// Allocated here: words, so that every element type is aligned, and the number of valid bytes.
     Words(Vec<u64>, usize),
-    /// Given by the caller.
+    /// A vector from the caller.
     Bytes(Vec<u8>),
-    /// Pages of the system, and the number of the bytes that count.
+    /// Pages from the system, and the number of valid bytes.
     Map(Pages, usize),
     Foreign(Box<dyn ForeignBytes>),
 }
@@ -53,16 +53,16 @@ impl Default for Kind {
     }
 }
 
-/// From this size on a buffer gets pages of its own, all at once before its first write: one by one, when they are touched, takes longer
+/// Minimum size of a buffer with its own pages, which are populated together before the first write: page faults one by one take longer
 /// than filling them.
 const MAP_FROM: usize = 64 << 10;
-/// From this size on huge pages, if the system has them; they come when they are touched.
+/// Minimum size for huge pages, if the system has them; these are populated on access.
 const HUGE_FROM: usize = HUGE_PAGE;
 /// Size of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
 impl Buffer {
-    /// `length` bytes of zeros, aligned for every element type. Ones of 2 MiB and more take no memory until they are touched.
+    /// `length` zero bytes, aligned for every element type. Buffers of 2 MiB and more take no memory until they are accessed.
     pub fn zeroed(length: usize) -> Self {
         if length >= MAP_FROM
             && let Some(pages) = Pages::fresh(length)
@@ -72,8 +72,8 @@ impl Buffer {
         Buffer(Kind::Words(vec![0; length.div_ceil(8)], length))
     }
 
-    /// `length` bytes of anything, for one who keeps account of what has been written: memory that an earlier buffer has given back,
-    /// if there is any. Pages that the system has to find and clear first take longer than most of what is written to them.
+    /// `length` unspecified bytes, for callers that track writes: memory released by an earlier buffer, if available. Allocating
+    /// and clearing pages in the system takes longer than most writes to them.
     pub(crate) fn unspecified(length: usize) -> Self {
         match spare::take(length) {
             Some(pages) => Buffer(Kind::Map(pages, length)),
@@ -81,12 +81,12 @@ impl Buffer {
         }
     }
 
-    /// Works on the caller's memory.
+    /// A buffer in the caller's memory.
     pub fn foreign(owner: Box<dyn ForeignBytes>) -> Self {
         Buffer(Kind::Foreign(owner))
     }
 
-    /// The owner of the caller's memory; the buffer itself if its bytes are its own (they may have been copied for writing).
+    /// The owner of the caller's memory; the buffer itself if it owns its bytes (which may have been copied for writing).
     ///
     /// # Errors
     /// If the memory is not foreign.
@@ -97,7 +97,7 @@ impl Buffer {
         }
     }
 
-    /// For writing. Foreign memory without write access is copied first.
+    /// The bytes for writing. Foreign memory without write access is copied first.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if let Kind::Foreign(owner) = &mut self.0
             && owner.bytes_mut().is_none()
@@ -108,7 +108,7 @@ impl Buffer {
             Kind::Words(words, length) => &mut bytemuck::cast_slice_mut(words)[..*length],
             Kind::Bytes(bytes) => bytes,
             Kind::Map(pages, length) => pages.bytes_mut(*length),
-            // Write access was there a moment ago.
+            // The owner has just granted write access.
             Kind::Foreign(owner) => owner.bytes_mut().unwrap_or_default(),
         }
     }
@@ -120,13 +120,13 @@ impl Buffer {
     }
 }
 
-/// Memory straight from the system. When it is dropped it is kept for another buffer, within limits.
+/// Memory from the system. On drop it is kept for another buffer, within limits.
 struct Pages {
-    /// None once it has been handed on.
+    /// `None` after it has been handed over.
     map: Option<MmapMut>,
-    /// Where in it to begin.
+    /// Offset of the first byte in it.
     start: usize,
-    /// The pages are not allocated yet: a buffer that nobody writes to needs none.
+    /// Whether the pages are not populated yet: a buffer that is never written needs none.
     pending: bool,
 }
 
@@ -136,9 +136,9 @@ impl Pages {
         if length < HUGE_FROM {
             return Some(Pages { map: Some(MmapOptions::new().len(length).map_anon().ok()?), start: 0, pending: true });
         }
-        // Space to begin at a huge page.
+        // Additional space for alignment to a huge page.
         let map = MmapOptions::new().len(length.checked_add(HUGE_PAGE)?).map_anon().ok()?;
-        // Advice: without huge pages everything works the same.
+        // Advice only: everything also works without huge pages.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
@@ -158,7 +158,7 @@ impl Pages {
         if std::mem::take(&mut self.pending)
             && let Some(map) = &self.map
         {
-            // Advice: otherwise they come one by one.
+            // Advice only: otherwise pages are populated one by one.
             let _ = map.advise(memmap2::Advice::PopulateWrite);
         }
         self.map.as_mut().map_or(&mut [], |map| &mut map[self.start..self.start + length])
@@ -173,14 +173,14 @@ impl Drop for Pages {
     }
 }
 
-/// Pages that buffers have given back: a process that runs a kernel many times gets the same memory every time.
+/// Pages released by buffers: a process that runs a kernel repeatedly reuses the same memory.
 mod spare {
     use std::collections::VecDeque;
     use std::sync::{Mutex, PoisonError};
 
     use super::Pages;
 
-    /// Most bytes that are kept; the oldest go first.
+    /// Maximum number of bytes kept; the oldest pages are released first.
     const MOST: usize = 96 << 20;
 
     #[derive(Default)]
@@ -191,7 +191,7 @@ mod spare {
 
     static SPARE: Mutex<Spare> = Mutex::new(Spare { pages: VecDeque::new(), bytes: 0 });
 
-    /// Pages that once were for as many bytes: the last that were given back, which are the likeliest to be in the cache.
+    /// Pages of a previous buffer of the same size: the most recently released, which are the most likely to be cached.
     pub(super) fn take(length: usize) -> Option<Pages> {
         let with_space = if length < super::HUGE_FROM { length } else { length.checked_add(super::HUGE_PAGE)? };
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +201,7 @@ mod spare {
         Some(pages)
     }
 
-    /// Keeps pages; what then is too much goes back to the system.
+    /// Keeps pages, and returns the excess to the system.
     pub(super) fn keep(pages: Pages) {
         let mut gone = Vec::new();
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +213,7 @@ mod spare {
             spare.bytes -= oldest.size();
             gone.extend(oldest.map.take());
         }
-        // The system takes its time: others need not wait for it.
+        // Unmap after releasing the lock, because it is slow.
         drop(spare);
         drop(gone);
     }
@@ -233,7 +233,7 @@ impl Deref for Buffer {
 }
 
 impl From<Vec<u8>> for Buffer {
-    /// Takes the vector over.
+    /// Takes ownership of the vector.
     fn from(bytes: Vec<u8>) -> Self {
         Buffer(Kind::Bytes(bytes))
     }
@@ -247,7 +247,7 @@ impl Clone for Buffer {
 }
 
 impl PartialEq for Buffer {
-    /// Equal bytes, wherever they are.
+    /// Compares the bytes, not their storage.
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_but_never_twice() {
-        // A length of this test's own.
+        // A length that no other test uses.
         let length = 3 * MAP_FROM + 64;
         let mut first = Buffer::unspecified(length);
         let mut second = Buffer::unspecified(length);

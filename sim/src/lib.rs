@@ -1,10 +1,10 @@
 //! Runs a program on a model of the NeuronCore: outputs, timeline, findings.
 //!
 //! Invariants of this crate:
-//! - It knows no source text; places are [`nki_isa::Loc`]s that instructions carry.
-//! - [`exec`] never reads timing; [`timing`] consumes the [`trace::Trace`] only and never reads tensor values.
-//! - Time is integer picoseconds. Same input and parameters give byte-identical output.
-//! - Everything that a user sees is an observer of the [`timeline::Timeline`]; observers cannot change time.
+//! - It has no access to source text; locations are [`nki_isa::Loc`]s of instructions.
+//! - [`exec`] never reads timing; [`timing`] only consumes the [`trace::Trace`] and never reads tensor values.
+//! - Time is integer picoseconds. Equal input and parameters lead to byte-identical output.
+//! - All user-visible output is an observer of the [`timeline::Timeline`]; observers cannot change time.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! From traces to timelines: what was executed is lowered, ordered by the schedule, and run by the machine.
+//! From traces to timelines: executed instructions are lowered, ordered by the scheduler, and run by the machine.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::timing::order::Order;
 use crate::timing::{self, CostModel, Laws, ParamError, Params};
 use crate::trace::{CoreId, Trace};
 
-/// What one rank executed.
+/// The trace of one rank, with its program.
 #[derive(Debug, Clone, Copy)]
 pub struct RankTrace<'a> {
     /// Its program.
     pub program: &'a Program,
     /// The addresses of its tensors.
     pub placement: &'a Placement,
-    /// What it executed.
+    /// The executed instructions.
     pub trace: &'a Trace,
 }
 
 /// Times a trace with the laws and the scheduling policy of `params`.
 ///
 /// # Errors
-/// If a parameter has no meaning (see [`Laws::new`]).
+/// If a parameter is invalid (see [`Laws::new`]).
 pub fn simulate(
     program: &Program,
     placement: &Placement,
@@ -36,7 +36,7 @@ pub fn simulate(
     Ok(simulate_with(program, placement, trace, &Laws::new(params)?, &Policy::of(params)))
 }
 
-/// Times a trace with any model of costs, and any policy.
+/// Times a trace with any cost model and policy.
 pub fn simulate_with(
     program: &Program,
     placement: &Placement,
@@ -47,7 +47,7 @@ pub fn simulate_with(
     simulate_ranks(&[RankTrace { program, placement, trace }], model, policy).swap_remove(0)
 }
 
-/// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
+/// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. Returns one timeline per rank.
 pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &Policy) -> Vec<Timeline> {
     let (lowered, orders) = scheduled(ranks, model, policy, None);
     let programs: Vec<&Program> = ranks.iter().map(|r| r.program).collect();
@@ -58,13 +58,13 @@ pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &P
     timelines
 }
 
-/// How long one rank takes: [`Timeline::elapsed`] without a timeline. `known` is of this trace with this placement.
+/// The latency of one rank: [`Timeline::elapsed`] without a timeline. `known` belongs to this trace and placement.
 pub(crate) fn latency(rank: RankTrace<'_>, model: &dyn CostModel, policy: &Policy, known: Option<&Dependences>) -> Ps {
     let (lowered, orders) = scheduled(&[rank], model, policy, known);
     timing::latency(&lowered, &orders, model.machine())
 }
 
-/// What all cores execute, and in which order.
+/// The lowered operations of all cores, and their orders.
 fn scheduled<'r>(
     ranks: &[RankTrace<'r>],
     model: &dyn CostModel,

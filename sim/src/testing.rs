@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::HostTensor;
 
-/// Builds a one-core program statement by statement; each statement and tensor gets a line of its own.
+/// Builds a one-core program statement by statement; each statement and tensor is on a separate line.
 pub(crate) struct Builder {
     pub(crate) program: Program,
     line: u32,

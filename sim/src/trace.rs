@@ -1,7 +1,7 @@
-//! The dynamic trace: what was executed, in program order, with the addresses that depend on values, and who waited for whom.
+//! The dynamic trace: executed instructions in program order, with value-dependent addresses and rendezvous.
 //!
-//! It is the only thing that timing sees of a run. It is complete without data when the program has no dynamic control flow and no dynamic
-//! addresses (see [`crate::exec`]).
+//! It is timing's only view of a run. If the program has no dynamic control flow and no dynamic addresses, it is complete without data
+//! (see [`crate::exec`]).
 
 use std::num::NonZeroU32;
 
@@ -11,16 +11,16 @@ use nki_isa::program::{Node, visit_stream};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeIndex(pub u32);
 
-/// One executed thing.
+/// An event in the execution of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// The statement.
     pub node: NodeIndex,
-    /// What happened there.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
-// Each executed instruction has one, as it has those of the other modules that assert a size.
+// There is one per executed instruction, as for the other types with an asserted size.
 const _: () = assert!(size_of::<Event>() <= 12);
 
 /// Kinds of events.
@@ -41,16 +41,16 @@ pub enum EventKind {
     Branch(bool),
 }
 
-/// Names the dynamic addresses of an event within its [`CoreTrace`].
+/// Identifies the dynamic addresses of an event within its [`CoreTrace`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedId(NonZeroU32);
 
 /// A dynamic address, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// Elements to be added to the view's offset.
+    /// Elements added to the view's offset.
     Offset(i64),
-    /// Per step of the indexed dimension: elements to be added to the view's offset; `None` where the access was skipped.
+    /// For each step of the indexed dimension, elements added to the view's offset; `None` if the access was skipped.
     Rows(Box<[Option<i64>]>),
     /// The whole access was skipped (index out of bounds with `oob_mode.skip`).
     Skipped,
@@ -61,7 +61,7 @@ pub enum Resolved {
 pub struct CoreId {
     /// The rank.
     pub rank: usize,
-    /// The core of it.
+    /// The core within the rank.
     pub core: u32,
 }
 
@@ -70,35 +70,35 @@ pub struct CoreId {
 pub struct Rendezvous {
     /// Its position in [`CoreTrace::events`].
     pub event: u32,
-    /// The number of the rendezvous: the same for all that took part in it, on all ranks of the run.
+    /// The number of the rendezvous: the same for all its members, on all ranks of the run.
     pub number: u32,
-    /// The core did not wait there: it sent and went on until it needed what it received.
+    /// Whether the core did not wait there: it sent its data and continued until it needed the received data.
     pub posted: bool,
 }
 
-/// What one core executed.
+/// The trace of one core.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CoreTrace {
-    /// In program order.
+    /// The events in program order.
     pub events: Vec<Event>,
-    /// Those of them that had to wait for other cores, in the same order.
+    /// The events that had to wait for other cores, in the same order.
     pub rendezvous: Vec<Rendezvous>,
-    /// The resolved addresses of instructions that have some. A [`ResolvedId`] is a position, counted from 1.
+    /// The resolved addresses of instructions with dynamic addresses. A [`ResolvedId`] is a position, counted from 1.
     addresses: Vec<Box<[Resolved]>>,
 }
 
 impl CoreTrace {
-    /// An empty trace with room for a number of events.
+    /// An empty trace with capacity for a number of events.
     pub fn with_capacity(events: usize) -> Self {
         CoreTrace { events: Vec::with_capacity(events), ..CoreTrace::default() }
     }
 
-    /// Something other than an instruction happened at a statement.
+    /// Records an event other than an instruction at a statement.
     pub fn push(&mut self, node: NodeIndex, kind: EventKind) {
         self.events.push(Event { node, kind });
     }
 
-    /// An instruction ran. `resolved` has its dynamic addresses, as [`CoreTrace::resolved`] gives them.
+    /// Records an executed instruction. `resolved` has its dynamic addresses, in the form of [`CoreTrace::resolved`].
     pub fn push_instruction(&mut self, node: NodeIndex, resolved: Option<Box<[Resolved]>>) {
         let resolved = resolved.and_then(|addresses| {
             self.addresses.push(addresses);
@@ -108,8 +108,8 @@ impl CoreTrace {
         self.push(node, EventKind::Inst { resolved });
     }
 
-    /// The dynamic addresses of an instruction: one entry per view with an `indirect` part, in the order of the footprint's reads and then
-    /// writes (index tensors themselves are never indirect). `None` when there are none, or if the event is no instruction.
+    /// The dynamic addresses of an instruction: one entry per view with an `indirect` part, in the order of the footprint's reads, then
+    /// writes (index tensors themselves are never indirect). `None` if there are none, or if the event is not an instruction.
     pub fn resolved(&self, event: &Event) -> Option<&[Resolved]> {
         let EventKind::Inst { resolved: Some(id) } = event.kind else { return None };
         self.addresses.get(id.0.get() as usize - 1).map(|addresses| &**addresses)
@@ -137,7 +137,7 @@ impl CoreTrace {
     }
 }
 
-/// What all cores executed.
+/// The trace of all cores.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     /// By core.

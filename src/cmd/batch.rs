@@ -1,4 +1,4 @@
-//! `nki-sim batch JOBS.jsonl`: a result for each job, in the order of the jobs.
+//! `nki-sim batch JOBS.jsonl`: one result per job, in the order of the jobs.
 
 mod places;
 
@@ -19,11 +19,11 @@ use crate::output::{NewFile, print};
 use crate::places::{Inputs, check_places};
 use places::Places;
 
-/// Jobs that are read before the result of the first of them is written.
+/// Maximum number of jobs read before the result of the first of them is written.
 const WINDOW: u64 = 1024;
-/// Results that are kept for the case that their job comes again.
+/// Number of cached results, for repeated jobs.
 const KEPT: usize = 4096;
-/// Most bytes of a line.
+/// Maximum bytes of a line.
 const LONGEST: u64 = 64 << 20;
 
 /// Runs all jobs.
@@ -46,12 +46,12 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
             File::open(&args.jobs_file).map_err(|e| format!("cannot read `{}`: {e}", args.jobs_file.display()))?;
         Box::new(BufReader::new(file))
     };
-    // What is at its place may be an input of a job that is still to come.
+    // An existing file in its place may be an input of a later job.
     let mut writer = args.json_lines.as_deref().map(NewFile::create).transpose()?;
     let desk = Arc::new(Desk::default());
     desk.lock().places = Places::of(args);
     let entrance = desk.clone();
-    // Not among the scoped threads: it may wait for input that nobody wants any more.
+    // Not a scoped thread: it may block on input that is no longer needed.
     std::thread::spawn(move || {
         let ended = entrance.read(&mut *reader, limits);
         entrance.close(ended.err());
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     if all_passed { Ok(()) } else { Err(Failure::Kernel) }
 }
 
-/// Ends this process soon after its parent has ended, which alone wants the results. Its workers end with it.
+/// Ends this process soon after its parent, the only consumer of the results. The workers end with it.
 fn end_with(parent: u32) {
     #[cfg(unix)]
     std::thread::spawn(move || {
@@ -108,7 +108,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Checks that the job read no file that the results are to replace.
+    /// Checks that the job read no file that the results will replace.
     fn check_inputs(&self, args: &BatchArgs) -> Result<(), String> {
         let mut inputs = Inputs::default();
         for path in &self.read {
@@ -118,9 +118,9 @@ impl Answer {
     }
 }
 
-/// A job that waits for a worker.
+/// A job in the queue.
 struct Waiting {
-    /// Its place among the results, from 1.
+    /// Its position among the results, from 1.
     place: u64,
     /// Its line.
     number: u64,
@@ -133,7 +133,7 @@ struct Waiting {
     kept: Vec<Kept>,
 }
 
-/// The jobs that are being worked on, and the results that cannot be written yet.
+/// The jobs in progress, and the results that cannot be written yet.
 #[derive(Default)]
 struct Desk {
     state: Mutex<State>,
@@ -142,23 +142,23 @@ struct Desk {
 
 #[derive(Default)]
 struct State {
-    /// Jobs that were read.
+    /// Number of jobs read.
     read: u64,
-    /// Results that were written.
+    /// Number of results written.
     written: u64,
-    /// There are no more jobs.
+    /// Whether the input has ended.
     closed: bool,
-    /// Why reading ended early.
+    /// The error that ended reading early.
     failure: Option<String>,
     queue: VecDeque<Waiting>,
-    /// Jobs that wait for the result of an equal one.
+    /// Jobs that wait for the result of an equal job.
     followers: HashMap<String, Vec<Waiting>>,
     answers: BTreeMap<u64, Answer>,
     known: Known,
     places: Places,
 }
 
-/// Results by job; the oldest are forgotten.
+/// Cached results by job; the oldest are evicted.
 #[derive(Default)]
 struct Known {
     replies: HashMap<String, Reply>,
@@ -187,7 +187,7 @@ impl Desk {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads jobs, a few more than are being worked on.
+    /// Reads jobs, at most [`WINDOW`] ahead of the written results.
     fn read(&self, from: &mut dyn BufRead, limits: Limits) -> Result<(), String> {
         let mut number = 0;
         loop {
@@ -218,7 +218,7 @@ impl Desk {
         }
     }
 
-    /// Takes a job on: its result is known already, or will be that of an equal one, or it waits for a worker.
+    /// Accepts a job: its result is cached, or an equal job is in progress, or it enters the queue.
     fn take(&self, place: u64, number: u64, job: Result<Job, (Option<Value>, String)>, limits: Limits) {
         let head = |id: &Option<Value>| Head { number, id: id.clone() };
         let refused = |id: &Option<Value>, why: String| {
@@ -247,7 +247,7 @@ impl Desk {
         let key = serde_json::to_string(&job).unwrap_or_default();
         if let Some(reply) = state.known.replies.get(&key).cloned() {
             drop(state);
-            // Reads files: not while others wait.
+            // Reads files, so the lock is not held.
             if reply.is_current() {
                 self.lock().answers.insert(place, head(&id).answer(&reply));
                 return;
@@ -264,7 +264,7 @@ impl Desk {
         }
     }
 
-    /// Performs jobs until there are no more.
+    /// Worker loop: performs jobs until there are no more.
     fn work(&self, mut seat: Seat) {
         loop {
             let mut state = self.lock();
@@ -286,7 +286,7 @@ impl Desk {
             state.answers.insert(place, Head { number, id }.answer(&reply));
             let followers = state.followers.remove(&key).unwrap_or_default();
             if !followers.is_empty() {
-                // Reads files: not while others wait.
+                // Reads files, so the lock is not held.
                 drop(state);
                 let current = reply.lasting && reply.is_current();
                 state = self.lock();
@@ -297,7 +297,7 @@ impl Desk {
         }
     }
 
-    /// Gives the jobs that waited for this result theirs, if it is still that of their files; else the next of them is performed.
+    /// Answers the waiting jobs with this result if their files have not changed; otherwise the next of them is queued.
     fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut followers: Vec<Waiting>) {
         if current {
             for f in followers {
@@ -306,7 +306,7 @@ impl Desk {
             return;
         }
         match state.followers.get_mut(key) {
-            // Another job of the kind has come meanwhile.
+            // Another equal job has arrived meanwhile.
             Some(waiting) => waiting.append(&mut followers),
             None => {
                 let next = followers.remove(0);
@@ -316,7 +316,7 @@ impl Desk {
         }
     }
 
-    /// The next result; none after the last one.
+    /// The next result; `None` after the last one.
     fn next(&self) -> Option<Answer> {
         let mut state = self.lock();
         loop {
@@ -334,7 +334,7 @@ impl Desk {
         }
     }
 
-    /// There are no more jobs.
+    /// Marks the end of the input.
     fn close(&self, failure: Option<String>) {
         let mut state = self.lock();
         state.closed = true;
@@ -343,7 +343,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// The results cannot be written: nothing more is done.
+    /// The results cannot be written: stops all work.
     fn abandon(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -354,7 +354,7 @@ impl Desk {
     }
 }
 
-/// A line without the byte order mark that some editors put in front of the first one.
+/// The line without the byte order mark that some editors insert before the first line.
 fn without_mark(number: u64, text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) if number == 1 => rest.to_owned(),
@@ -362,13 +362,13 @@ fn without_mark(number: u64, text: String) -> String {
     }
 }
 
-/// The `id` of an object that is no job.
+/// The `id` of an object that is not a valid job.
 fn id_of(text: &str) -> Option<Value> {
     let mut fields: serde_json::Map<String, Value> = serde_json::from_str(text).ok()?;
     fields.remove("id")
 }
 
-/// What identifies a result.
+/// The identification of a result.
 struct Head {
     number: u64,
     id: Option<Value>,
@@ -389,7 +389,7 @@ impl Head {
     }
 }
 
-/// The next line; none at the end. What cannot be a job is the inner error.
+/// The next line; `None` at the end. The inner error is a line that cannot be a job.
 pub(super) fn line(from: &mut dyn BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut bytes = Vec::new();
     if from.take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {

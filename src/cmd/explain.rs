@@ -1,4 +1,4 @@
-//! `nki-sim explain NAME`: a diagnostic, a name of the API, a cause of a stall, a remedy, a timing parameter, or a table or column of a report.
+//! `nki-sim explain NAME`: a diagnostic, an API name, a cause of stalls, a remedy, a timing parameter, or a table or column of a report.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,11 +15,11 @@ use crate::Failure;
 use crate::output::print;
 use crate::tables;
 
-/// The modules of the API with the names that kernels give them.
+/// The modules of the API with their usual aliases.
 const MODULES: [(&str, &str); 3] =
     [("nki.language", "nl"), ("nki.isa", "nisa"), ("nki.collectives", "nki.collectives")];
 
-/// Prints the pages of all that has this name; without a name, the list of names.
+/// Prints all pages with this name; without a name, the list of names.
 pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
     print(&text(name)?);
     Ok(())
@@ -28,7 +28,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
 /// The pages as text.
 ///
 /// # Errors
-/// If there is nothing of this name.
+/// If nothing has this name.
 pub(crate) fn text(name: Option<&str>) -> Result<String, Failure> {
     let Some(name) = name else { return Ok(list()) };
     let found = pages(name);
@@ -44,7 +44,7 @@ pub(crate) fn text(name: Option<&str>) -> Result<String, Failure> {
     Ok(found.join("\n"))
 }
 
-/// The name most like a word, if one is near: in `nisa.NAME`, of those that begin with `nisa.`.
+/// The most similar name, if one is close enough: for `nisa.NAME`, among those that begin with `nisa.`.
 fn nearest(word: &str, names: &[String]) -> Option<String> {
     let words = || names.iter().map(String::as_str).filter(|name| name.len() > 1);
     let Some((home, _)) = word.rsplit_once('.').filter(|(home, _)| words().any(|name| inside(name, home).is_some()))
@@ -55,24 +55,24 @@ fn nearest(word: &str, names: &[String]) -> Option<String> {
     Some(format!("{home}.{near}"))
 }
 
-/// The rest of a name in a module, class or group.
+/// The part of a name after its module, class or group.
 fn inside<'a>(name: &'a str, home: &str) -> Option<&'a str> {
     name.strip_prefix(home)?.strip_prefix('.')
 }
 
-/// The pages of all that has this name.
+/// All pages with this name.
 fn pages(name: &str) -> Vec<String> {
     let mut out: Vec<String> = slugs::explain(name).into_iter().collect();
     let (module, rest) = qualified(name);
     let wanted = |m: &str| module.is_none_or(|module| module == m);
     if let Some(entry) = inst::find(rest) {
         let home = if entry.collective { "nki.collectives" } else { "nki.isa" };
-        // A function that returns what the instruction writes has a page of its own.
+        // A function that returns the instruction's result has a separate page.
         if wanted(home) && reference::functions(home).iter().all(|e| e.name != rest) {
             out.push(instructions::page(entry.schema, 1));
         }
     }
-    // `nl.reshape` is no function: the method is `nl.NkiTensor.reshape`.
+    // `nl.reshape` is not a function: the method is `nl.NkiTensor.reshape`.
     let bare = module.is_some() && !rest.contains('.');
     for (module, short) in MODULES.iter().filter(|(m, _)| wanted(m)) {
         let functions = reference::functions(module);
@@ -108,7 +108,7 @@ fn pages(name: &str) -> Vec<String> {
     out
 }
 
-/// The cause of a stall that a text of a report names: hazards are in the names of semaphores.
+/// The cause of a stall named in a report's text: names of semaphores include hazards.
 fn cause_of(text: &str) -> &str {
     match text.strip_prefix("waits: ").unwrap_or(text) {
         "RAW" | "WAR" | "WAW" => "semaphore",
@@ -116,9 +116,9 @@ fn cause_of(text: &str) -> &str {
     }
 }
 
-/// The module that a name is qualified with, and the rest of the name.
+/// The module prefix of a name, and the rest of the name.
 fn qualified(name: &str) -> (Option<&'static str>, &str) {
-    // The older package has the modules of the same names.
+    // The older package has modules with the same names.
     let name = name.strip_prefix("neuronxcc.").unwrap_or(name);
     for (module, short) in MODULES {
         for prefix in [module, short] {
@@ -141,7 +141,7 @@ fn names_member(text: &str, class: &Class, member: &Entry) -> bool {
     }
 }
 
-/// Whether a text names a value of the API or a part of it: `engine`, `engine.vector`.
+/// Whether a text names a value of the API or part of it: `engine`, `engine.vector`.
 fn names_value(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -254,7 +254,7 @@ fn api() -> Vec<(String, Entry)> {
     out
 }
 
-/// What a name that is not known may have been meant to be.
+/// Candidates for "did you mean" suggestions.
 fn names() -> Vec<String> {
     let mut out: Vec<String> = slugs::all().map(|s| s.id.to_owned()).collect();
     for name in instructions::by_name().iter().map(|s| s.name) {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn every_name_of_the_api_has_a_page() {
-        // The names that only the older language has are described in docs/beta1.md.
+        // Names that exist only in the older language are described in docs/beta1.md.
         for (module, name, kind) in api_names().into_iter().filter(|(module, ..)| module.starts_with("nki")) {
             if matches!(kind, ApiKind::Class) && matches!(name, "tensor" | "NkiValidationError") {
                 continue;
@@ -334,7 +334,7 @@ mod tests {
         let page = pages("vector.cycles").concat();
         assert!(page.contains("Group of timing parameters") && page.contains("- `vector.cycles."), "{page}");
         assert_eq!(pages("vector.cycles.*").concat(), page);
-        // Whatever begins so is no group: names have parts.
+        // A prefix is a group only at a boundary between parts of a name.
         assert!(pages("vector.cyc").is_empty() && pages("*").is_empty() && pages("").is_empty());
     }
 

@@ -1,4 +1,4 @@
-//! `nki-sim completions SHELL` and `nki-sim man [COMMAND]`: what shells and manuals need of the grammar.
+//! `nki-sim completions SHELL` and `nki-sim man [COMMAND]`: shell completions and manual pages from the grammar.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -19,7 +19,7 @@ pub(crate) fn completions(shell: Shell) {
 /// Prints the manual page of the whole command or of one subcommand.
 pub(crate) fn man(name: Option<&str>) -> Result<(), Failure> {
     let mut whole = Cli::command();
-    // Options of all commands become part of each.
+    // Adds the global options to each subcommand.
     whole.build();
     let title = name.map_or_else(|| NAME.to_owned(), |name| format!("{NAME}-{name}"));
     let page = match name {

@@ -16,7 +16,7 @@ pub(crate) fn run(mut args: LowerArgs) -> Result<(), Failure> {
     let places = [("--output", args.output.as_deref())];
     check_places(&places, &Inputs::of_kernel(&args.kernel))?;
     let (compiled, _) = compile_from("lower", &session, &args.kernel, &Disk)?;
-    // Standard output may be the program.
+    // Standard output may contain the program.
     compiled.prints.iter().for_each(|line| eprint(&format!("{line}\n")));
     check_places(&places, &Inputs::of_sources(&compiled.sources))?;
     let applied = conclude(&session, compiled.diagnostics, &compiled.sources);

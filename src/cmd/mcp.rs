@@ -21,16 +21,16 @@ use crate::jobs::work::{Reply, Status, Task};
 use crate::jobs::{self, CheckJob, CompareJob, ExplainJob, Job, SweepJob, Wanted};
 use crate::{Failure, VERSION};
 
-/// What an agent is told about the server.
+/// The description of the server for agents.
 const INSTRUCTIONS: &str = "A simulator of the AWS NeuronCore for NKI kernels: check a kernel for errors, run it to get its outputs' correctness, \
 its latency with an error bar, what bounds it and what was found; sweep arguments; compare two versions; explain any name in a result. \
 Give kernels as `source` text or as `file`.";
 
-/// Serves until the client is gone.
+/// Serves until the client disconnects.
 pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
     let workers = args.limits.jobs.map_or_else(cores, |n| n as usize);
     let limits = Limits::of_run(&args.limits, workers)?;
-    // A client mostly waits for one call: a worker may use all processors.
+    // A client usually waits for one call, so a worker may use all processors.
     let launcher = Launcher::new(cores())?;
     let seats = (0..workers).map(|_| Seat::new(launcher.clone())).collect();
     let server = Server { seats: Arc::new(Seats { free: Mutex::new(seats), returned: Condvar::new() }), limits };
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
         service.waiting().await.map_err(|e| e.to_string())?;
         Ok(())
     });
-    // Calls that are still at work have nobody who waits for them.
+    // Calls in progress no longer have a recipient.
     runtime.shutdown_background();
     served.map_err(|e| Failure::Call(format!("the client did not start a session of the Model Context Protocol: {e}")))
 }
@@ -58,7 +58,7 @@ struct Seats {
 }
 
 impl Seats {
-    /// Performs a task as soon as a worker is free, or until it is cancelled.
+    /// Performs a task once a worker is free, unless it is cancelled.
     fn perform(&self, task: &Task, limits: Limits, cancelled: &AtomicBool) -> Reply {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seat = loop {
@@ -82,11 +82,11 @@ struct Server {
     limits: Limits,
 }
 
-/// A call that was understood: what to do, and its limits.
+/// A valid call: the task, and its limits.
 type Call = Result<(Task, Limits), String>;
 
 impl Server {
-    /// Reads the arguments of a tool; none if there is no such tool.
+    /// Parses the arguments of a tool; `None` if there is no such tool.
     fn call(&self, tool: &str, arguments: JsonObject) -> Option<Call> {
         let json = Value::Object(arguments).to_string();
         let limits = self.limits;
@@ -182,7 +182,7 @@ impl ServerHandler for Server {
                 let seats = self.seats.clone();
                 let cancelled = Arc::new(AtomicBool::new(false));
                 let shared = cancelled.clone();
-                // Cancelled by the client, or because it is gone.
+                // Cancelled by the client, or because it disconnected.
                 let watch = tokio::spawn(async move {
                     context.ct.cancelled().await;
                     shared.store(true, Ordering::Relaxed);
@@ -194,7 +194,7 @@ impl ServerHandler for Server {
         };
         let text = reply.result.get().to_owned();
         let structured: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-        // A kernel that is wrong is a result; a call that was not understood, or not finished, is an error.
+        // A wrong kernel is a result; an invalid or unfinished call is an error.
         let failed = ["refused", "limit", "crashed"].iter().any(|s| structured["status"] == *s);
         let content = vec![ContentBlock::text(text)];
         let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
@@ -202,7 +202,7 @@ impl ServerHandler for Server {
         Ok(result.into())
     }
 
-    /// Requests that the library does not understand: a call of a tool arrives here if its parameters have the wrong form.
+    /// Requests that the library cannot parse: a tool call with malformed parameters arrives here.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -10,7 +10,7 @@ use crate::output::{color, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::{Failure, other_file, source_text};
 
-/// Longest text of a construct on its line.
+/// Maximum length of a construct's text in the report.
 const SHOWN: usize = 100;
 
 /// Reports each construct on standard error, and writes the new file.
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     if migrated.changes.iter().all(|c| c.rewritten) { Ok(()) } else { Err(Failure::Kernel) }
 }
 
-/// The new text, with lines that end as those of the old one do if they all end in CRLF.
+/// The new text, with CRLF line ends if the old text uses only these.
 fn with_line_ends_of(old: &str, new: &str) -> String {
     let pairs = old.matches("\r\n").count();
     if pairs == 0 || pairs < old.matches('\n').count() {
@@ -48,7 +48,7 @@ fn with_line_ends_of(old: &str, new: &str) -> String {
     new.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// A line for each construct, and how many there are.
+/// One line per construct, and their number.
 fn report(path: &Path, sources: &SourceMap, file: FileId, migrated: &Migration) -> String {
     let mut out = String::new();
     for change in &migrated.changes {

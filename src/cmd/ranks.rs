@@ -1,4 +1,4 @@
-//! `nki-sim run FILE --ranks N`: which argument is for which rank, and the report of all.
+//! `nki-sim run FILE --ranks N`: the arguments of each rank, and the combined report.
 
 use nki_diag::Applied;
 use nki_sim_core::analysis::Analysis;
@@ -42,7 +42,7 @@ pub(super) fn report(
     print(&ranks_text(&views));
     let first = placed[0];
     if args.csv.is_some() || args.parquet.is_some() || args.html.is_some() || args.critical_path {
-        // A remedy is tried by timing a kernel again alone; what it would do among ranks is not known.
+        // A remedy is tried by timing a single kernel; its effect among ranks is unknown.
         let analyses: Vec<Analysis<'_>> =
             views.iter().zip(&traces).map(|(v, trace)| v.kernel.analyse(trace, v.timeline, 0)).collect();
         if let Some(path) = &args.csv {
@@ -85,7 +85,7 @@ pub(super) fn report(
     if differs { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// The arrays that the outputs of one rank are to equal, by the bare names.
+/// The expected outputs of one rank, under their bare names.
 pub(super) fn expected_of(expected: &[Expected], rank: usize, count: usize) -> Result<Vec<Expected>, Failure> {
     let mut out = Vec::new();
     for e in expected {
@@ -106,7 +106,7 @@ pub(super) fn split(name: &str, count: usize) -> Result<(&str, Option<usize>), F
     }
 }
 
-/// The arguments of one rank: those for all, replaced by those for it.
+/// The arguments of one rank: the common ones, overridden by the rank's own.
 pub(super) fn for_rank(all: &[(String, String)], rank: usize, count: usize) -> Result<Vec<(String, String)>, Failure> {
     let mut out: Vec<(String, String, bool)> = Vec::new();
     for (name, text) in all {

@@ -23,17 +23,17 @@ use crate::report::{Report, page, trace_file};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
 use crate::{Failure, memory, python, stage, tables};
 
-/// A program that a rank runs, or several.
+/// A program of one or several ranks.
 pub(super) struct Placed {
     pub(super) compiled: Compilation,
     pub(super) kernel: Kernel,
-    /// The arguments that it was compiled for, values of tensors aside.
+    /// The arguments for which it was compiled, except tensor values.
     arguments: Vec<(String, Arg)>,
 }
 
 /// Runs the kernel and reports.
 pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
-    // In force before the first file is read.
+    // Sets the limit before the first file is read.
     memory::limit(args.kernel.max_memory.as_deref())?;
     if args.ranks.is_none() && script::wanted(&args) {
         return script::run(&args);
@@ -50,14 +50,14 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     let reported = args.parquet.is_some() || reports_of(&args, &[]).iter().any(|(_, file)| file.is_some());
     let session = Session { reported, ..session(&args.kernel, Mode::Run, numerics, Some(&args.timing))? };
     let dumps = intermediates::dumps_of(&args)?;
-    // Before the run line is read: one that is wrong is written to the report.
+    // Before reading the run line: an invalid one is written to the report.
     check_places(&reports_of(&args, &dumps), &inputs_of(&args))?;
     add_run_line(&session, &mut args.kernel, Sink::file(args.json.as_deref()))?;
     let args = &args;
     if let Some(directory) = args.parquet.as_ref().filter(|_| args.ranks.is_none()) {
         tables::check(directory)?;
     }
-    // A wrong --expect file is found before the work.
+    // Detects an invalid --expect file before the work.
     let expected = expected::read(&args.expect)?;
     let waiting = Waiting::new("compiling");
     let (placed, of_rank) = place_all(args, &session, &expected)?;
@@ -109,13 +109,13 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         let applied = conclude(&session, found, &placed[0].compiled.sources);
         let comparisons = compared.swap_remove(0);
         let outcome = report_alone(args, &session, &placed[0], ran, &timelines[0], &applied, &comparisons);
-        // The process ends: to give back the pieces of a long program one by one would take longer than anything that is left to do.
+        // The process ends: freeing a long program piece by piece would take longer than all remaining work.
         std::mem::forget((placed, timelines));
         outcome
     }
 }
 
-/// Checks that standard output is free for the debugger: a report there would have the debugger's text in it.
+/// Checks that standard output is free for the debugger, whose text would otherwise be mixed with a report.
 fn check_terminal(what: &str) -> Result<(), Failure> {
     if !output::stdout_is_reserved() {
         return Ok(());
@@ -125,7 +125,7 @@ fn check_terminal(what: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Lets Python execute the kernel once more, in the debugger.
+/// Lets Python execute the kernel again in the debugger.
 fn step(args: &RunArgs, session: &Session, placed: &Placed, tracer: &dyn Tracer) -> Result<(), Failure> {
     let inputs = || -> Result<Vec<Given>, String> {
         let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
@@ -137,10 +137,10 @@ fn step(args: &RunArgs, session: &Session, placed: &Placed, tracer: &dyn Tracer)
     Ok(tracer.step(&what, args.stop.as_ref())?)
 }
 
-/// Which of the programs a rank runs, and its inputs.
+/// A rank's program, by index, and its inputs.
 type OfRank = (usize, Vec<Given>);
 
-/// Compiles and places what each rank runs: the programs, and by rank which of them and its inputs. Without `--ranks` there is one rank.
+/// Compiles and places the programs of all ranks: the programs, and for each rank its program and inputs. Without `--ranks` there is one rank.
 fn place_all(args: &RunArgs, session: &Session, expected: &[Expected]) -> Result<(Vec<Placed>, Vec<OfRank>), Failure> {
     let count = args.ranks.map_or(1, |n| n as usize);
     if args.ranks.is_some() {
@@ -169,7 +169,7 @@ fn place_all(args: &RunArgs, session: &Session, expected: &[Expected]) -> Result
     Ok((placed, of_rank))
 }
 
-/// Compiles and places the program for one rank's arguments; what is wrong is reported.
+/// Compiles and places the program for one rank's arguments; reports errors.
 fn place(
     args: &RunArgs,
     session: &Session,
@@ -193,7 +193,7 @@ fn place(
     }
 }
 
-/// Takes a rank's outputs as soon as there are some: writes them, and compares them with what is expected.
+/// Processes a rank's outputs as soon as they are available: writes them, and compares them with expected values.
 fn taken(
     args: &RunArgs,
     rank: usize,
@@ -295,12 +295,12 @@ fn print_lines(lines: &[String]) {
     }
 }
 
-/// The files that are read.
+/// The input files of the command.
 pub(super) fn inputs_of(args: &RunArgs) -> Inputs {
     Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect)
 }
 
-/// The files that are written, outputs aside.
+/// The output files, except outputs of the kernel.
 fn reports_of<'a>(args: &'a RunArgs, dumps: &'a [Dump]) -> Vec<(&'static str, Option<&'a Path>)> {
     let mut out = vec![
         ("--json", args.json.as_deref()),
@@ -312,7 +312,7 @@ fn reports_of<'a>(args: &'a RunArgs, dumps: &'a [Dump]) -> Vec<(&'static str, Op
     out
 }
 
-/// The files that directories get which are there already: outputs and tables. Ranks have directories of their own.
+/// The files in existing output directories: outputs and tables. Ranks have separate directories.
 fn results_of(args: &RunArgs, program: Option<&Program>) -> Vec<(&'static str, PathBuf)> {
     let there = |directory: &Option<PathBuf>| directory.clone().filter(|d| args.ranks.is_none() && d.is_dir());
     let mut out = Vec::new();
@@ -325,7 +325,7 @@ fn results_of(args: &RunArgs, program: Option<&Program>) -> Vec<(&'static str, P
     out
 }
 
-/// Says that `--no-numerics` could not be honoured, and why.
+/// The reason why `--no-numerics` could not be honoured.
 fn values_needed(needed: &NeedsData) -> Diagnostic {
     let span = Span::new(FileId(needed.loc.file), needed.loc.start, needed.loc.end);
     Diagnostic::info("needs-data", format!("values were computed in spite of --no-numerics: {}", needed.what)).at_loc(
@@ -336,7 +336,7 @@ fn values_needed(needed: &NeedsData) -> Diagnostic {
     )
 }
 
-/// Where values depart from a run in fp32, if an output differs from what is expected. What prevents the search does not prevent the report.
+/// The first departure from an fp32 run, if an output differs from its expected value. Errors in the search do not prevent the report.
 fn departure_of(
     args: &RunArgs,
     session: &Session,
@@ -344,7 +344,7 @@ fn departure_of(
     comparisons: &Comparisons,
 ) -> Option<Result<Option<Departure>, String>> {
     let failed = comparisons.done.iter().find(|c| !c.passed).filter(|_| session.precise)?;
-    // The inputs are made again: a run keeps none.
+    // The inputs are created again, because a run does not keep them.
     let inputs = || -> Result<Vec<Given>, String> {
         let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
         arguments.values()?;

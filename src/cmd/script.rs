@@ -1,4 +1,4 @@
-//! `nki-sim run script.py`: a whole script, run by Python with our package in the place of `nki`.
+//! `nki-sim run script.py`: a whole script, run by Python with our package in place of `nki`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::cli::{Frontend, KernelArgs, LevelArgs, RunArgs, TimingArgs};
 use crate::python::{continue_as, has_package, installation, interpreter};
 use crate::settings;
 
-/// Whether FILE is to be run as a script: it has a main block, and neither a kernel nor an argument was given.
+/// Whether FILE is run as a script: it has a main block, and neither a kernel nor an argument was given.
 pub(crate) fn wanted(args: &RunArgs) -> bool {
     args.kernel.kernel.is_none()
         && args.kernel.args.is_empty()
@@ -20,9 +20,9 @@ fn has_main(text: &str) -> bool {
         .any(|line| line.strip_prefix("if ").is_some_and(|test| test.contains("__name__") && test.contains("__main__")))
 }
 
-/// An option that is about one kernel, and cannot be honoured for a script.
+/// An option that applies to a single kernel, and is not supported for a script.
 fn kernel_only(args: &RunArgs) -> Option<&'static str> {
-    // Without `..`: an option that is added has to be decided here.
+    // Without `..`, so that a new option must be handled here.
     let RunArgs {
         kernel,
         timing,
@@ -95,7 +95,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
     .map(|(option, _)| *option)
 }
 
-/// The words that hand the levels of findings on to Python.
+/// The words that pass the levels of findings to Python.
 fn levels(args: &KernelArgs) -> Vec<String> {
     let LevelArgs { deny, warn, allow } = &args.levels;
     let mut words = Vec::new();
@@ -108,7 +108,7 @@ fn levels(args: &KernelArgs) -> Vec<String> {
     words
 }
 
-/// Runs the script; its output is the output.
+/// Runs the script; its output is this command's output.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let file = &args.kernel.file;
     if let Some(option) = kernel_only(args) {
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         )));
     }
     let target = settings::target(args.kernel.target)?;
-    // A wrong word is this call's mistake, and no script has to start for it.
+    // Invalid options are reported before the script starts.
     args.kernel.levels.source()?;
     crate::memory::limit(args.kernel.max_memory.as_deref())?;
     settings::capacity(args.kernel.capacity.as_deref())?;

@@ -16,7 +16,7 @@ use crate::places::{Inputs, check_places};
 use crate::session::Numerics;
 use crate::{Failure, VERSION};
 
-/// One parameter, as `--json` has it.
+/// A parameter in the output of `--json`.
 #[derive(Debug, Serialize)]
 struct Row {
     parameter: String,
@@ -43,7 +43,7 @@ struct Table {
     parameters: Vec<Row>,
 }
 
-/// Times the kernel, then again with each parameter changed.
+/// Times the kernel, first unchanged, then with each parameter changed.
 pub(crate) fn run(mut args: WhatifArgs) -> Result<(), Failure> {
     let session = session(&args.kernel, Mode::Run, Numerics::IfNeeded, Some(&args.timing))?;
     add_run_line(&session, &mut args.kernel, Sink::default())?;

@@ -1,4 +1,4 @@
-//! `nki-sim worker`: performs the tasks of another process of this command, a line of JSON each.
+//! `nki-sim worker`: performs tasks for another process of this command, one line of JSON each.
 
 use std::any::Any;
 use std::io::{self, BufRead};
@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::jobs::work::{Reply, Status, Task, perform};
 use crate::output::print;
 
-/// Answers each line with one.
+/// Reads tasks from standard input and writes one reply per line.
 pub(crate) fn run() -> Result<(), Failure> {
     let (send, lines) = channel();
     std::thread::spawn(move || {
@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result<(), Failure> {
                 break;
             }
         }
-        // The process that wanted the answers is gone, and a task may never end.
+        // The requesting process is gone, and a task may never end.
         std::process::exit(0);
     });
     for line in lines {
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")

@@ -1,6 +1,6 @@
 //! Jobs: commands as JSON, for `batch`, for the tools of `mcp`, and for searches from Python.
 //!
-//! A job is turned into the words of its command, which the command's own grammar reads, so that a job means what the command means. Worker processes
+//! A job is converted to the words of its command and parsed by the command's own grammar, so that both have the same meaning. Worker processes
 //! ([`pool`]) perform it ([`work`]).
 
 pub(crate) mod pool;
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Named {
     }
 }
 
-/// Declares a job about a kernel: the fields that all have, and its own.
+/// Declares a job about a kernel: the common fields, and its own.
 macro_rules! kernel_job {
     ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
@@ -129,7 +129,7 @@ macro_rules! kernel_job {
                 }
             }
 
-            /// Words for the fields that all jobs have.
+            /// Words for the common fields.
             fn kernel_words(&self, words: &mut Words) -> Result<(), String> {
                 words.one("--kernel", self.kernel.as_ref());
                 words.named("--arg", &self.args)?;
@@ -149,7 +149,7 @@ macro_rules! kernel_job {
                 Ok(())
             }
 
-            /// The limits that the job states.
+            /// The job's own limits.
             pub(crate) fn limits(&self) -> Wanted<'_> {
                 Wanted { seconds: self.max_seconds, memory: self.max_memory.as_deref() }
             }
@@ -287,7 +287,7 @@ pub(crate) struct ExplainJob {
     pub(crate) name: Option<String>,
 }
 
-/// A list of texts, or one text in place of a list of one.
+/// A list of strings, or a single string instead of a list of one.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::String(one) => Ok(vec![one]),
@@ -295,7 +295,7 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
     }
 }
 
-/// Checks that tolerances are those of a comparison.
+/// Checks that tolerances are given only with expected values.
 fn check_tolerances(rtol: Option<f64>, atol: Option<f64>, expect: &Named) -> Result<(), String> {
     let name = if rtol.is_some() { "rtol" } else { "atol" };
     let useless = (rtol.is_some() || atol.is_some()) && expect.0.is_empty();
@@ -329,7 +329,7 @@ impl Job {
 }
 
 impl Job {
-    /// What all points of a sweep have in common.
+    /// The common part of all points of a sweep.
     pub(crate) fn of_sweep(args: &SweepArgs) -> Result<Self, String> {
         let SweepArgs { kernel, timing, expect, rtol, atol, .. } = args;
         let texts = |list: &[(String, String)]| {
@@ -471,14 +471,14 @@ pub(crate) fn text(value: &Value) -> Result<String, String> {
     })
 }
 
-/// What is said of other JSON than an object.
+/// The error for JSON other than an object.
 const NOT_A_JOB: &str = "a job is a JSON object";
 
-/// Reads a job; what is wrong is named with its field.
+/// Parses a job; errors name the field.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(json: &str) -> Result<T, String> {
-    // Without the end of the line: an error is in this line.
+    // Without the line end, so that errors are reported in this line.
     let json = json.trim();
-    // A list of fields is a job for serde, too.
+    // serde also accepts a list of fields as a job.
     let is_object = json.starts_with('{');
     let wrong = match serde_json::from_str(json) {
         Ok(job) if is_object => return Ok(job),
@@ -492,7 +492,7 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(json: &str) -> Result<T, St
     }
 }
 
-/// The first field that is wrong.
+/// The first invalid field.
 fn fault<T: DeserializeOwned + JsonSchema>(fields: Map<String, Value>) -> Option<String> {
     let known = fields_of::<T>();
     for (name, value) in fields {
@@ -512,7 +512,7 @@ fn fault<T: DeserializeOwned + JsonSchema>(fields: Map<String, Value>) -> Option
     None
 }
 
-/// An error of serde in terms of JSON.
+/// A serde error in terms of JSON.
 fn in_words(error: &str) -> String {
     let kinds = [
         ("expected u32", "expected a whole number from 0 to 4294967295"),

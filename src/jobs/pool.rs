@@ -1,4 +1,4 @@
-//! Worker processes: each performs one task after the other, and is replaced when it takes too much or dies.
+//! Worker processes: each performs one task after the other, and is replaced when it exceeds its limits or dies.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,11 +15,11 @@ use super::work::{Reply, Status, Task};
 use crate::cli::LimitArgs;
 use crate::{memory, python};
 
-/// Time between two looks at the memory of a worker, and at whether its task is cancelled.
+/// Interval for checking a worker's memory, and whether its task has been cancelled.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
-/// Memory of a worker beside what its task is charged for: the program itself, parsing, copies for a moment.
+/// Memory of a worker in addition to its task's limit: the program itself, parsing, temporary copies.
 const BESIDE: u64 = 256 << 20;
-/// Characters of what a dying worker wrote that are reported.
+/// Number of characters of a dying worker's output that are reported.
 const LAST_WORDS: u64 = 2000;
 
 /// Limits of one job.
@@ -32,20 +32,20 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits of a run with so many workers at the same time. Without an option for memory, they share what kernels may use.
+    /// The limits of a run with this number of concurrent workers. By default, they share the memory limit of kernels.
     ///
     /// # Errors
-    /// If the option is not a size.
+    /// If the option is not a valid size.
     pub(crate) fn of_run(args: &LimitArgs, workers: usize) -> Result<Limits, String> {
         let limit = memory::limit(args.max_memory.as_deref())?;
         let limit = if args.max_memory.is_none() { limit.shared_by(workers) } else { limit };
         Ok(Limits { seconds: args.max_seconds, memory: limit.bytes })
     }
 
-    /// The limits of a job, which are no higher than those of the run.
+    /// The limits of a job, which must not exceed those of the run.
     ///
     /// # Errors
-    /// If they are, or cannot be understood.
+    /// If they exceed them, or are invalid.
     pub(crate) fn for_job(self, wanted: Wanted<'_>) -> Result<Limits, String> {
         let mut limits = self;
         if let Some(seconds) = wanted.seconds {
@@ -67,7 +67,7 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Memory at which the worker is ended, because its task has passed its own limit unnoticed.
+    /// Memory at which the worker is killed, because its task has exceeded its own limit unnoticed.
     fn most_resident(self) -> u64 {
         self.memory.saturating_add(self.memory / 4).saturating_add(BESIDE)
     }
@@ -88,10 +88,10 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// Workers of this command with so many threads each.
+    /// Starts workers of this command with this number of threads each.
     ///
     /// # Errors
-    /// If the system does not say which program this is.
+    /// If the system does not report this program's path.
     pub(crate) fn new(threads: usize) -> Result<Self, String> {
         let (program, mut words) = python::own_command()?;
         words.push("worker".into());
@@ -140,7 +140,7 @@ impl Drop for Worker {
     }
 }
 
-/// Why a worker gave no reply.
+/// The reason why a worker did not reply.
 enum Ended {
     Cancelled,
     Time,
@@ -177,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// How the worker died, with the last that it wrote.
+    /// The worker's exit status, with the end of its output.
     fn died(&mut self) -> Ended {
         let how = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         let mut last = Vec::new();
@@ -190,7 +190,7 @@ impl Worker {
     }
 }
 
-/// The place of a worker; a worker that ended is replaced for the next task.
+/// A slot for a worker; a worker that ended is replaced for the next task.
 pub(crate) struct Seat {
     launcher: Launcher,
     worker: Option<Worker>,
@@ -202,12 +202,12 @@ impl Seat {
         Seat { launcher, worker: None }
     }
 
-    /// Performs a task within the limits; a worker that fails is a result.
+    /// Performs a task within the limits; a failure of the worker is a result, too.
     pub(crate) fn perform(&mut self, task: &Task, limits: Limits) -> Reply {
         self.perform_unless(task, limits, &AtomicBool::new(false))
     }
 
-    /// The same, until the task is cancelled; then its worker is killed.
+    /// The same, but cancellable: cancelling kills the worker.
     pub(crate) fn perform_unless(&mut self, task: &Task, limits: Limits, cancelled: &AtomicBool) -> Reply {
         if cancelled.load(Ordering::Relaxed) {
             return Reply::cancelled();
@@ -223,7 +223,7 @@ impl Seat {
         match worker.perform(&text, limits, cancelled) {
             Ok(reply) => {
                 let grown = memory::resident_of(worker.child.id()).is_some_and(|now| now > BESIDE);
-                // What a large task has left behind would count for the next one.
+                // Memory retained from a large task would count for the next one.
                 if !grown && reply.lasting {
                     self.worker = Some(worker);
                 }

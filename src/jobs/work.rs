@@ -31,11 +31,11 @@ use crate::{Failure, VERSION, project, run_line};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// Runs a kernel, whose outputs must not replace these files.
+    /// Runs a kernel; its outputs must not replace these files.
     Run(Box<Job>, Vec<Kept>),
     /// Checks one.
     Check(Box<CheckJob>),
-    /// Times one at the points of a grid.
+    /// Times a kernel at the points of a grid.
     Sweep(Box<SweepJob>),
     /// Compares two runs.
     Compare(Box<CompareJob>),
@@ -48,20 +48,20 @@ pub(crate) enum Task {
 pub(crate) struct Kept {
     /// What it is, in words.
     pub(crate) what: String,
-    /// It may not be there yet.
+    /// The path, which may not exist.
     pub(crate) path: PathBuf,
 }
 
 /// What came of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Reply {
-    /// Files that the result depends on, each with a hash of its contents if it was there.
+    /// Files that the result depends on, each with a hash of its contents if it existed.
     pub(crate) read: BTreeMap<PathBuf, Option<u64>>,
     /// A JSON object.
     pub(crate) result: Box<RawValue>,
     /// The job passed.
     pub(crate) passed: bool,
-    /// The same job would have the same result.
+    /// Whether the same job would have the same result.
     pub(crate) lasting: bool,
 }
 
@@ -78,13 +78,13 @@ impl Reply {
         Reply { lasting, ..Reply::new(&Nothing { status, error }, false) }
     }
 
-    /// A job that nobody waits for any more.
+    /// The reply to a cancelled request.
     pub(crate) fn cancelled() -> Self {
         let reply = Reply::without(Status::Refused, "the request was cancelled".into());
         Reply { lasting: false, ..reply }
     }
 
-    /// Whether the files are what they were.
+    /// Whether the files are unchanged.
     pub(crate) fn is_current(&self) -> bool {
         self.read.iter().all(|(path, hash)| hash_of(path) == *hash)
     }
@@ -94,15 +94,15 @@ impl Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// The kernel ran, and its outputs are what is expected.
+    /// The kernel ran, and its outputs have their expected values.
     Passed,
     /// The kernel is wrong, or a finding is denied.
     Failed,
-    /// An output is not what is expected.
+    /// An output differs from its expected value.
     Differs,
     /// The job is wrong.
     Refused,
-    /// The job took more time or memory than it may.
+    /// The job exceeded its time or memory limit.
     Limit,
     /// The simulator failed: a bug.
     Crashed,
@@ -115,7 +115,7 @@ struct Nothing {
     error: String,
 }
 
-/// What came of a kernel. Field order is the order in the line.
+/// The result of a kernel. Field order is the order in the line.
 #[derive(Serialize)]
 struct Outcome {
     status: Status,
@@ -131,7 +131,7 @@ struct Outcome {
     sources: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prints: Vec<String>,
-    /// All findings as the command shows them.
+    /// All findings in the command's text format.
     #[serde(skip_serializing_if = "String::is_empty")]
     diagnostics: String,
 }
@@ -229,7 +229,7 @@ pub(crate) fn perform(task: &Task) -> Reply {
     reply
 }
 
-/// The options of a job, as the grammar of its command reads them.
+/// Parses the options of a job with the grammar of its command.
 pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
     match Cli::try_parse_from(words) {
         Ok(mut cli) => {
@@ -238,7 +238,7 @@ pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
             }
             Ok(cli.command)
         }
-        // The first paragraph says what is wrong; the others are about the command line.
+        // The first paragraph is the error; the others refer to the command line.
         Err(wrong) => {
             let text = wrong.to_string();
             let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
@@ -284,7 +284,7 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
             Side::Job(job) => {
                 let file = folder.path().join(format!("{name}.json"));
                 let outcome = run_reported(job, &[], &mut BTreeMap::new(), Some(&file))?;
-                // Without a report there is nothing to compare.
+                // Without a report, there is nothing to compare.
                 if !file.exists() {
                     return Ok(Reply::new(&outcome, false));
                 }
@@ -303,7 +303,7 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
     {
         if let Side::Job(job) = side {
             *shown = job.file().map_or_else(|_| name.to_owned(), ToOwned::to_owned);
-            // Two jobs may have one file, and the report of a job is nothing that its sender knows.
+            // Both jobs may have the same file, and the job's report is unknown to its sender.
             let report = folder.path().join(format!("{name}.json")).display().to_string();
             for note in &mut difference.notes {
                 *note = note.replace(&report, name);
@@ -322,7 +322,7 @@ fn run(job: &Job, kept: &[Kept], read: &mut BTreeMap<PathBuf, Option<u64>>) -> R
     Ok(Reply { lasting, ..Reply::new(&outcome, outcome.status == Status::Passed) })
 }
 
-/// Runs a kernel, and writes the whole report to a file.
+/// Runs a kernel, and writes the complete report to a file.
 fn run_reported(
     job: &Job,
     kept: &[Kept],
@@ -348,7 +348,7 @@ fn run_at<'a>(
     read: &mut BTreeMap<PathBuf, Option<u64>>,
 ) -> Result<(Measured, Vec<OutputInfo>), Failure> {
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
-    // Before they are read for the run: what is written meanwhile counts as a change.
+    // Recorded before the run reads them: changes during the run count.
     note_files(&args.kernel, &args.expect, args.timing.params.as_deref(), read);
     let session = session(&args.kernel, Mode::Sweep, numerics, Some(&args.timing))?;
     let expected = expected::read(&args.expect)?;
@@ -390,7 +390,7 @@ fn run_at<'a>(
     Ok((measured, outputs.into_inner()))
 }
 
-/// Whether a name is a constant of the file, and not a parameter of the kernel.
+/// Whether a name is a constant of the file instead of a parameter of the kernel.
 fn is_constant(session: &Session, args: &RunArgs, sources: &Sources<'_>, name: &str) -> Result<bool, Failure> {
     use nki_frontend::Loader as _;
     let file = &args.kernel.file;
@@ -412,7 +412,7 @@ fn is_constant(session: &Session, args: &RunArgs, sources: &Sources<'_>, name: &
     }
 }
 
-/// Notes the files that are read beside the sources.
+/// Records the files that are read in addition to the sources.
 fn note_files(
     args: &KernelArgs,
     expect: &[(String, String)],
@@ -434,7 +434,7 @@ fn note_files(
 }
 
 impl Job {
-    /// The arrays that run lines name, of the job's text or of its file if that is a regular one.
+    /// The arrays in the run lines of the job's text, or of its file if that is a regular one.
     fn run_line_files(&self, file: &Path) -> Vec<PathBuf> {
         let is_source = || file.extension().is_none_or(|e| e != "nkir") && file.is_file();
         let text = match &self.source {
@@ -447,12 +447,12 @@ impl Job {
         text.map(|text| run_line::files(&text, file.parent().unwrap_or(Path::new("")))).unwrap_or_default()
     }
 
-    /// The files that the job names, itself or in the run lines of its kernel: its source and arrays, and its timing parameters.
+    /// The files named by the job or by its kernel's run lines: its source and arrays, and its timing parameters.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut out: Vec<PathBuf> = Vec::new();
         out.extend(self.file.iter().filter(|_| self.source.is_none()).chain(&self.params).map(PathBuf::from));
         for (_, value) in self.args.0.iter().chain(&self.point.0).chain(&self.expect.0) {
-            // What is wrong with a value is reported when the job is performed.
+            // An invalid value is reported when the job is performed.
             if let Some(value) = text(value).ok().and_then(|text| value::parse(&text).ok()) {
                 value.files(&mut |path| out.push(path.to_path_buf()));
             }

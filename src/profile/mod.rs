@@ -1,7 +1,7 @@
-//! Profiles of the hardware, as `neuron-profile view --output-format json` writes them: the only reader of that format.
+//! Hardware profiles in the format of `neuron-profile view --output-format json`; the only reader of that format.
 //!
-//! `read` takes the tables apart, `operands` the text of an instruction's operands, `transfers` finds the transfer that each packet belongs to,
-//! `waits` what a condition on a semaphore waits for, and `stream` makes the recorded stream that the machine can run ([`nki_sim_core::timing::replay`]).
+//! `read` parses the tables, `operands` the operands of instructions, `transfers` assigns packets to transfers,
+//! `waits` resolves semaphore conditions, and `stream` builds the recorded stream that the machine can run ([`nki_sim_core::timing::replay`]).
 
 mod operands;
 mod read;
@@ -33,44 +33,44 @@ pub(crate) struct HardwareProfile {
     pub(crate) cores: Vec<Core>,
     /// Numbers of the table `summary`, in its units.
     pub(crate) summary: BTreeMap<String, f64>,
-    /// The instance that it was captured on, as `trn2.3xlarge`.
+    /// The instance type on which it was captured, such as `trn2.3xlarge`.
     pub(crate) instance: Option<String>,
     /// The total time.
     pub(crate) total: Ns,
-    /// What it says of itself that matters here: missing tables, warnings of the profiler.
+    /// Relevant notes: missing tables, warnings of the profiler.
     pub(crate) notes: Vec<String>,
 }
 
-/// What one core did.
+/// The recorded activity of one core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Core {
     /// Its name in the profile.
     pub(crate) name: String,
-    /// In order of their engines' queues, by time.
+    /// By engine queue, in queue order.
     pub(crate) instructions: Vec<Instruction>,
-    /// By time.
+    /// In chronological order.
     pub(crate) packets: Vec<Packet>,
     /// Names of the DMA queues, by number.
     pub(crate) queues: BTreeMap<u32, String>,
-    /// By time: number of the semaphore, its new value.
+    /// In chronological order: number of the semaphore, its new value.
     pub(crate) semaphores: Vec<(Ns, u32, i64)>,
-    /// By time: start, length, whether the tensor engine has its full rate.
+    /// In chronological order: start, length, whether the tensor engine has its full rate.
     pub(crate) limiter: Vec<(Ns, Ns, bool)>,
 }
 
-/// An instruction that an engine executed.
+/// An executed instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Instruction {
     pub(crate) engine: Engine,
     pub(crate) opcode: String,
-    /// The profile's text of the operands, taken apart.
+    /// The parsed operands.
     pub(crate) operands: Operands,
     pub(crate) start: Ns,
     pub(crate) end: Ns,
-    /// For how long it waited for semaphores, where the profile says so of this instruction.
+    /// Time that it waited for semaphores, if the profile has it for this instruction.
     pub(crate) wait: Ns,
     pub(crate) pc: i64,
-    /// It belongs to the program, not to what the runtime puts around it.
+    /// Whether it belongs to the program, not to the runtime around it.
     pub(crate) of_kernel: bool,
     /// The tensor engine transposes.
     pub(crate) transpose: bool,
@@ -89,7 +89,7 @@ pub(crate) struct Packet {
     pub(crate) end: Ns,
 }
 
-/// What made a packet.
+/// The origin of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketKind {
     /// Descriptors of GpSimd.
@@ -98,15 +98,15 @@ pub(crate) enum PacketKind {
     Hardware,
     /// Fetches of instructions.
     Instruction,
-    /// Anything else: tables, descriptors that were made before the run.
+    /// Other packets: tables, descriptors built before the run.
     Other,
 }
 
-/// Bytes of the packet at the end of a transfer on a DMA engine, which writes the semaphore.
+/// Size of the packet that ends a transfer on a DMA engine and writes the semaphore.
 pub(crate) const SEMAPHORE_BYTES: u64 = 4;
 
 impl Packet {
-    /// It moves data of the program.
+    /// Whether it moves data of the program.
     pub(crate) fn is_data(&self) -> bool {
         matches!(self.kind, PacketKind::Software | PacketKind::Hardware | PacketKind::Other)
             && self.bytes > SEMAPHORE_BYTES
@@ -114,10 +114,10 @@ impl Packet {
 }
 
 impl HardwareProfile {
-    /// The generation that it was captured on.
+    /// The generation on which it was captured.
     pub(crate) fn target(&self) -> Option<Target> {
         let family = self.instance.as_deref()?.split('.').next()?;
-        // `trn2u` and `trn2n` are machines with another network.
+        // `trn2u` and `trn2n` differ only in the network.
         Target::from_name(family).or_else(|| Target::from_name(family.trim_end_matches(['u', 'n'])))
     }
 

@@ -10,13 +10,13 @@ use nki_isa::names::{Named, Space};
 pub(crate) struct Operands {
     /// Semaphores that it waits for.
     pub(crate) waits: Vec<Wait>,
-    /// Semaphores that it changes when it is complete.
+    /// Semaphores that it changes on completion.
     pub(crate) updates: Vec<Update>,
-    /// What is written `name=value`.
+    /// The operands of the form `name=value`.
     pub(crate) fields: BTreeMap<String, String>,
     /// Everything else, in order.
     pub(crate) words: Vec<String>,
-    /// It names semaphores of the runtime (`$S[2]`).
+    /// Whether it names semaphores of the runtime (`$S[2]`).
     pub(crate) of_runtime: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Access {
     pub(crate) dims: Vec<(i64, u32)>,
 }
 
-/// Where PSUM begins among the addresses inside a partition.
+/// Start of PSUM in the address space of a partition.
 const PSUM: u64 = 0x200_0000;
 
 impl Access {
@@ -90,7 +90,7 @@ impl Access {
         if self.address >= PSUM { Space::Psum } else { Space::Sbuf }
     }
 
-    /// Bytes between neighbours in the innermost dimension of more than one element.
+    /// Bytes between adjacent elements of the innermost dimension with more than one element.
     pub(crate) fn stride_bytes(&self, dtype: DType) -> u32 {
         let step = self.dims.iter().find(|d| d.1 > 1).map_or(1, |d| d.0.unsigned_abs());
         u32::try_from(step.saturating_mul(dtype.size() as u64)).unwrap_or(u32::MAX)
@@ -98,7 +98,7 @@ impl Access {
 }
 
 impl Operands {
-    /// Takes text apart. What is not understood is kept as a word.
+    /// Parses the text. Unknown parts are kept as words.
     pub(crate) fn parse(text: &str) -> Operands {
         let mut out = Operands::default();
         let mut rest = text.trim_start();
@@ -119,7 +119,7 @@ impl Operands {
         out
     }
 
-    /// A condition on a semaphore or a change of one, at the start of `text`; what is behind it.
+    /// Parses a semaphore condition or change at the start of `text`; returns the rest.
     fn semaphore<'t>(&mut self, text: &'t str) -> Option<&'t str> {
         let own = text.strip_prefix("S[");
         let (number, rest) = own.or_else(|| text.strip_prefix("$S["))?.split_once(']')?;
@@ -174,7 +174,7 @@ impl Operands {
         number(self.field(name)?)
     }
 
-    /// The tensor operand called `name`: `fp32@0x4000[1,1,1][512,1,1]`, without the type where the instruction knows it.
+    /// The tensor operand called `name`: `fp32@0x4000[1,1,1][512,1,1]`; the type is omitted if the instruction implies it.
     pub(crate) fn access(&self, name: &str) -> Option<Access> {
         let text = self.field(name)?;
         let (head, dims) = text.split_once('[')?;
@@ -196,7 +196,7 @@ impl Operands {
         })
     }
 
-    /// The steps and counts of a DMA's side: `[2048,1][128,1]`, innermost first.
+    /// The steps and counts of one side of a DMA: `[2048,1][128,1]`, innermost first.
     pub(crate) fn pattern(&self, name: &str) -> Option<Vec<(i64, u64)>> {
         let (steps, counts) = self.field(name)?.strip_prefix('[')?.strip_suffix(']')?.split_once("][")?;
         let (steps, counts): (Vec<i64>, Vec<u64>) = (list(steps)?, list(counts)?);
@@ -223,7 +223,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The hardware's names of element types, where they are not those of the language.
+/// The hardware's names of element types that differ from the language's.
 fn dtype(name: &str) -> Option<DType> {
     let name = match name {
         "fp32" => "float32",

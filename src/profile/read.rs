@@ -1,4 +1,4 @@
-//! From the JSON of `neuron-profile view` to a [`HardwareProfile`].
+//! Converts the JSON of `neuron-profile view` to a [`HardwareProfile`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,16 +14,16 @@ use serde_json::value::RawValue;
 use super::{Core, HardwareProfile, Instruction, Ns, Operands, Packet, PacketKind};
 use crate::output::eprint;
 
-/// A larger file is refused: the tables would take several times as much memory.
+/// Maximum file size: the tables take several times as much memory.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// How long a pipe may take before its reader says what it waits for.
+/// Time that a pipe may take before the reader prints a notice.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Times beyond this, 1000 seconds, are no times of a profile.
+/// Maximum plausible time, 1000 seconds.
 const LATEST: f64 = 1e12;
 
-/// A number, or a string that holds one, as some tables have.
+/// A number, or a string with a number, as in some tables.
 #[derive(Debug, Clone, Copy, Default)]
 struct Number(Option<f64>);
 
@@ -128,7 +128,7 @@ struct QueueRow {
     subgraph: String,
 }
 
-/// Of the profile as a whole.
+/// Metadata of the whole profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct MetadataRow {
@@ -141,7 +141,7 @@ struct WarningRow {
     message: String,
 }
 
-/// The rows of a table; none if it is not there.
+/// The rows of a table; empty if it is missing.
 fn rows<'t, T: Deserialize<'t>>(name: &str, table: Option<&'t RawValue>) -> Result<Vec<T>, String> {
     let Some(text) = table.map(RawValue::get).filter(|t| *t != "null") else { return Ok(Vec::new()) };
     serde_json::from_str(text).map_err(|e| format!("table `{name}`: {e} of the table"))
@@ -151,7 +151,7 @@ impl HardwareProfile {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read or is no such profile, with what is wrong.
+    /// If it cannot be read or is not such a profile, with the reason.
     pub(crate) fn read(path: &Path) -> Result<HardwareProfile, String> {
         let text = text(path)?;
         match Self::parse(&text) {
@@ -169,10 +169,10 @@ impl HardwareProfile {
         }
     }
 
-    /// A profile from its text; `None` if that is JSON of another kind.
+    /// A profile from its text; `None` for other JSON.
     ///
     /// # Errors
-    /// If it is not JSON, or a profile with a record that makes no sense.
+    /// If it is not JSON, or a profile with an invalid record.
     pub(crate) fn parse(text: &str) -> Result<Option<HardwareProfile>, String> {
         if text.trim().is_empty() {
             return Err("it is empty".into());
@@ -187,7 +187,7 @@ impl HardwareProfile {
             true => format!("it ends in the middle ({e}); was the file copied whole?"),
             false => format!("it is not JSON: {e}"),
         })?;
-        // A table of Neuron Explorer of the same name has other columns.
+        // Neuron Explorer's table of the same name has other columns.
         let ours = |t: &RawValue| {
             t.get().starts_with('[')
                 && ["\"timestamp\"", "\"duration\"", "\"label\""].iter().all(|w| t.get().contains(w))
@@ -195,7 +195,7 @@ impl HardwareProfile {
         if !tables.instruction.is_some_and(ours) {
             return Ok(None);
         }
-        // A table of another kind is no reason to refuse the profile.
+        // A metadata table of another kind does not invalidate the profile.
         let metadata: Vec<MetadataRow> = rows("metadata", tables.metadata).unwrap_or_default();
         if metadata.iter().any(|row| row.is_simulation) {
             return Err(
@@ -206,7 +206,7 @@ impl HardwareProfile {
     }
 }
 
-/// The text of a file of at most [`MOST_BYTES`].
+/// The text of a file with at most [`MOST_BYTES`].
 pub(crate) fn text(path: &Path) -> Result<String, String> {
     let cannot = |e: std::io::Error| format!("cannot read `{}`: {e}", path.display());
     let known = std::fs::metadata(path).map_err(cannot)?;
@@ -226,7 +226,7 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
     }
     let _announced = (!known.is_file()).then(|| Announced::of(path));
     let mut text = String::new();
-    // A pipe has no length, and may have no end.
+    // A pipe has no length, and may be endless.
     let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
     let read = read.map_err(|e| match e.kind() {
         std::io::ErrorKind::InvalidData => format!("`{}` is not a text file", path.display()),
@@ -235,14 +235,14 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
     if read as u64 > MOST_BYTES {
         return Err(too_large(format!("more than {} GiB", MOST_BYTES >> 30)));
     }
-    // Some editors put a byte order mark in front.
+    // Some editors insert a byte order mark.
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
     })
 }
 
-/// Says after a while that a pipe is waited for: without a process that writes to it, the command would wait in silence for ever.
+/// Prints a notice after a while that the command is waiting for a pipe: without a writer, it would wait silently forever.
 struct Announced(#[expect(dead_code, reason = "dropped when the pipe has been read")] Sender<()>);
 
 impl Announced {
@@ -337,7 +337,7 @@ fn instructions(
     if list.is_empty() {
         return Err("table `instruction` is empty".into());
     }
-    // The profiler gives the instructions of the program a type, those of the runtime none.
+    // The profiler assigns types to the program's instructions only, not to the runtime's.
     let typed = list.iter().any(|r| !r.instruction_type.trim().is_empty());
     let mut foreign: BTreeMap<String, usize> = BTreeMap::new();
     for (i, row) in list.into_iter().enumerate() {
@@ -379,7 +379,7 @@ fn instructions(
     Ok(())
 }
 
-/// What the runtime puts around a program, for profiles that do not say which instructions are the program's.
+/// Instructions of the runtime around a program, for profiles that do not mark the program's instructions.
 const RUNTIME: [&str; 9] = [
     "WRITE",
     "DRAIN",
@@ -394,7 +394,7 @@ const RUNTIME: [&str; 9] = [
 
 fn engine(label: &str) -> Option<Engine> {
     Some(match label.to_ascii_lowercase().as_str() {
-        // Loads of weights and passes are on two tracks.
+        // Weight loads and passes are on separate tracks.
         "tensor" | "tensormatrix" => Engine::Tensor,
         "vector" => Engine::Vector,
         "scalar" => Engine::Scalar,
@@ -404,7 +404,7 @@ fn engine(label: &str) -> Option<Engine> {
     })
 }
 
-/// By queue, as the queue held them. Without loops the program counter says it; a loop's iterations are in the order of time.
+/// Sorts instructions by queue, in queue order: by program counter without loops, else by time.
 fn in_queue_order(list: &mut [Instruction]) {
     let number = |e: Engine| Engine::QUEUES.iter().position(|q| *q == e);
     list.sort_by_key(|i| (number(i.engine), i.start, i.pc));

@@ -1,9 +1,9 @@
-//! From the instructions of a core to the recorded stream that the machine can run.
+//! Converts the instructions of a core to a recorded stream that the machine can run.
 //!
-//! - The profiler records each pass of the tensor engine, and the load of its weights, on its own. The laws are for whole matmuls: loads and
-//!   passes that make up one are one operation.
-//! - A wait is for the operation that brought the semaphore to its value.
-//! - What no law covers takes the recorded time, less what it waited. That includes `EVENT_SEMAPHORE` and `NOP`, which only wait: a simulated kernel
+//! - The profiler records each pass of the tensor engine and each weight load separately. The laws are for whole matmuls: the loads and
+//!   passes of a matmul form one operation.
+//! - A wait refers to the operation that brought the semaphore to its value.
+//! - Work without a law takes its recorded time, minus its waits. This includes `EVENT_SEMAPHORE` and `NOP`, which only wait: a simulated kernel
 //!   has no such instructions.
 
 use std::collections::BTreeMap;
@@ -19,16 +19,16 @@ use super::operands::{Access, Wait};
 use super::waits::Semaphores;
 use super::{Core, Instruction, Ns, Operands, Transfer};
 
-/// What an instruction is of its operation.
+/// The role of an instruction within its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The load of the weights of a pass, by number.
+    /// The weight load of a pass, by number.
     Weights(usize),
     /// A pass of the tensor engine, by number.
     Pass(usize),
     /// The trigger of a transfer.
     Trigger,
-    /// All of it.
+    /// The whole operation.
     Whole,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Part {
     pub(crate) role: Role,
 }
 
-/// One operation with what was recorded of it.
+/// An operation with its recorded data.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MappedOp {
     pub(crate) parts: Vec<Part>,
-    /// When its results were there.
+    /// Time when its results were available.
     pub(crate) complete: Ns,
-    /// What it worked on, in words: `fp32 psum 512`.
+    /// A description of its operands: `fp32 psum 512`.
     pub(crate) shape: String,
     /// Its transfer, by position in [`Mapped::transfers`].
     pub(crate) transfer: Option<usize>,
@@ -63,12 +63,12 @@ impl MappedOp {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Mapped {
     pub(crate) stream: Vec<Recorded>,
-    /// What was recorded, by operation.
+    /// The recorded data, by operation.
     pub(crate) ops: Vec<MappedOp>,
     pub(crate) transfers: Vec<Transfer>,
-    /// Instructions that no law covers, by engine and opcode: they take the recorded time.
+    /// Instructions without a law, by engine and opcode: they take the recorded time.
     pub(crate) unmapped: BTreeMap<(Engine, String), usize>,
-    /// Waits that nothing in the profile meets.
+    /// Waits that nothing in the profile satisfies.
     pub(crate) unmet: usize,
     pub(crate) notes: Vec<String>,
 }
@@ -102,7 +102,7 @@ impl Mapped {
         out
     }
 
-    /// Pairs the triggers of each engine with its transfers, and finds when these were complete.
+    /// Pairs the triggers of each engine with its transfers, and determines their completion.
     fn find_transfers(&mut self, core: &Core) {
         for engine in Engine::QUEUES {
             let triggers: Vec<usize> =
@@ -125,7 +125,7 @@ impl Mapped {
                 self.transfers.push(transfer);
             }
         }
-        // A semaphore is visible later than the packet that writes it.
+        // A semaphore becomes visible after the packet that writes it.
         let mut values: BTreeMap<u32, Vec<(Ns, i64)>> = BTreeMap::new();
         for &(at, id, value) in &core.semaphores {
             values.entry(id).or_default().push((at, value));
@@ -153,12 +153,12 @@ impl Mapped {
     /// The first instruction of an engine, unless it waits for another one.
     pub(crate) fn first(&self, engine: Engine) -> Option<usize> {
         let first = (0..self.ops.len()).find(|o| self.stream[*o].queue == engine)?;
-        // GpSimd's records of triggers begin late.
+        // GpSimd's records of triggers start late.
         let late = engine == Engine::GpSimd && self.is_dma(first);
         (self.stream[first].waits.is_empty() && !late).then_some(first)
     }
 
-    /// When the program began: the earliest start of a first instruction. `core` is what it was recorded on.
+    /// Start of the program: the earliest start of an engine's first instruction. `core` has the recorded times.
     pub(crate) fn start(&self, core: &Core) -> Option<Ns> {
         let first = Engine::QUEUES.into_iter().filter_map(|engine| self.first(engine));
         first.map(|op| self.issue(core, op)).min()
@@ -173,12 +173,12 @@ impl Mapped {
         matches!(self.ops[op].parts[..], [Part { role: Role::Trigger, .. }])
     }
 
-    /// What completes in order with it.
+    /// Its in-order completion queue.
     pub(super) fn queue(&self, op: usize) -> (Engine, bool) {
         (self.stream[op].queue, self.is_dma(op))
     }
 
-    /// From conditions on semaphores to operations.
+    /// Resolves semaphore conditions to operations.
     fn find_waits(&mut self, core: &Core, waits: &[Vec<Wait>]) {
         let semaphores = Semaphores::of(self, core);
         let mut unmet = 0;
@@ -194,12 +194,12 @@ impl Mapped {
             own.waits.sort_unstable();
             own.waits.dedup();
             if let RecordedKind::Known { busy, complete } = &mut own.kind {
-                // The record may begin with the wait.
+                // The record may include the wait.
                 let i = &core.instructions[self.ops[op].first_instruction()];
                 let met = own.waits.iter().map(|w| self.ops[*w as usize].complete).max().unwrap_or(i.start);
                 let start = met.clamp(i.start, i.end);
                 *busy = (i.end - start).unsigned_abs() * 1000;
-                // That of a transfer is there later.
+                // A transfer completes later.
                 *complete = (self.ops[op].complete.max(i.end) - start).unsigned_abs() * 1000;
             }
         }
@@ -207,16 +207,16 @@ impl Mapped {
     }
 }
 
-/// The semaphore that a transfer changes at its end, and by how much.
+/// The semaphore that a transfer changes on completion, and the change.
 pub(super) fn trigger_semaphore(o: &Operands) -> Option<(u32, i64)> {
     let semaphore = u32::try_from(o.number("semaphore")?).ok()?;
     Some((semaphore, i64::try_from(o.number("sem_increment").unwrap_or(1)).ok()?))
 }
 
-/// An operation that begins at some instruction.
+/// An operation that starts at some instruction.
 struct Op {
     kind: RecordedKind,
-    /// Positions from the first instruction on.
+    /// Instructions relative to the first one.
     parts: Vec<(usize, Role)>,
     shape: String,
 }
@@ -249,16 +249,16 @@ impl Op {
     }
 }
 
-/// No operand has more; records that claim it are not understood.
+/// Operands never exceed these; larger records are treated as unknown.
 const MOST_PARTITIONS: u32 = 128;
 const MOST_ELEMENTS: u32 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 36;
 
-/// What the profiler calls the tensor engine's opcodes.
+/// The profiler's names of the tensor engine's opcodes.
 const LOAD: &str = "LDWEIGHTS";
 const PASS: &str = "MATMUL";
 
-/// The matmul that `list` begins with: a load and a pass, or the two loads and passes of fp32.
+/// The matmul at the start of `list`: a load and a pass, or the two loads and passes of fp32.
 fn matmul(list: &[Instruction]) -> Option<Op> {
     let is = |i: usize, opcode: &str| {
         list.get(i).is_some_and(|n| n.of_kernel && n.engine == Engine::Tensor && n.opcode == opcode)
@@ -277,7 +277,7 @@ fn matmul(list: &[Instruction]) -> Option<Op> {
     let transpose = list[pass].transpose || list[0].operands.field("transpose_mode") == Some("ENABLED");
     let mut parts = if loads { vec![(0, Role::Weights(0)), (1, Role::Pass(0))] } else { vec![(0, Role::Pass(0))] };
     if fp32 && !transpose {
-        // The second pass: the same columns to the same place, with the other half of the weights' bits.
+        // The second pass has the same columns and destination, with the other half of the weights' bits.
         let (other, again) = if loads { (2, 3) } else { (0, 1) };
         let second = !loads || is(other, LOAD) && list[other].operands.access("src") == weights;
         let same = second
@@ -322,7 +322,7 @@ fn matmul(list: &[Instruction]) -> Option<Op> {
     Some(Op { kind, parts, shape: format!("{}{mode} {rows}x{columns}x{moving}", dtype.name()) })
 }
 
-/// Weights whose bytes nobody compares: the recording says which loads there were.
+/// A placeholder for weights, which are not compared: the recording contains the actual loads.
 fn placeholder(dtype: DType) -> View {
     let dims = [Dim { stride: 1, count: 1 }, Dim { stride: 1, count: 1 }];
     View {
@@ -391,7 +391,7 @@ fn stream(i: &Instruction) -> Option<Mapping> {
     Some((Work { engine: i.engine, kind: WorkKind::Stream(stream) }, None, shape))
 }
 
-/// The function of an `ACTIVATE` as the laws name it.
+/// The function of an `ACTIVATE`, as named by the laws.
 fn function(i: &Instruction) -> Option<&'static str> {
     let given = i.function.trim().to_ascii_lowercase();
     let named = nki_isa::inst::math::activation::ActFn::from_name(&given);
@@ -401,10 +401,10 @@ fn function(i: &Instruction) -> Option<&'static str> {
     }
 }
 
-/// Bytes from one SBUF partition to the next among the addresses of a DMA.
+/// Distance of adjacent SBUF partitions in DMA addresses.
 const PARTITION_STEP: u64 = 1 << 18;
 
-/// The upper half of the addresses of SBUF among those of a DMA.
+/// The upper half of SBUF's DMA addresses.
 const SBUF_WINDOW: u64 = 0x8020;
 
 /// The transfer that an instruction triggers.
@@ -422,7 +422,7 @@ fn transfer(i: &Instruction) -> Option<Mapping> {
         if partitions > u64::from(MOST_PARTITIONS) || total > MOST_BYTES {
             return None;
         }
-        // Neighbours in memory are one run.
+        // Contiguous rows form one run.
         let mut merged = run;
         let mut rest: Vec<(i64, u64)> = dims.split_off(1);
         while let Some(next) = rest.iter().position(|d| d.0.unsigned_abs() == merged) {

@@ -1,4 +1,4 @@
-//! Profiles of our own for tests: a small program in the documented schema, timed by the model itself.
+//! Synthetic profiles for tests: a small program in the documented schema, timed by the model itself.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use nki_sim_core::timing::{Laws, Params};
 
 use super::{HardwareProfile, Mapped, Role};
 
-/// An instruction of a program: track, opcode, operands, what the profiler calls its type, function.
+/// An instruction of a program: track, opcode, operands, the profiler's type, function.
 pub(crate) struct Line {
     track: &'static str,
     opcode: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Line {
     function: &'static str,
 }
 
-/// A program under construction: it counts the semaphores of the engines.
+/// A program under construction, with counts of the engines' semaphores.
 #[derive(Default)]
 pub(crate) struct Program {
     lines: Vec<Line>,
@@ -43,7 +43,7 @@ fn track(engine: Engine) -> &'static str {
     }
 }
 
-/// What an instruction waits for.
+/// The event that an instruction waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum After {
     Nothing,
@@ -97,7 +97,7 @@ impl Program {
         self
     }
 
-    /// A load of 128 rows of `run` bytes, or a store; gives its number.
+    /// A load of 128 rows of `run` bytes, or a store; returns its number.
     pub(crate) fn transfer(&mut self, engine: Engine, store: bool, run: u32, after: After) -> u32 {
         let wait = self.wait(after);
         let number = self.transfers;
@@ -122,7 +122,7 @@ impl Program {
         self
     }
 
-    /// An instruction as it stands.
+    /// An instruction with this opcode and these operands.
     pub(crate) fn raw(&mut self, track: &'static str, opcode: &'static str, operands: &str) -> &mut Self {
         let operands = operands.to_owned();
         self.lines.push(Line { track, opcode, operands, kind: "REGULAR", function: "" });
@@ -143,9 +143,9 @@ impl Program {
         out + "]" + rest + "}"
     }
 
-    /// The profile that a machine with these parameters gives, as text.
+    /// The profile of this program on a machine with these parameters, as text.
     pub(crate) fn profile(&self, params: &Params) -> String {
-        // What it does is read back from the text, at any times.
+        // Parse the instructions from the text, at arbitrary times.
         let any: Vec<(u64, u64)> = (0..self.lines.len() as u64).map(|i| (i * 100, i * 100 + 50)).collect();
         let read = HardwareProfile::parse(&self.json(&any, "")).unwrap().unwrap();
         let core = &read.cores[0];
@@ -178,13 +178,13 @@ impl Program {
                 queues.push((queue, i.engine));
                 let run = i.operands.number("src_elem_size").unwrap();
                 let kind = if i.engine == Engine::GpSimd { "software_dynamic" } else { "hardware_dynamic" };
-                // A queue moves one transfer after the other.
+                // A queue moves one transfer at a time.
                 let begin = arrive.max(moved[queue]);
                 moved[queue] = left + 3000;
                 let step = (left - begin) / 8;
-                // What occupies no engine shows as engines that begin later.
+                // Time that occupies no engine appears as engines that start later.
                 let CostKind::Dma(dma) = cost(item, 0, &laws).kind else { panic!("{item:?}") };
-                // The last packet ends as late as the semaphore's packet is written.
+                // The last packet ends when the semaphore's packet is written.
                 let visible = ns(time.complete);
                 semaphores += &format!(
                     ",{{\"timestamp\": {visible}, \"id\": \"S[{}] (q)\", \"value\": 16, \"subgraph\": \"sg00\"}}",
@@ -237,7 +237,7 @@ impl Program {
     }
 }
 
-/// A program of every kind of operation, in chains and one behind the other.
+/// A program with every kind of operation, in chains and sequences.
 pub(crate) fn mixed() -> Program {
     let mut p = Program::default();
     let loads: Vec<u32> =

@@ -19,7 +19,7 @@ fn a_profile_is_read_back() {
     assert!(mapped.unmapped.is_empty() && mapped.unmet == 0 && mapped.notes.is_empty(), "{:?}", mapped.notes);
     assert_eq!(mapped.transfers.len(), 16);
     assert!(mapped.transfers.iter().all(|t| t.packets.len() == 128));
-    // The two loads and passes of fp32 are one matmul.
+    // The two loads and passes of fp32 form one matmul.
     let four = mapped.ops.iter().filter(|o| o.parts.len() == 4).count();
     assert_eq!(four, 4 * (1 + 48 + 2));
 }
@@ -44,7 +44,7 @@ fn waits_are_for_what_set_the_semaphore() {
     assert_eq!(mapped.stream[scalar[0]].waits, [vector[1] as u32]);
     assert_eq!(mapped.stream[scalar[1]].waits, [vector[0] as u32]);
     assert!(matches!(mapped.stream[scalar[1]].kind, RecordedKind::Known { .. }));
-    // Nobody makes it 9.
+    // No instruction sets it to 9.
     assert_eq!(mapped.unmet, 1);
 }
 
@@ -74,7 +74,7 @@ fn transfers_have_the_shape_of_their_operands() {
     let RecordedKind::Work { work, partition, .. } = &mapped.stream[0].kind else { panic!() };
     let WorkKind::Dma(dma) = &work.kind else { panic!() };
     assert_eq!((dma.bytes, dma.src.runs, dma.src.run_bytes, *partition), (128 * 2048, 128, 2048, Some(0)));
-    // Rows that follow each other in memory are one run.
+    // Contiguous rows form one run.
     assert_eq!((dma.dst.runs, dma.dst.run_bytes), (1, 128 * 2048));
     assert!(dma.src.space.is_on_chip() && dma.dst.space.is_hbm());
 }
@@ -107,7 +107,7 @@ fn other_json_is_no_profile_and_bad_profiles_are_named() {
         let e = HardwareProfile::parse(&bad).unwrap_err();
         assert!(e.contains(why), "{why}: {e}");
     }
-    // A text of a valid profile that is cut anywhere is an error, or a profile without what was cut off; never a panic.
+    // The text of a valid profile, truncated anywhere, is an error or a profile without the rest; it never panics.
     let whole = mixed().profile(&Params::of(Target::Trn2));
     for at in (0..whole.len()).step_by(whole.len() / 97) {
         assert!(HardwareProfile::parse(&whole[..at]).is_err());

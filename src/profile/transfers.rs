@@ -1,4 +1,4 @@
-//! Which transfer each packet belongs to.
+//! Assigns packets to transfers.
 //!
 //! A DMA queue moves its transfers in order, and on each DMA engine a transfer ends with a packet that writes the semaphore.
 
@@ -11,7 +11,7 @@ use super::{Core, Ns, PacketKind, SEMAPHORE_BYTES};
 /// The packets of one transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Transfer {
-    /// Packets with data: start, end, DMA engine, bytes; by time.
+    /// Data packets in chronological order: start, end, DMA engine, bytes.
     pub(crate) packets: Vec<(Ns, Ns, u32, u64)>,
 }
 
@@ -35,7 +35,7 @@ impl Transfer {
 }
 
 impl Core {
-    /// The transfers that `engine` triggered, in order; none if no queue has its name.
+    /// The transfers that `engine` triggered, in order; empty if no queue has its name.
     pub(crate) fn transfers(&self, engine: Engine) -> Vec<Transfer> {
         // `qSyncDynamicHW`, `qGpSimdDynamic`.
         let is_its = |name: &str| {
@@ -58,7 +58,7 @@ impl Core {
             transfer.packets.push((p.start, p.end, p.engine, p.bytes));
         }
         let mut out: Vec<Transfer> = out.into_values().collect();
-        // Those of one queue are in order of time already.
+        // Transfers of one queue are already in chronological order.
         out.sort_by_key(|t| t.packets.first().map(|p| p.0));
         out
     }

@@ -1,4 +1,4 @@
-//! Which operations a condition on a semaphore waits for.
+//! Resolves semaphore conditions to the operations that satisfy them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use super::operands::{Change, Relation, Wait};
 use super::stream::{Mapped, trigger_semaphore};
 use super::{Core, Ns};
 
-/// What completes in order: an engine, or the transfers that it triggers.
+/// An in-order completion queue: an engine, or the transfers that it triggers.
 type Queue = (Engine, bool);
 
-/// The life of one semaphore, in order of time.
+/// The history of one semaphore, in chronological order.
 #[derive(Default)]
 struct Track {
-    /// Who changes it.
+    /// The operations that change it.
     ops: Vec<u32>,
     /// Its value after each change.
     values: Vec<i64>,
     times: Vec<Ns>,
-    /// It was lowered or set.
+    /// Whether it was ever decremented or set.
     goes_back: bool,
     queues: BTreeSet<Queue>,
 }
@@ -34,13 +34,13 @@ impl Track {
         self.queues.insert(queue);
     }
 
-    /// How many changes it took to meet a condition of an instruction that started at `start`; `None` if they do not.
+    /// The number of changes after which a condition of an instruction started at `start` holds; `None` if it never does.
     fn met(&self, condition: &Wait, waiter: u32, start: Ns) -> Option<usize> {
         if !self.goes_back && condition.relation == Relation::AtLeast {
             let below = self.values.partition_point(|v| *v < condition.value);
             return if condition.holds(0) { Some(0) } else { (below < self.values.len()).then_some(below + 1) };
         }
-        // What comes later than the instruction is of a later round, but for one: a record may be late.
+        // Later changes belong to another round, except for one, because a record may be late.
         let until = (self.times.partition_point(|t| *t <= start) + 1).min(self.values.len());
         let before = |i: usize| if i == 0 { 0 } else { self.values[i - 1] };
         let turns =
@@ -57,7 +57,7 @@ pub(super) struct Semaphores {
 
 impl Semaphores {
     pub(super) fn of(mapped: &Mapped, core: &Core) -> Self {
-        // A queue completes in order, whatever the records' ends say.
+        // A queue completes in order, whatever the recorded ends are.
         let mut last: BTreeMap<Queue, Ns> = BTreeMap::new();
         let mut order: Vec<(Ns, usize)> = Vec::with_capacity(mapped.ops.len());
         for (op, own) in mapped.ops.iter().enumerate() {
@@ -82,7 +82,7 @@ impl Semaphores {
         Semaphores { tracks }
     }
 
-    /// The operations that met a condition: of each queue the last of those that changed the semaphore until then. `None` if nothing meets it.
+    /// The operations that satisfied a condition: for each queue the last one that had changed the semaphore. `None` if nothing satisfies it.
     pub(super) fn setters(&self, mapped: &Mapped, condition: &Wait, waiter: usize, start: Ns) -> Option<Vec<u32>> {
         let Some(track) = self.tracks.get(&condition.semaphore) else {
             return condition.holds(0).then(Vec::new);

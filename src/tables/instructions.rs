@@ -1,4 +1,4 @@
-//! Tables of what was executed: Instruction, OpcodeSummary, Flow.
+//! Tables of executed instructions: Instruction, OpcodeSummary, Flow.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use nki_sim_core::trace::index_nodes;
 use super::table::{self, Values, floats, ints, some_ints, some_texts, texts};
 use super::{Profile, covered, engine, ns, percent, schema, source};
 
-/// What the tensor engine does for every statement, by core: whether it multiplies.
+/// By core and statement: whether it is a product of the tensor engine.
 fn products(p: &Profile<'_>) -> Vec<Vec<bool>> {
     let is_product = |kind: &NodeKind| matches!(kind, NodeKind::Inst(i) if i.values().feeds == Feeds::Product);
     let of = |stream| index_nodes(stream).iter().map(|n| is_product(&n.kind)).collect();
     p.run.analysis.program.cores.iter().map(|stream| of(stream)).collect()
 }
 
-/// The name of all products of the tensor engine, transposes included.
+/// The name of all tensor-engine products, including transposes.
 const PRODUCT: &str = "MATMUL";
 
-/// The name of an instruction in the style of the hardware's.
+/// The name of an instruction in the hardware's style.
 fn opcode(e: &Event, product: bool) -> String {
     if product { PRODUCT.into() } else { e.origin.label.strip_prefix("nc_").unwrap_or(e.origin.label).to_uppercase() }
 }
@@ -90,7 +90,7 @@ pub(super) fn instructions(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             })),
             "kernel_instruction_name" => texts(events.iter().map(|e| source::name(e.node.0))),
             "evt_wait_time_ns" => ints(a.waits().iter().map(|wait| match wait {
-                // The other causes (limiter, port, table) are no events.
+                // The other causes (limiter, port, table) are not events.
                 Some(w) if matches!(w.worst.1, Cause::Semaphore { .. } | Cause::Barrier | Cause::Peer(_)) => ns(w.time),
                 _ => 0,
             })),
@@ -120,7 +120,7 @@ pub(super) fn instructions(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// From the first byte of a transfer to its completion, as [`super::transfers`] has the first byte.
+/// From the first byte of a transfer (as in [`super::transfers`]) to its completion.
 fn span(e: &Event) -> Option<(Ps, Ps)> {
     e.origin.queue?;
     Some((super::transfers::moving(e).0, e.complete))

@@ -1,4 +1,4 @@
-//! Tables of the machine's state: SemaphoreUpdate, Throttle, ThrottleSummary, DmaQueuesInfo; and what stands for the compiled file: NeffHeader,
+//! Tables of the machine's state: SemaphoreUpdate, Throttle, ThrottleSummary, DmaQueuesInfo; and substitutes for the compiled file: NeffHeader,
 //! ExecutionInfo.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use nki_sim_core::timeline::{PhaseKind, Ps};
 use super::table::{self, floats, ints, texts};
 use super::{Profile, covered, engine, ns, percent, schema, transfers, union};
 
-/// Table SemaphoreUpdate: the model signals each completion, and counts those of a queue.
+/// Table SemaphoreUpdate: the model signals each completion, and counts the completions of a queue.
 pub(super) fn semaphores(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let mut events: Vec<_> = p.timeline.events.iter().enumerate().collect();
     events.sort_by_key(|(i, e)| (e.complete, *i));
@@ -39,7 +39,7 @@ pub(super) fn semaphores(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// When the power limiter holds the tensor engine of each core at its lower rate while it works.
+/// By core: the intervals in which the power limiter holds the busy tensor engine at its lower rate.
 fn throttled(p: &Profile<'_>) -> Vec<(u32, Vec<(Ps, Ps)>)> {
     let of = |core: u32| {
         let matmuls = p.timeline.events.iter().filter(|e| e.origin.core == core);
@@ -97,7 +97,7 @@ pub(super) fn throttle_summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Table DmaQueuesInfo: the queues of DmaPacket, on each DMA engine that carries packets of theirs.
+/// Table DmaQueuesInfo: the queues of DmaPacket, on each DMA engine that carries their packets.
 pub(super) fn queues(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let rows: BTreeSet<transfers::Queue> = transfers::queues(p).collect();
     table::write(&schema::DMA_QUEUES_INFO, rows.len(), |column| {

@@ -1,7 +1,7 @@
-//! A run as the Parquet tables of Neuron Explorer's profile schema, for scripts that query profiles of hardware.
+//! A run as the Parquet tables of Neuron Explorer's profile schema, for scripts that query hardware profiles.
 //!
-//! Every table that the simulator can fill is written, empty ones too, so that a directory never mixes two runs. Times are whole nanoseconds from the
-//! start of the kernel.
+//! Every table that the simulator can fill is written, even if empty, so that a directory never mixes two runs. Times are whole nanoseconds from
+//! the start of the kernel.
 
 mod instructions;
 mod machine;
@@ -27,17 +27,17 @@ use crate::session::Kernel;
 use table::{floats, ints, some_texts, texts};
 use transfers::Transfer;
 
-/// A run that is over.
+/// A completed run.
 pub(crate) struct Run<'a> {
-    /// What ran.
+    /// The kernel.
     pub(crate) kernel: &'a Kernel,
-    /// What is known of it.
+    /// The analysis of the run.
     pub(crate) analysis: &'a Analysis<'a>,
-    /// What was found.
+    /// The findings.
     pub(crate) findings: &'a [JsonDiagnostic],
 }
 
-/// The page of a table, of a column `Table.column`, or of all columns of a name.
+/// The page of a table, of a column `Table.column`, or of all columns with a name.
 pub(crate) fn explain(name: &str) -> Option<String> {
     let (table, column) = match name.split_once('.') {
         Some((table, column)) => (Some(table), Some(column)),
@@ -69,19 +69,19 @@ pub(crate) fn names() -> Vec<String> {
     schema::ALL.iter().flat_map(|t| columns(t).into_iter().chain([t.name.to_owned()])).collect()
 }
 
-/// What several tables use.
+/// Data shared by several tables.
 struct Profile<'a> {
     run: &'a Run<'a>,
     timeline: &'a Timeline,
-    /// By core and statement.
+    /// Texts of the operands, by core and statement.
     operands: Vec<Vec<String>>,
-    /// In the order of their events.
+    /// The transfers, in the order of their events.
     transfers: Vec<Transfer<'a>>,
     /// By event: its position in `transfers`.
     transfer_of: Vec<Option<u32>>,
 }
 
-/// Checks that no table of the directory is a file that the command reads.
+/// Checks that no table of the directory is one of the command's input files.
 ///
 /// # Errors
 /// If one is.
@@ -98,19 +98,19 @@ fn path(directory: &Path, table: &str) -> PathBuf {
     directory.join(format!("{table}.parquet"))
 }
 
-/// Writes the tables of a run to the files of a directory, which is made if it is not there.
+/// Writes the tables of a run to a directory, which is created if necessary.
 ///
 /// # Errors
-/// If the directory holds a profile that is not a simulated one, or if a file cannot be written.
+/// If the directory contains a profile that is not simulated, or a file cannot be written.
 pub(crate) fn write(directory: &Path, run: &Run<'_>) -> Result<(), String> {
     check(directory)?;
-    // All tables are made before the first is written.
+    // All tables are built before the first is written.
     let tables = tables(run)?;
     std::fs::create_dir_all(directory).map_err(|e| format!("cannot make directory `{}`: {e}", directory.display()))?;
     tables.iter().try_for_each(|(name, bytes)| write_file(&path(directory, name), &[bytes]))
 }
 
-/// Checks that writing a profile to this directory mixes it with no other: its tables, if any, are those of a simulated profile.
+/// Checks that writing a profile to this directory does not mix it with another: existing tables must be those of a simulated profile.
 ///
 /// # Errors
 /// If they are not.
@@ -180,7 +180,7 @@ fn ns(time: Ps) -> u64 {
     (time + 500) / 1000
 }
 
-/// The engine of a row as table Instruction names it.
+/// The engine of a row, as named in table Instruction.
 fn engine(timeline: &Timeline, row: nki_sim_core::timeline::RowId) -> &'static str {
     use nki_isa::Engine;
     match timeline.rows[row.0 as usize].kind {
@@ -192,7 +192,7 @@ fn engine(timeline: &Timeline, row: nki_sim_core::timeline::RowId) -> &'static s
     }
 }
 
-/// Intervals merged where they touch or overlap, by start.
+/// Merges touching or overlapping intervals, sorted by start.
 fn union(mut intervals: Vec<(Ps, Ps)>) -> Vec<(Ps, Ps)> {
     intervals.sort_unstable();
     let mut out: Vec<(Ps, Ps)> = Vec::new();
@@ -210,7 +210,7 @@ fn covered(intervals: Vec<(Ps, Ps)>) -> Ps {
     union(intervals).iter().map(|(start, end)| end - start).sum()
 }
 
-/// The intervals in which a row works.
+/// The intervals in which a row is busy.
 fn active(row: &nki_sim_core::timeline::Row) -> Vec<(Ps, Ps)> {
     use nki_sim_core::timeline::{Cause, State};
     let works = |state| matches!(state, State::Busy(_) | State::Stalled(Cause::Limiter));
@@ -271,12 +271,12 @@ fn schema_fields() -> Result<Vec<u8>, String> {
     })
 }
 
-/// Rates of a part in a whole, in percent.
+/// The share of a part in a whole, in percent.
 fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part * 100.0 / whole } else { 0.0 }
 }
 
-/// One row of numbers by name.
+/// A single row of numbers by name.
 fn numbers(table: &schema::Table, mut number: impl FnMut(&'static str) -> Option<f64>) -> Result<Vec<u8>, String> {
     let kind = |name: &str| table.columns.iter().find(|c| c.name == name).map(|c| c.kind);
     table::write(table, 1, |column| {

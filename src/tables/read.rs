@@ -1,4 +1,4 @@
-//! Reads tables of a profile in Parquet, simulated or from hardware.
+//! Reads Parquet tables of simulated or hardware profiles.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
 
-/// A row: the columns that are not null, as text.
+/// A row: the non-null columns, as text.
 pub(crate) type Row = std::collections::BTreeMap<String, String>;
 
 /// Whether a path is a directory of tables, or one table.
@@ -14,8 +14,8 @@ pub(crate) fn is_profile(path: &Path) -> bool {
     path.is_dir() || path.extension().is_some_and(|e| e == "parquet")
 }
 
-/// The rows of a table: those of `NAME.parquet` in the directory, or of `NAME_0.parquet`, `NAME_1.parquet`, ... as Neuron Explorer splits large ones.
-/// None if the directory has no such file. A path of a file is that table, whatever its name.
+/// The rows of a table: from `NAME.parquet` in the directory, or from `NAME_0.parquet`, `NAME_1.parquet`, ... as Neuron Explorer splits large ones.
+/// `None` if the directory has no such file. If the path is a file, it is the table, whatever its name.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -47,7 +47,7 @@ fn files(profile: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
     Ok(numbered.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The number of a part of a table; 0 for a whole one.
+/// The part number of a table's file; 0 for an unsplit table.
 fn part(stem: &str, name: &str) -> Option<u64> {
     match stem.strip_prefix(name)? {
         "" => Some(0),
@@ -65,7 +65,7 @@ fn read(file: &Path, rows: &mut Vec<Row>) -> Result<(), String> {
     Ok(())
 }
 
-/// A value as text; the first item of a list: an instruction may have several source locations.
+/// A value as text; for a list, its first item, because an instruction may have several source locations.
 fn text(field: &Field) -> Option<String> {
     match field {
         Field::Null => None,

@@ -13,7 +13,7 @@ pub(super) fn name(statement: u32) -> String {
     format!("I-{statement}:0")
 }
 
-/// The steps to a place, innermost first.
+/// The steps from a place outwards, innermost first.
 fn steps(program: &Program, trail: TrailId) -> impl Iterator<Item = (TrailId, &Step)> {
     let mut at = Some(trail);
     std::iter::from_fn(move || {
@@ -32,7 +32,7 @@ fn is_iteration(step: &Step) -> bool {
     matches!(step, Step::Iteration { .. })
 }
 
-/// The innermost call around a place; the kernel itself is one.
+/// The innermost call around a place; the kernel itself counts as one.
 pub(super) fn frame(program: &Program, trail: TrailId) -> u32 {
     steps(program, trail).find(|(_, step)| is_frame(step)).map_or(0, |(id, _)| id.0)
 }
@@ -67,7 +67,7 @@ pub(super) fn statements(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The nearest step around another that is of a kind.
+/// The nearest enclosing step of a kind.
 fn around(program: &Program, id: TrailId, of: fn(&Step) -> bool) -> Option<u32> {
     steps(program, id).skip(1).find(|(_, step)| of(step)).map(|(id, _)| id.0)
 }

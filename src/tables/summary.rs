@@ -12,7 +12,7 @@ use super::table::{self, Values, bools, floats, ints, texts};
 use super::{Profile, active, covered, instructions, ns, numbers, percent, schema, traffic, transfers};
 use crate::VERSION;
 
-/// What the names of NKI's activations begin with.
+/// Common prefix of NKI's activation instructions.
 const ACTIVATION: &str = "activat";
 
 fn seconds(time: Ps) -> f64 {
@@ -105,7 +105,7 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Whether a queue belongs to the group that begins the name of a column.
+/// Whether a queue belongs to the group at the start of a column's name.
 fn is_of(kind: &str, queue_type: &str) -> bool {
     match kind {
         "software_dynamic_" | "hardware_dynamic_" => queue_type == kind.trim_end_matches('_'),
@@ -114,7 +114,7 @@ fn is_of(kind: &str, queue_type: &str) -> bool {
     }
 }
 
-/// The lengths of an engine's instructions, added up, in seconds.
+/// The total length of an engine's instructions, in seconds.
 fn instruction_time(p: &Profile<'_>, name: &str) -> f64 {
     let is = |row: u32| matches!(p.timeline.rows[row as usize].kind, kind @ RowKind::Engine(_) if kind.name() == name);
     seconds(p.timeline.events.iter().filter(|e| is(e.origin.row.0)).map(|e| e.end - e.start).sum())
@@ -166,14 +166,14 @@ pub(super) fn metadata(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// So many nanoseconds after the start of the Unix time. Longer kernels than a minute show their seconds.
+/// The Unix epoch plus this many nanoseconds. Kernels longer than a minute show their seconds.
 fn clock_time(ns: u64) -> String {
     let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     format!("1970-01-01 {hours:02}:{minutes:02}:{:02}.{fraction:09}+00:00", seconds % 60)
 }
 
-/// Whether the profile in a directory says that it is simulated.
+/// Whether the profile in a directory is marked as simulated.
 pub(super) fn is_simulated(directory: &Path) -> bool {
     let Ok(file) = std::fs::File::open(directory.join(format!("{}.parquet", schema::METADATA.name))) else {
         return false;

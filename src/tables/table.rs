@@ -12,7 +12,7 @@ use parquet::schema::types::{Type, TypePtr};
 use super::schema::{Column, Kind, Table};
 use crate::VERSION;
 
-/// The values of a column, in the order of the rows.
+/// The values of a column, in row order.
 pub(super) enum Values {
     /// For [`Kind::Int32`] and [`Kind::Int64`].
     Int(Vec<Option<i64>>),
@@ -24,40 +24,40 @@ pub(super) enum Values {
     Bool(Vec<Option<bool>>),
 }
 
-/// A column in which every row has an integer.
+/// A column with an integer in every row.
 pub(super) fn ints<T: TryInto<i64>>(values: impl Iterator<Item = T>) -> Values {
     some_ints(values.map(Some))
 }
 
-/// A column of integers; what is missing, or exceeds 64 bits, is null.
+/// A column of integers; missing values, and those beyond 64 bits, are null.
 pub(super) fn some_ints<T: TryInto<i64>>(values: impl Iterator<Item = Option<T>>) -> Values {
     Values::Int(values.map(|v| v.and_then(|v| v.try_into().ok())).collect())
 }
 
-/// A column in which every row has a number; NaN and infinities are null.
+/// A column with a number in every row; NaN and infinities are null.
 pub(super) fn floats(values: impl Iterator<Item = f64>) -> Values {
     Values::Float(values.map(|v| v.is_finite().then_some(v)).collect())
 }
 
-/// A column in which every row has a text.
+/// A column with a text in every row.
 pub(super) fn texts<T: AsRef<str>>(values: impl Iterator<Item = T>) -> Values {
     some_texts(values.map(Some))
 }
 
-/// A column of texts; what is missing is null.
+/// A column of texts; missing values are null.
 pub(super) fn some_texts<T: AsRef<str>>(values: impl Iterator<Item = Option<T>>) -> Values {
     Values::Text(values.map(|v| v.map(|v| ByteArray::from(v.as_ref()))).collect())
 }
 
-/// A column in which every row has a truth value.
+/// A column with a boolean in every row.
 pub(super) fn bools(values: impl Iterator<Item = bool>) -> Values {
     Values::Bool(values.map(Some).collect())
 }
 
-/// Writes a table of so many rows. `fill` gives the values of a column by name; columns that the schema leaves null are not requested.
+/// Writes a table with this number of rows. `fill` returns the values of a column by name; columns that the schema leaves null are not requested.
 ///
 /// # Errors
-/// If `fill` has no values for another column, or values of another type or number.
+/// If `fill` returns no values for another column, or values of the wrong type or number.
 pub(super) fn write(
     table: &Table,
     rows: usize,

@@ -1,4 +1,4 @@
-//! Tables of traffic over time and of what cores and ranks do together: DmaUsage, HbmUsage, PendingDma, CcOp, CoreBarriers.
+//! Tables of traffic over time, and of rendezvous of cores and ranks: DmaUsage, HbmUsage, PendingDma, CcOp, CoreBarriers.
 
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
@@ -13,7 +13,7 @@ use super::table::{self, floats, ints, some_texts, texts};
 use super::transfers::{Transfer, moving};
 use super::{Profile, engine, ns, schema};
 
-/// The traffic of a core from a time on.
+/// The traffic of a core from this time on.
 struct Sample {
     time: Ps,
     core: u32,
@@ -23,12 +23,12 @@ struct Sample {
     total: u64,
 }
 
-/// The traffic wherever a transfer begins or ends, each with its bytes spread evenly over its time.
+/// The traffic at the start and end of each transfer, whose bytes are spread evenly over its duration.
 fn samples(p: &Profile<'_>, bytes: impl Fn(&Transfer<'_>) -> u64) -> Vec<Sample> {
     let mut out = Vec::new();
     for core in 0..p.run.analysis.program.cores.len() as u32 {
         let of_core = |t: &&Transfer<'_>| p.timeline.events[t.event].origin.core == core && bytes(t) > 0;
-        // Time, change of the rate in bytes per second, bytes that are complete: parts of bytes are kept out of the sum.
+        // Time, change of the rate in bytes per second, completed bytes: fractions of bytes are kept out of the sum.
         let mut edges: Vec<(Ps, f64, u64)> = Vec::new();
         for t in p.transfers.iter().filter(of_core) {
             let (amount, time) = (bytes(t), t.end.saturating_sub(t.start).max(1));
@@ -37,7 +37,7 @@ fn samples(p: &Profile<'_>, bytes: impl Fn(&Transfer<'_>) -> u64) -> Vec<Sample>
         }
         edges.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let (mut rate, mut under_way, mut done) = (0.0f64, 0u32, 0u64);
-        // Bytes that have moved of the transfers that are under way.
+        // Bytes moved so far by the transfers in flight.
         let (mut partly, mut before) = (0.0f64, 0);
         for (time, change, complete) in edges {
             partly += rate * (time - before) as f64 / 1e12;
@@ -47,7 +47,7 @@ fn samples(p: &Profile<'_>, bytes: impl Fn(&Transfer<'_>) -> u64) -> Vec<Sample>
             done += complete;
             partly -= complete as f64;
             if under_way == 0 {
-                // Sums of fractions may miss 0 by a rounding.
+                // Sums of fractions may miss 0 by rounding.
                 (rate, partly) = (0.0, 0.0);
             }
             let total = done + partly.max(0.0).round() as u64;
@@ -119,7 +119,7 @@ fn camel(name: &str) -> String {
     name.split('_').map(upper).collect()
 }
 
-/// The groups of ranks among the operands of a collective, as nested lists.
+/// The groups of ranks in a collective's operands, as nested lists.
 fn replica_group(inst: &Inst) -> Option<String> {
     fn text(arg: &Arg) -> Option<String> {
         match arg {
@@ -133,7 +133,7 @@ fn replica_group(inst: &Inst) -> Option<String> {
     text(inst.args().get(at)?)
 }
 
-/// The events at which cores or ranks wait for each other, with their statements.
+/// The rendezvous events of cores or ranks, with their statements.
 fn rendezvous<'a>(p: &Profile<'a>) -> Vec<(usize, &'a Event, &'a Node, RendezvousWork)> {
     let program = p.run.analysis.program;
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
@@ -152,7 +152,7 @@ fn rendezvous<'a>(p: &Profile<'a>) -> Vec<(usize, &'a Event, &'a Node, Rendezvou
     found.collect()
 }
 
-/// What a collective moves.
+/// A collective, with the size of its data.
 struct Collective<'a> {
     event: &'a Event,
     id: usize,
@@ -163,7 +163,7 @@ struct Collective<'a> {
     groups: Option<String>,
 }
 
-/// When the bytes of each collective move.
+/// The intervals in which the bytes of each collective move.
 pub(super) fn collective_spans(p: &Profile<'_>) -> Vec<(Ps, Ps)> {
     let all = rendezvous(p).into_iter().filter(|r| matches!(r.3, RendezvousWork::Collective(_)));
     all.map(|r| moving(r.1)).collect()

@@ -12,23 +12,23 @@ use nki_sim_core::trace::index_nodes;
 use super::table::{self, bools, floats, ints, texts};
 use super::{Profile, Run, ns, schema};
 
-/// A transfer that was executed.
+/// An executed transfer.
 pub(super) struct Transfer<'a> {
     /// Its event.
     pub(super) event: usize,
-    /// Its first byte moves.
+    /// Time when its first byte moves.
     pub(super) start: Ps,
-    /// Its last byte has moved.
+    /// Time when its last byte has moved.
     pub(super) end: Ps,
-    /// What it moves; none for a transfer that is no DMA instruction of the program.
+    /// Its data; `None` for a transfer that is not a DMA instruction of the program.
     moved: Option<Moved<'a>>,
     /// Bytes at the destination.
     pub(super) bytes: u64,
-    /// Who makes the descriptors, as the schema names it.
+    /// The descriptor generator, as named in the schema.
     pub(super) queue_type: &'static str,
 }
 
-/// What a statement moves.
+/// The work and the operands of a DMA instruction.
 #[derive(Clone)]
 struct Moved<'a> {
     dma: Dma,
@@ -37,7 +37,7 @@ struct Moved<'a> {
 }
 
 impl Transfer<'_> {
-    /// Bytes of the source. A change of dtype makes them differ.
+    /// Bytes of the source, which differ from those of the destination if the dtype changes.
     fn read_bytes(&self) -> u64 {
         self.moved.as_ref().and_then(|m| m.src).map_or(self.bytes, |v| v.bytes() as u64)
     }
@@ -48,7 +48,7 @@ impl Transfer<'_> {
         if seconds > 0.0 { self.bytes as f64 / seconds } else { 0.0 }
     }
 
-    /// The tensor in HBM, or else the destination.
+    /// The HBM tensor, or else the destination.
     fn tensor(&self) -> Option<TensorId> {
         let m = self.moved.as_ref()?;
         let hbm = [m.src, m.dst].into_iter().flatten().find(|v| v.space.is_hbm());
@@ -56,7 +56,7 @@ impl Transfer<'_> {
     }
 }
 
-/// When the bytes of a transfer move: from the first to the last.
+/// The interval from a transfer's first byte to its last.
 pub(super) fn moving(e: &Event) -> (Ps, Ps) {
     let phases = e.phases();
     let moves = || phases.iter().filter(|p| matches!(p.kind, PhaseKind::Payload | PhaseKind::Bandwidth));
@@ -80,7 +80,7 @@ pub(super) fn all<'a>(run: &Run<'a>) -> Vec<Transfer<'a>> {
         .collect()
 }
 
-/// What each statement moves, by number.
+/// The data that each statement moves, by number.
 fn statements<'a>(program: &'a Program, stream: &'a [nki_isa::Node]) -> Vec<Option<Moved<'a>>> {
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let of = |node: &'a nki_isa::Node| {
@@ -88,14 +88,14 @@ fn statements<'a>(program: &'a Program, stream: &'a [nki_isa::Node]) -> Vec<Opti
         let WorkKind::Dma(dma) = inst.work(&context).kind else { return None };
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
-        // The largest view on each side: the others are indices.
+        // The largest view on each side, because the others are indices.
         let largest = |views: &[&'a View]| views.iter().copied().max_by_key(|v| v.bytes());
         Some(Moved { src: largest(&footprint.reads), dst: largest(&footprint.writes), dma })
     };
     index_nodes(stream).into_iter().map(of).collect()
 }
 
-/// Who makes the descriptors; of prebuilt ones, what they move.
+/// The descriptor generator; for prebuilt descriptors, the kind of data.
 fn queue_type(program: &Program, timeline: &Timeline, queue: RowId, moved: Option<&Moved<'_>>) -> &'static str {
     const SOFTWARE: &str = "software_dynamic";
     const HARDWARE: &str = "hardware_dynamic";
@@ -119,13 +119,13 @@ fn queue_type(program: &Program, timeline: &Timeline, queue: RowId, moved: Optio
     }
 }
 
-/// How many rows of DmaPacket are written with descriptors of this kind: count and bytes.
+/// The rows of DmaPacket with descriptors of this kind: count and bytes.
 pub(super) fn packets_of(p: &Profile<'_>, wanted: impl Fn(&str) -> bool) -> (u64, u64) {
     let of = p.transfers.iter().filter(|t| wanted(t.queue_type));
     of.fold((0, 0), |(count, bytes), t| (count + shares(p, t).len() as u64, bytes + t.bytes))
 }
 
-/// The DMA engines that carry a transfer, each with its part of so many: as the model spreads it, by the partitions of the side on chip.
+/// The DMA engines that carry a transfer, each with its share: distributed as in the model, by the partitions of the on-chip side.
 fn shares(p: &Profile<'_>, t: &Transfer<'_>) -> Vec<(u64, u64)> {
     let params = &p.run.kernel.params.dma;
     let engines = (params.engines.value as u64).clamp(1, 64);
@@ -155,7 +155,7 @@ struct Packet {
     written: u64,
 }
 
-/// The rows of DmaPacket: bytes are split so that their sum is that of the transfer.
+/// The rows of DmaPacket: bytes are split without changing the transfer's sum.
 fn split(p: &Profile<'_>) -> Vec<Packet> {
     let mut out = Vec::new();
     for (transfer, t) in p.transfers.iter().enumerate() {
@@ -194,7 +194,7 @@ pub(super) fn queues(p: &Profile<'_>) -> impl Iterator<Item = Queue> {
     })
 }
 
-/// Time of all rows of DmaPacket, added up.
+/// Total time of all rows of DmaPacket.
 pub(super) fn packet_time(p: &Profile<'_>) -> Ps {
     p.transfers.iter().map(|t| (t.end - t.start) * shares(p, t).len() as u64).sum()
 }
@@ -243,12 +243,12 @@ fn queue(p: &Profile<'_>, t: &Transfer<'_>) -> (&'static str, usize) {
     (kind.name(), (row.0 as usize).saturating_sub(first.unwrap_or_default()))
 }
 
-/// A list as the schema writes it: `[1024, 512]`.
+/// A list in the schema's syntax: `[1024, 512]`.
 fn list<T: ToString>(items: impl Iterator<Item = T>) -> String {
     format!("[{}]", items.map(|i| i.to_string()).collect::<Vec<_>>().join(", "))
 }
 
-/// One side of a transfer as the schema describes it.
+/// One side of a transfer in the schema's terms.
 struct Side {
     memory: &'static str,
     partitions: String,

@@ -10,18 +10,18 @@ use super::{Profile, instructions, ns, schema};
 /// The partitions that the schema samples.
 const SAMPLED: [u32; 4] = [0, 32, 64, 96];
 
-/// How full a memory is from a time on.
+/// The occupancy of a memory from this time on.
 struct Sample {
     time: Ps,
     core: u32,
-    /// Of the whole memory, in percent.
+    /// Occupancy of the whole memory, in percent.
     average: f64,
-    /// Of its parts.
+    /// Occupancy of each part, in percent.
     parts: Vec<f64>,
 }
 
-/// How full a memory is wherever a tensor comes or goes. `weight` gives what an allocation occupies of each of its `parts`, and of the whole, each as a
-/// fraction. Tensors that share bytes count once at most.
+/// The occupancy of a memory at the start and end of each allocation. `weight` returns the fractions of each part and of the whole
+/// that an allocation occupies. Tensors that share bytes count at most once.
 fn samples(p: &Profile<'_>, space: Space, weight: impl Fn(&Allocation) -> (f64, Vec<f64>)) -> Vec<Sample> {
     let mut out: Vec<Sample> = Vec::new();
     for core in 0..p.run.analysis.program.cores.len() as u32 {
@@ -37,7 +37,7 @@ fn samples(p: &Profile<'_>, space: Space, weight: impl Fn(&Allocation) -> (f64, 
         for (time, sign, i) in edges {
             now.0 += sign * weights[i].0;
             now.1.iter_mut().zip(&weights[i].1).for_each(|(sum, part)| *sum += sign * part);
-            // Sums of fractions may miss 0 by a rounding.
+            // Sums of fractions may miss 0 by rounding.
             let shown = |x: f64| (x * 1e4).round().clamp(0.0, 1e4) / 1e2;
             let sample = Sample { time, core, average: shown(now.0), parts: now.1.iter().map(|x| shown(*x)).collect() };
             match out.last_mut() {

@@ -1,4 +1,4 @@
-//! Elements of an array that are written out, as nested lists of numbers, turned into bytes.
+//! Encodes literal arrays, written as nested lists of numbers, as bytes.
 
 use nki_isa::dtype::{DType, decode_f32, encode_f32, encode_i64};
 use nki_isa::names::Named;
@@ -62,7 +62,7 @@ fn encode(dtype: DType, element: &Value, out: &mut [u8]) -> Result<(), String> {
             let mut back = [0.0];
             decode_f32(dtype, out, &mut back);
             let back = f64::from(back[0]);
-            // Beyond the largest number, the type has infinity, NaN, or the largest number; rounding loses less than half.
+            // Overflow yields infinity, NaN, or the largest number; rounding changes less than half.
             let fits = back.is_finite() && back.abs() >= wide.abs() / 2.0;
             if wide.is_finite() && wide.abs() >= 1.0 && !fits {
                 return unfit(&wide);

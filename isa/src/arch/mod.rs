@@ -1,4 +1,4 @@
-//! Geometry and limits of each generation. Never latencies: those are `sim::timing` parameters.
+//! Geometry and limits of each generation. Latencies are `sim::timing` parameters.
 
 use crate::dtype::DType;
 use crate::names::Named;
@@ -13,17 +13,17 @@ crate::named_enum! {
         Trn1 "trn1" | "gen2" | "inf2" | "trn1n" = 2,
         /// NeuronCore-v3: Trn2.
         Trn2 "trn2" | "gen3" = 3,
-        /// NeuronCore-v4: Trn3, and its first silicon, which calls itself trn3pre.
+        /// NeuronCore-v4: Trn3, and its first silicon, which reports itself as trn3pre.
         Trn3 "trn3" | "gen4" | "trn3pre" = 4,
     }
 }
 
 impl Target {
-    /// Every name that [`Named::from_name`](crate::names::Named::from_name) takes, for messages.
+    /// Every name that [`Named::from_name`](crate::names::Named::from_name) accepts, for messages.
     pub const NAMES: &str = "trn1, trn1n, inf2, gen2, trn2, gen3, trn3, gen4, trn3pre";
-    /// The generation that is assumed where nobody names one: the only one with public measurements.
+    /// The default generation: the only one with public measurements.
     pub const DEFAULT: Target = Target::Trn2;
-    /// The first generation that NKI supports: what an instruction without a `from` needs.
+    /// The first generation that NKI supports, and the default for instructions without a `from`.
     pub const OLDEST: Target = Target::Trn1;
 
     /// `trn2 or later`; the newest generation is just `trn3`.
@@ -48,11 +48,11 @@ pub struct Arch {
     pub psum_banks: u32,
     /// Bytes of one PSUM bank in one partition.
     pub psum_bank_bytes: u32,
-    /// Most elements per partition that one instruction's operand names in SBUF.
+    /// Maximum elements per partition of an operand in SBUF.
     pub sbuf_access_max: u32,
-    /// Most elements per partition that one instruction's operand names in PSUM.
+    /// Maximum elements per partition of an operand in PSUM.
     pub psum_access_max: u32,
-    /// Most free dimensions of an operand's access pattern on chip.
+    /// Maximum free dimensions of an on-chip operand's access pattern.
     pub free_dims_max: u32,
     /// Free size limit of the stationary operand of a matmul.
     pub stationary_free_max: u32,
@@ -66,19 +66,19 @@ pub struct Arch {
     pub tensor_cell: u32,
     /// FP8 double rate (`matmul_perf_mode.double_row`).
     pub double_row: bool,
-    /// The OCP float8_e4m3fn is a tensor engine input.
+    /// The tensor engine accepts OCP float8_e4m3fn inputs.
     pub ocp_fp8: bool,
     /// MX blocks: `nc_matmul_mx` and `quantize_mx`.
     pub mx: bool,
     /// The tensor engine moves bits unchanged in transpose mode; else it multiplies by an identity in fp32.
     pub exact_transpose: bool,
-    /// A matmul may accumulate onto what another instruction wrote to PSUM (`nc_matmul` reference).
+    /// A matmul may accumulate onto a PSUM value written by another instruction (`nc_matmul` reference).
     pub accumulates_onto_any_write: bool,
     /// `abs_max` and `abs_min` (`nki.language` operator table).
     pub abs_max: bool,
-    /// `tensor_partition_reduce` with maximum: kernels use it on trn2, and the compiler for trn3 refuses it (nki-moe-megakernel's log).
+    /// `tensor_partition_reduce` supports maximum: kernels use it on trn2, and the compiler for trn3 rejects it (nki-moe-megakernel's log).
     pub partition_maximum: bool,
-    /// Operands of 8-bit floats run in the vector engine's fast modes, as those of 16 bits do (trainium3_arch).
+    /// 8-bit float operands use the vector engine's fast modes, like 16-bit ones (trainium3_arch).
     pub fast_fp8_streams: bool,
     /// `activation_reduce` reduces with multiply, max and min as well as add (`activation_reduce` reference).
     pub activation_reduces_with_any: bool,
@@ -88,7 +88,7 @@ pub struct Arch {
     pub activation_bias_reciprocal: bool,
     /// `rand_get_state` writes to PSUM as well as SBUF (`rand_get_state` reference).
     pub random_state_psum: bool,
-    /// `all_to_all_v` takes displacements of what is received (`has_rdispls`).
+    /// `all_to_all_v` takes displacements of the received data (`has_rdispls`).
     pub receive_displacements: bool,
     /// Largest extent of a vector engine transpose.
     pub vector_transpose_max: u32,
@@ -102,7 +102,7 @@ pub struct Arch {
     pub indirect_transpose: bool,
     /// 32-bit registers of each engine's sequencer (`register_alloc` reference).
     pub registers: u32,
-    /// Physical cores per logical core at most.
+    /// Maximum physical cores per logical core.
     pub lnc_max: u32,
     /// Bandwidth of an HBM stack: that of the device divided by its stacks (architecture guides: 820 GB/s and 2 stacks, 2.9 TB/s and 4,
     /// 4.7 TB/s and 4).
@@ -119,12 +119,12 @@ impl Arch {
         }
     }
 
-    /// Most columns of a matmul with a result of this type.
+    /// Maximum columns of a matmul with a result of this type.
     pub fn moving_max(&self, dst: DType) -> u32 {
         if dst.size() == 2 && self.moving_free_max_bf16 > 0 { self.moving_free_max_bf16 } else { self.moving_free_max }
     }
 
-    /// Where a matmul with a result of type `dst` could have more columns, to continue a sentence; empty if nowhere.
+    /// Message suffix that names a `dst` type or generation that allows more columns than this type; empty if there is none.
     pub fn more_columns(&self, dst: DType) -> String {
         let own = self.moving_max(dst);
         let more = |target: &&Target| Self::of(**target).moving_max(dst) > own;
@@ -140,9 +140,8 @@ impl Arch {
         self.psum_banks * self.psum_bank_bytes
     }
 
-    /// First partitions at which an engine's operand of `count` partitions may start: everything that is aligned to the
-    /// quadrants it covers. (Architecture guide: more than 64 partitions start at 0, 33 to 64 at 0 or 64, up to 32 at
-    /// 0, 32, 64 or 96.)
+    /// Valid first partitions of an operand of `count` partitions: the multiples of its partition count rounded up to 32, 64 or 128. (Architecture
+    /// guide: more than 64 partitions start at 0, 33 to 64 at 0 or 64, up to 32 at 0, 32, 64 or 96.)
     pub fn partition_starts(&self, count: u32) -> &'static [u32] {
         match count {
             0..=32 => &[0, 32, 64, 96],

@@ -10,9 +10,9 @@ use crate::inst::math::simd::{Kernel, dispatch};
 
 /// Decodes `out.len()` elements.
 ///
-/// Integers are rounded to nearest even fp32, bool gives 0 or 1. The bits of a packed type count as an unsigned integer: no
-/// instruction takes one for a number, and this keeps the function total.
-/// Elements beyond the shorter of both slices are left alone.
+/// Integers are rounded to nearest even in fp32; bool becomes 0 or 1. The bits of a packed type are read as an unsigned integer: no
+/// instruction uses one as a number, but this keeps the function total.
+/// Only as many elements are converted as both slices hold.
 pub fn decode_f32(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     dispatch(Decode { dtype, bytes, out });
 }
@@ -56,7 +56,7 @@ pub fn encode_f32(dtype: DType, values: &[f32], out: &mut [u8]) {
     encode_f32_with(dtype, values, out, overflow);
 }
 
-/// As [`encode_f32`] with the overflow rule given; it bears on the 8-bit floats only.
+/// As [`encode_f32`] with an explicit overflow rule, which applies to 8-bit floats only.
 pub fn encode_f32_with(dtype: DType, values: &[f32], out: &mut [u8], overflow: Overflow) {
     dispatch(Encode { dtype, values, out, overflow });
 }
@@ -125,7 +125,7 @@ pub fn decode_i64(dtype: DType, bytes: &[u8], out: &mut [i64]) {
     }
 }
 
-/// Encodes integers: they wrap to the element type (bool: 1 for everything but zero). Floats get the rounded value.
+/// Encodes integers: they wrap to the element type (bool: 1 for everything but zero). Float types store the rounded value.
 pub fn encode_i64(dtype: DType, values: &[i64], out: &mut [u8]) {
     match dtype.size() {
         8 => put(values, out, i64::to_le_bytes),
@@ -141,9 +141,9 @@ pub fn encode_i64(dtype: DType, values: &[i64], out: &mut [u8]) {
     }
 }
 
-/// The one rule by which an engine turns fp32 into an integer type: round to nearest even, saturate to the type's range, NaN gives 0.
+/// The engines' only conversion from fp32 to an integer type: round to nearest even, saturate to the type's range, NaN becomes 0.
 ///
-/// The rounding is what the hardware does: nki-library's `_modulo` (attention_tkg) computes `floor(x / y)` as a copy of
+/// The rounding follows the hardware: nki-library's `_modulo` (attention_tkg) computes `floor(x / y)` as a copy of
 /// `x / y - 0.5` from float32 to int32 and calls that "round". Saturation is assumed; the manual does not say.
 pub fn round_to_int(dtype: DType, value: f32) -> i64 {
     match dtype.int_range() {
@@ -153,28 +153,28 @@ pub fn round_to_int(dtype: DType, value: f32) -> i64 {
     }
 }
 
-/// The value of one element, from its bits (zero-extended; int64 has more than the low 32).
+/// The value of one element, from its zero-extended bits (for int64, only the low 32 are available).
 pub fn bits_to_f32(dtype: DType, bits: u32) -> f32 {
     let mut out = [0.0];
     decode_f32(dtype, &u64::from(bits).to_le_bytes()[..dtype.size()], &mut out);
     out[0]
 }
 
-/// The bits (zero-extended) of one element; of int64 the low 32.
+/// The bits (zero-extended) of one element; for int64, the low 32.
 pub fn f32_to_bits(dtype: DType, value: f32) -> u32 {
     let mut out = [0; 8];
     encode_f32(dtype, &[value], &mut out[..dtype.size()]);
     u64::from_le_bytes(out) as u32
 }
 
-/// The integer value of one element, from its bits (int64 has more than the low 32).
+/// The integer value of one element, from its bits (for int64, only the low 32 are available).
 pub fn bits_to_i64(dtype: DType, bits: u32) -> i64 {
     let mut out = [0];
     decode_i64(dtype, &u64::from(bits).to_le_bytes()[..dtype.size()], &mut out);
     out[0]
 }
 
-/// The bits of one integer element; wraps. Of int64 the low 32.
+/// The bits of one integer element; wraps. For int64, the low 32.
 pub fn i64_to_bits(dtype: DType, value: i64) -> u32 {
     let mut out = [0; 8];
     encode_i64(dtype, &[value], &mut out[..dtype.size()]);
@@ -186,7 +186,7 @@ pub fn read_bits(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).rev().fold(0, |bits, &b| bits << 8 | u32::from(b))
 }
 
-/// Puts an element's bits into its bytes (1, 2 or 4 of them).
+/// Stores an element's bits in its bytes (1, 2 or 4 of them).
 pub fn write_bits(bits: u32, out: &mut [u8]) {
     for (o, b) in out.iter_mut().zip(bits.to_le_bytes()) {
         *o = b;
@@ -232,7 +232,7 @@ fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Nearest even; NaN becomes the quiet NaN of its sign, as in ml_dtypes.
+/// Rounds to nearest even; NaN becomes the quiet NaN of its sign, as in ml_dtypes.
 #[inline(always)]
 fn f32_to_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
@@ -241,7 +241,7 @@ fn f32_to_bf16(value: f32) -> u16 {
     (if bits & 0x7fff_ffff > 0x7f80_0000 { nan } else { rounded }) as u16
 }
 
-/// Exact. Subnormals come out right because the multiplication normalises them.
+/// Exact. The multiplication normalises subnormals.
 #[inline(always)]
 fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
@@ -251,13 +251,13 @@ fn f16_to_f32(bits: u16) -> f32 {
     f32::from_bits(sign | if magnitude >= 0x7c00 { special } else { scaled })
 }
 
-/// Nearest even; a NaN keeps its upper payload bits and is made quiet.
+/// Rounds to nearest even; a NaN keeps its upper payload bits and is made quiet.
 #[inline(always)]
 fn f32_to_f16(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    // 0.5 has a last place of 2^-24, the step of f16's subnormals.
+    // The last place of 0.5 is 2^-24, the step of f16's subnormals.
     let half = 126 << 23;
     let subnormal = (f32::from_bits(magnitude) + f32::from_bits(half)).to_bits().wrapping_sub(half);
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + ((magnitude >> 13) & 1)) >> 13;

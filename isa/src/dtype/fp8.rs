@@ -2,9 +2,9 @@
 
 use super::DType;
 
-/// What a finite value beyond the largest finite one (after rounding) becomes.
+/// The result for a finite value that exceeds the largest finite one after rounding.
 ///
-/// The default of each format is what ml_dtypes does, so that results are bit-equal with it: infinity where the format has one,
+/// The default of each format follows ml_dtypes, so that results are bit-equal with it: infinity where the format has one,
 /// else NaN. Infinities follow the same rule as overflowing values. NaN stays NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Overflow {
@@ -23,13 +23,13 @@ pub struct Fp8 {
     pub mantissa: u32,
     /// Exponent bias.
     pub bias: u32,
-    /// Code of the largest finite value.
+    /// Code of the largest positive finite value.
     pub max: u8,
     /// Code of infinity, if there is one.
     pub infinity: Option<u8>,
     /// Code that a NaN encodes to; every code above infinity (or equal to this one) is NaN.
     pub nan: u8,
-    /// What ml_dtypes does on overflow.
+    /// ml_dtypes' overflow rule.
     pub overflow: Overflow,
 }
 
@@ -52,7 +52,7 @@ pub(super) static E4M3FN_VALUES: [f32; 256] = E4M3FN.table();
 pub(super) static E5M2_VALUES: [f32; 256] = E5M2.table();
 
 impl Fp8 {
-    /// The value of `code`. NaN codes give a quiet NaN of the same sign.
+    /// The value of `code`. NaN codes decode to a quiet NaN of the same sign.
     pub const fn decode(&self, code: u8) -> f32 {
         let sign = ((code as u32) & 0x80) << 24;
         let magnitude = (code & 0x7f) as u32;
@@ -88,7 +88,7 @@ impl Fp8 {
         self.encode_with(value, self.beyond(overflow))
     }
 
-    /// The code that a positive value beyond the largest finite one gets.
+    /// The code for a positive value beyond the largest finite one.
     #[inline(always)]
     pub(super) fn beyond(&self, overflow: Overflow) -> u32 {
         u32::from(match overflow {
@@ -98,7 +98,7 @@ impl Fp8 {
         })
     }
 
-    /// [`Self::encode`] with [`Self::beyond`] looked up before. Branch-free, so that a loop over it vectorises.
+    /// [`Self::encode`] with a precomputed [`Self::beyond`]. Branch-free, so that a loop over it vectorises.
     #[inline(always)]
     pub(super) fn encode_with(&self, value: f32, beyond: u32) -> u8 {
         let bits = value.to_bits();

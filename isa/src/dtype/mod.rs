@@ -1,6 +1,6 @@
 //! Element types, their sizes and their conversions.
 //!
-//! The conversions are bit-equal with NumPy and ml_dtypes, with one exception that the hardware makes: a float becomes an integer by
+//! The conversions are bit-equal with NumPy and ml_dtypes, with one exception that follows the hardware: a float becomes an integer by
 //! rounding to nearest even and saturating ([`round_to_int`]).
 
 mod codec;
@@ -25,7 +25,7 @@ crate::named_enum! {
         I16 "int16",
         /// 32-bit signed integer.
         I32 "int32",
-        /// 64-bit signed integer: moved by DMA, and loaded into and stored from scalars.
+        /// 64-bit signed integer: DMA moves it, and scalar loads and stores use it.
         I64 "int64",
         /// 8-bit unsigned integer.
         U8 "uint8",
@@ -69,12 +69,12 @@ impl DType {
         }
     }
 
-    /// Whether this is a floating-point type. The packed types are not: an element of theirs is four numbers.
+    /// Whether this is a floating-point type. Packed types are not: each of their elements is four numbers.
     pub fn is_float(self) -> bool {
         !self.is_int() && !self.is_packed()
     }
 
-    /// Whether an element is four small floats side by side, which only copies and the MX instructions take.
+    /// Whether an element packs four small floats. Only copies and the MX instructions take these types.
     pub fn is_packed(self) -> bool {
         matches!(self, DType::F8E4M3FNX4 | DType::F8E5M2X4 | DType::F4E2M1FNX4)
     }
@@ -92,8 +92,8 @@ impl DType {
         !matches!(self, DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::F8E8M0)
     }
 
-    /// The type of a result made of elements of two types: a float wins over an integer, then the wider type. Of two types of one size
-    /// that hold different numbers it is the smallest that holds both, as far as there is one.
+    /// The result type of an operation on two types: a float wins over an integer, then the wider type. Two different types of one size promote
+    /// to the smallest type that holds the values of both, if there is one.
     ///
     /// Source: the manual of Beta 1 (SDK 2.26), "NKI Type Promotion".
     pub fn promote(self, other: DType) -> DType {
@@ -150,9 +150,9 @@ impl DType {
         })
     }
 
-    /// What memory that was never written reads as: NaN for floats, 4 for integers (1 for bool), as the official CPU simulator
-    /// fills fresh tensors (nki_simulator, "Uninitialized Memory Detection"); packed types four NaN, or the code 4 where there is
-    /// none. The element's bits, zero-extended.
+    /// The value of unwritten memory: NaN for floats, 4 for integers (1 for bool), as the official CPU simulator
+    /// fills fresh tensors (nki_simulator, "Uninitialized Memory Detection"); packed types hold four NaN, or the code 4 if the format
+    /// has no NaN. Returns the element's bits, zero-extended.
     pub fn uninitialized_bits(self) -> u32 {
         match self {
             DType::Bool => 1,

@@ -1,6 +1,6 @@
 //! The formats of OCP Microscaling (MX): the shared scale, and the elements that are packed by four.
 //!
-//! Source: "OCP Microscaling Formats (MX) Specification" 1.0; nki.language for the packing; ml_dtypes where conversions leave a choice.
+//! Source: "OCP Microscaling Formats (MX) Specification" 1.0; nki.language for the packing; ml_dtypes where the specification leaves a choice.
 
 use super::DType;
 use super::codec::encode_f32;
@@ -21,13 +21,13 @@ pub fn mx_scale_value(code: u8) -> f32 {
     })
 }
 
-/// The float8_e8m0fnu code nearest to `value`, as ml_dtypes rounds: a tie to the larger power; zero, negative values, infinity and what
-/// rounds above 2^127 give NaN; what is below 2^-127 gives that.
+/// The float8_e8m0fnu code nearest to `value`, as ml_dtypes rounds: ties round to the larger power; zero, negative values, infinity and values
+/// that round above 2^127 become NaN; values below 2^-127 become 2^-127.
 #[inline(always)]
 pub fn mx_scale_bits(value: f32) -> u8 {
     let bits = value.to_bits();
     let normal = bits.wrapping_add(0x0040_0000) >> 23;
-    // Subnormal: 2^-127 itself is the code 0, everything above it rounds up.
+    // Subnormal: 2^-127 itself has code 0; larger subnormals round up.
     let small = u32::from(bits > 0x0040_0000);
     let code = if bits < 0x0080_0000 { small } else { normal };
     // With the sign bit set, `bits` is larger than every positive number.
@@ -57,7 +57,7 @@ impl MxElement {
         }
     }
 
-    /// Values as packed elements, each rounded as by [`encode`](Self::encode). Their number is a multiple of four.
+    /// Packs values, each rounded as by [`encode`](Self::encode). Their number is a multiple of four.
     pub fn pack_all(self, values: &[f32]) -> Vec<u32> {
         let mut codes = vec![0; values.len()];
         match self {
@@ -68,7 +68,7 @@ impl MxElement {
         codes.as_chunks().0.iter().map(|&four| self.pack(four)).collect()
     }
 
-    /// The code of `value`, rounded to nearest even, as ml_dtypes does it: float4_e2m1fn saturates, and NaN gives its zero.
+    /// The code of `value`, rounded to nearest even, as in ml_dtypes: float4_e2m1fn saturates, and encodes NaN as zero.
     pub fn encode(self, value: f32) -> u8 {
         match self {
             MxElement::E4M3FN => E4M3FN.encode(value, E4M3FN.overflow),
@@ -77,7 +77,7 @@ impl MxElement {
                 if value.is_nan() {
                     return if value.is_sign_negative() { 0 } else { 8 };
                 }
-                // A tie goes to the even code: the bounds alternate between open and closed.
+                // Ties round to the even code: the bounds alternate between open and closed.
                 let x = value.abs();
                 let above = [x > 0.25, x >= 0.75, x > 1.25, x >= 1.75, x > 2.5, x >= 3.5, x > 5.0];
                 let code = above.iter().filter(|a| **a).count() as u8;
@@ -86,7 +86,7 @@ impl MxElement {
         }
     }
 
-    /// Four codes as a packed element.
+    /// Packs four codes into an element.
     pub fn pack(self, codes: [u8; 4]) -> u32 {
         let bits = if self == MxElement::E2M1FN { 4 } else { 8 };
         codes.iter().rev().fold(0, |packed, &code| packed << bits | u32::from(code))

@@ -1,6 +1,6 @@
-//! Instructions that reduce what they compute into an engine's accumulators, one fp32 for each lane.
+//! Instructions that reduce their results into an engine's accumulators, one fp32 per lane.
 //!
-//! The accumulators live on between instructions of one engine. Source: "Accumulator behavior" in the `nki.isa` references of
+//! The accumulators persist between instructions of one engine. Source: "Accumulator behavior" in the `nki.isa` references of
 //! exponential, range_select, select_reduce, tensor_scalar_reduce, tensor_scalar_cumulative and activate2.
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::violation::Violation;
 
 /// The vector engine's accumulators.
 pub(crate) const VECTOR: &str = "vector.reduce_regs";
-/// The scalar engine's accumulators, those of `activation` too.
+/// The scalar engine's accumulators, also used by `activation`.
 pub(crate) const SCALAR: &str = "scalar.reduce_regs";
 /// Accumulators of an engine.
 const LANES: usize = 128;
@@ -28,21 +28,21 @@ const LANES: usize = 128;
 pub struct AccumulatorUse {
     /// The engine.
     pub engine: Engine,
-    /// Its result depends on what earlier instructions have left in them.
+    /// Its result depends on the values left by earlier instructions.
     pub reads: bool,
-    /// It leaves values in them that later instructions may use.
+    /// It leaves values that later instructions may use.
     pub sets: bool,
-    /// It may leave anything in them.
+    /// It leaves unspecified values.
     pub spoils: bool,
-    /// What earlier instructions have left in them is gone afterwards.
+    /// It discards the values left by earlier instructions.
     pub resets: bool,
-    /// It leaves a reduction in them that the kernel has asked for.
+    /// It leaves a reduction that the kernel requested.
     pub reduces: bool,
     /// It reads them out.
     pub delivers: bool,
 }
 
-/// The accumulators while an instruction runs. Each partition touches its own only, so that the order of partitions does not matter.
+/// The accumulators while an instruction runs. Each partition accesses only its own, so the order of partitions does not matter.
 pub(crate) struct Lanes {
     name: &'static str,
     lanes: Vec<AtomicU32>,
@@ -56,7 +56,7 @@ impl Lanes {
         Lanes { name, lanes: state.iter().map(|&bits| AtomicU32::new(bits)).collect() }
     }
 
-    /// All accumulators of an engine, set anew.
+    /// All accumulators of an engine, set to `value`.
     pub(crate) fn filled(name: &'static str, value: f32) -> Self {
         Lanes { name, lanes: (0..LANES).map(|_| AtomicU32::new(value.to_bits())).collect() }
     }
@@ -73,7 +73,7 @@ impl Lanes {
         }
     }
 
-    /// Puts the accumulators of these partitions back, once the instruction has been computed: it does not touch the others.
+    /// Writes the accumulators of these partitions back once the instruction has been computed; the others are unchanged.
     pub(crate) fn into_update(self: Arc<Self>, partitions: Range<usize>) -> StateUpdate {
         let name = self.name;
         let update = move |state: &mut Vec<u32>| {
@@ -96,7 +96,7 @@ pub(crate) fn partitions(view: &View) -> Range<usize> {
     first..first + view.partitions() as usize
 }
 
-/// What an accumulator is reset to.
+/// The reset value of an accumulator.
 pub(crate) fn neutral(op: AluOp) -> f32 {
     match op {
         AluOp::AbsMin => f32::INFINITY,
@@ -121,18 +121,18 @@ pub(crate) struct Reduction<'a> {
     pub(crate) state: &'static str,
     pub(crate) op: AluOp,
     pub(crate) cmd: ReduceCmd,
-    /// What `load_reduce` loads.
+    /// The initial value for `load_reduce`.
     pub(crate) init: Option<&'a ScalarOperand>,
-    /// Where the accumulators are read out to.
+    /// Destination of the accumulators' read-out.
     pub(crate) result: Option<&'a View>,
-    /// The result is negated on the way out.
+    /// The result is negated when it is read out.
     pub(crate) negate: bool,
-    /// `idle` leaves unknown values in the accumulators ("may still be modified"): NaN here, so that nobody relies on them.
+    /// `idle` leaves unknown values in the accumulators ("may still be modified"): NaN here, so that no kernel relies on them.
     pub(crate) idle_clobbers: bool,
 }
 
 impl Reduction<'_> {
-    /// Rules of the operator, the command, the initial value and the result beside `tile`.
+    /// Checks the operator, the command, the initial value, and the result against `tile`.
     ///
     /// # Errors
     /// `op-unsupported`, `missing-operand`, and those of [`check::reduction_result`].
@@ -161,7 +161,7 @@ impl Reduction<'_> {
     }
 
     /// Computes `dst` row by row with `f(partition, inputs, output)` and reduces the fp32 result, before it is rounded to the
-    /// type of `dst`. The inputs that `f` sees are `sources` (and after them what the reduction itself reads). It may be applied later
+    /// type of `dst`. `f` receives `sources`, followed by the reduction's own input. The call may be deferred
     /// (see [`Machine::map_f32`]).
     pub(crate) fn run<'s>(
         &'s self,
@@ -190,7 +190,7 @@ impl Reduction<'_> {
         }
     }
 
-    /// Whether a later instruction may read out what this one accumulates.
+    /// Whether a later instruction may read out this one's accumulators.
     pub(crate) fn sets_engine_state(&self) -> bool {
         match self.cmd {
             ReduceCmd::Idle => false,
@@ -223,7 +223,7 @@ impl Reduction<'_> {
         self.cmd == ReduceCmd::Idle && self.result.is_none() && !self.idle_clobbers
     }
 
-    /// What is done with each row, and the accumulators before the first.
+    /// The step for each row, and the initial accumulators.
     fn prepare<'s>(&'s self, machine: &mut dyn Machine, sources: &mut Sources<'s>) -> (Step, Lanes) {
         let init = scalars::scalar_f32(machine, self.init, sources);
         let lanes = match self.cmd {
@@ -237,7 +237,7 @@ impl Reduction<'_> {
     }
 }
 
-/// What the reduction does with a row that has been computed.
+/// The reduction of a computed row.
 #[derive(Clone, Copy)]
 struct Step {
     op: AluOp,
@@ -260,7 +260,7 @@ impl Step {
     }
 }
 
-/// A member of a vocabulary that the instruction does not take.
+/// The violation for a vocabulary member that the instruction does not support.
 pub(crate) fn one_of<T: std::fmt::Display>(operand: &'static str, got: T, allowed: &[T]) -> Violation {
     let names: Vec<_> = allowed.iter().map(T::to_string).collect();
     Violation::new("op-unsupported", operand, format!("`{operand}` is {got}, it must be {}", names.join(", ")))

@@ -1,4 +1,4 @@
-//! Rules that several instructions share: how operands agree, and what an engine or operator takes. Instructions call them.
+//! Rules shared by several instructions: consistency of operands, and limits of engines and operators. Instructions call them.
 
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
@@ -11,7 +11,7 @@ use crate::violation::Violation;
 /// A named operand, for messages.
 pub type Named<'a> = (&'static str, &'a View);
 
-/// Packed dtypes are copied as they are: both sides have the same.
+/// Copies do not convert packed dtypes: both sides must have the same.
 ///
 /// # Errors
 /// `dtype-mismatch`.
@@ -99,7 +99,7 @@ pub fn same_dtype(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     .help("nisa.tensor_copy converts"))
 }
 
-/// The same partitions and elements per partition: the views can be worked on element by element.
+/// The views have the same partitions and elements per partition, so that element-wise operations are possible.
 ///
 /// # Errors
 /// `partition-mismatch`, `shape-mismatch`.
@@ -108,7 +108,7 @@ pub fn same_shape(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     same_free(a, b)
 }
 
-/// A `(P, 1)` view beside a tile.
+/// The vector is a `(P, 1)` view that matches the tile.
 ///
 /// # Errors
 /// `partition-mismatch`, `shape-mismatch`.
@@ -129,7 +129,7 @@ pub fn per_partition(tile: Named<'_>, vector: Named<'_>) -> Result<(), Violation
     ))
 }
 
-/// The result of a reduction beside the tile that is reduced: exactly `(P, 1)`, as the manual has it.
+/// The result of a reduction of the tile is exactly `(P, 1)`, as the manual requires.
 ///
 /// # Errors
 /// As [`per_partition`].
@@ -151,7 +151,7 @@ pub fn scalar_operand(tile: Named<'_>, name: &'static str, operand: &ScalarOpera
     operand.view().map_or(Ok(()), |v| per_partition(tile, (name, v)))
 }
 
-/// The scalar of an operator: there if it takes two operands, else left out or 0.
+/// The scalar of an operator: required if the operator takes two operands, else omitted or 0.
 ///
 /// # Errors
 /// `missing-operand`, `operand-value`.
@@ -168,7 +168,7 @@ pub fn scalar_of(
         return Err(Violation::new("missing-operand", name, format!("`{op_name}={op}` needs `{name}`")));
     };
     let got = match operand {
-        // Bypass hands its left operand through, whatever the right one is.
+        // Bypass returns its left operand, whatever the right one is.
         _ if !op.is_unary() || op == AluOp::Bypass => return Ok(()),
         ScalarOperand::Imm(x) if x.as_f32() == 0.0 => return Ok(()),
         ScalarOperand::Imm(Imm::Int(i)) => i.to_string(),
@@ -188,7 +188,7 @@ pub fn in_psum(view: &View) -> bool {
     view.space == Space::Psum
 }
 
-/// Two tensor inputs of the vector engine cannot both come from PSUM.
+/// At most one tensor input of a vector-engine instruction is in PSUM.
 ///
 /// # Errors
 /// `psum-operands`.
@@ -220,7 +220,7 @@ pub fn gpsimd_psum(engine: Engine, operands: &[Named<'_>]) -> Result<(), Violati
     }
 }
 
-/// The requested engine is one that the instruction runs on.
+/// The instruction runs on the requested engine.
 ///
 /// # Errors
 /// `engine-unsupported`, `unsupported-on-target`.

@@ -1,5 +1,4 @@
-//! Combinations of operands that are valid but hardly intended ([`Instruction::doubt`](super::Instruction::doubt)), as several instructions have
-//! them.
+//! Valid but probably unintended combinations of operands ([`Instruction::doubt`](super::Instruction::doubt)), shared by several instructions.
 
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
@@ -8,8 +7,8 @@ use crate::names::{AluOp, Named};
 use crate::view::{Dims, Index, View};
 use crate::violation::Violation;
 
-/// Whether the values of a function of integers are fractions, and remain so for large arguments. Functions that approach the identity, square root
-/// and logarithm are left out: their values may be rounded deliberately.
+/// Whether a function of integers has fractional values, even for large arguments. Functions that approach the identity, square root
+/// and logarithm are excluded: rounding their values may be intended.
 fn gives_fractions(op: ActFn, scale: Option<&ScalarOperand>) -> bool {
     match op {
         ActFn::Sigmoid
@@ -23,13 +22,13 @@ fn gives_fractions(op: ActFn, scale: Option<&ScalarOperand>) -> bool {
         | ActFn::Arctan
         | ActFn::Rsqrt
         | ActFn::Reciprocal => true,
-        // With a scale it may be a power of another base than e.
+        // With a scale it may be a power of a base other than e.
         ActFn::Exp => scale.is_none_or(|s| matches!(s, ScalarOperand::Imm(x) if x.as_f32() == 1.0)),
         _ => false,
     }
 }
 
-/// A function of integers whose values are fractions, stored as integers: usually a result that has inherited its dtype.
+/// A function with fractional values from integers to integers: usually the result inherited its dtype.
 pub(crate) fn fractions_as_integers(
     op: ActFn,
     scale: Option<&ScalarOperand>,
@@ -50,8 +49,8 @@ pub(crate) fn fractions_as_integers(
     })
 }
 
-/// A quotient of integers that is stored as an integer. No document says how: GpSimd cuts fractions off here, and the engines that compute in fp32
-/// round them.
+/// A quotient of integers stored as an integer. The rounding is undocumented: here GpSimd truncates, and the engines that compute in fp32
+/// round.
 pub(crate) fn quotients_as_integers(op: AluOp, sources: &[(&str, &View)], dst: &View) -> Option<Violation> {
     let integer = |dtype: DType| dtype.is_int() && dtype != DType::Bool && !dtype.is_packed();
     let found = op == AluOp::Divide && integer(dst.dtype) && sources.iter().all(|(_, source)| integer(source.dtype));
@@ -66,7 +65,7 @@ pub(crate) fn quotients_as_integers(op: AluOp, sources: &[(&str, &View)], dst: &
     })
 }
 
-/// A vector of row indices that is not one column: DMA takes the index of each row from a partition of its own.
+/// A vector of row indices that is not a single column: DMA takes the index of each row from a separate partition.
 pub(crate) fn index_in_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'a View)>) -> Option<Violation> {
     views.into_iter().find_map(|(name, view)| {
         let Index::Vector(index) = &view.indirect.as_deref()?.index else { return None };
@@ -82,7 +81,7 @@ pub(crate) fn index_in_rows<'a>(views: impl IntoIterator<Item = (&'static str, &
     })
 }
 
-/// Rows of a gather or scatter that end within the next row. Whole rows, every nth element of whole rows, and steps by whole rows are meant that way.
+/// Rows of a gather or scatter that extend into the next row. Whole rows, every nth element of whole rows, and steps by whole rows are intended.
 pub(crate) fn crosses_rows<'a>(views: impl IntoIterator<Item = (&'static str, &'a View)>) -> Option<Violation> {
     views.into_iter().find_map(|(name, view)| {
         let indirect = view.indirect.as_deref()?;

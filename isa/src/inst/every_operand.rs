@@ -1,4 +1,4 @@
-//! Rules for the operands of every instruction: what the schema allows, bounds, and the limits of an access pattern.
+//! Rules for the operands of every instruction: the schema, bounds, and the limits of an access pattern.
 //!
 //! Sources: trainium_inferentia2_arch ("Data Movement", start partitions and access patterns; VectorE, ScalarE "Layout & Tile Size").
 
@@ -13,7 +13,7 @@ use crate::violation::Violation;
 
 /// Rules for the operands of every instruction.
 ///
-/// tests/refused/every_operand.py has a call for each that breaks it.
+/// For each rule, tests/refused/every_operand.py has a call that breaks it.
 pub const COMMON_RULES: &[Rule] = &[
     Rule { id: "required", text: "an operand without a default is given" },
     Rule { id: "kind", text: "an operand is of the kind in the table" },
@@ -44,14 +44,14 @@ pub const COMMON_RULES: &[Rule] = &[
     Rule { id: "bounds", text: "a view stays inside its tensor" },
 ];
 
-/// Checks the generation and the element types that the schema allows, and the rules of every view: partition count and start, bounds
+/// Checks the generation and element types against the schema, and the rules of every view: partition count and start, bounds
 /// of the tensor, and for instructions of the compute engines the limits of an access pattern.
 ///
 /// # Errors
 /// The first broken rule.
 pub fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Violation> {
     generation(&I::SCHEMA, context.arch)?;
-    // What the Sync engine can issue is carried out by DMA or by its sequencer, which have no access patterns of this kind.
+    // The Sync engine's instructions run on DMA or on its sequencer, which have no access patterns of this kind.
     let compute = !I::SCHEMA.runs_on(Engine::Sync);
     let place = |name: &'static str, view: &View| {
         let own = I::OWN_LAYOUT.contains(&name);
@@ -79,7 +79,7 @@ pub fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Viol
     result
 }
 
-/// A packed dtype where the instruction takes one.
+/// Only some operands may have a packed dtype.
 fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violation> {
     if !view.dtype.is_packed() || I::PACKED.contains(&name) {
         return Ok(());
@@ -92,7 +92,7 @@ fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violati
     ))
 }
 
-/// An int64 tensor where the instruction takes one.
+/// Only some operands may be int64.
 fn wide<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violation> {
     if view.dtype != DType::I64 || I::WIDE.contains(&name) {
         return Ok(());
@@ -102,7 +102,7 @@ fn wide<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violation
         .help("int64 tensors are for dma_copy, scalar_load and scalar_store; engines compute with int32"))
 }
 
-/// The target has the instruction on some engine.
+/// The target has an engine for the instruction.
 ///
 /// # Errors
 /// `unsupported-on-target`.
@@ -196,7 +196,7 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Rules of a compute engine's access to SBUF or PSUM: start partition, neighbouring partitions, number of free dimensions and of
+/// Rules of a compute engine's access to SBUF or PSUM: start partition, adjacent partitions, number of free dimensions and of
 /// elements per partition.
 ///
 /// # Errors
@@ -204,7 +204,7 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
 fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
     let tensor = &context.tensors[view.tensor.0 as usize];
     let partitions = view.partitions();
-    // Tensors without an address are placed at a partition that satisfies the rule for the whole tensor.
+    // A tensor without an address is placed at a partition that satisfies the rule for the whole tensor.
     let start = tensor.start_partition(view);
     let step = start_step(partitions);
     if !start.is_multiple_of(step) || start >= context.arch.partitions {
@@ -238,7 +238,7 @@ fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
         .help("copy the partitions together with nisa.dma_copy first"));
     }
     let arch = context.arch;
-    // The 4096 elements of the manual are all that PSUM has in 4-byte elements. What a broadcast repeats is not there twice: nki-library's
+    // The manual's 4096 elements are all of PSUM in 4-byte elements. Elements repeated by a broadcast count once: nki-library's
     // layer norm reads 320 sums per partition 24 times each, on trn2.
     let repeated = |d: &Dim| d.stride == 0 && view.space == Space::Psum;
     let different = view.free_dims().iter().filter(|d| !repeated(d)).map(|d| d.count as usize).product::<usize>();
@@ -274,7 +274,7 @@ fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// An access of this many partitions starts at a multiple of the result.
+/// The start partition of an access to this many partitions is a multiple of the result.
 fn start_step(partitions: u32) -> u32 {
     match partitions {
         0..=32 => 32,

@@ -1,4 +1,4 @@
-//! Rules of tensor indirection: operands on chip whose elements are picked by offsets in memory (`NkiTensor.indirect`, Trn3).
+//! Rules of tensor indirection: on-chip operands whose elements are selected by offsets in memory (`NkiTensor.indirect`, Trn3).
 //!
 //! Source: the sections "Tensor indirection" of the `nki.isa` reference, and the docstring of `NkiTensor.indirect`.
 
@@ -11,7 +11,7 @@ use crate::schema::Rule;
 use crate::view::{Indirect, View, column_group};
 use crate::violation::Violation;
 
-/// Rules of tensor indirection. tests/refused/every_indirect.py has a call for each that breaks it.
+/// Rules of tensor indirection. For each rule, tests/refused/every_indirect.py has a call that breaks it.
 pub const INDIRECT_RULES: &[Rule] = &[
     Rule { id: "operands", text: "the instruction takes it for this operand, as its page says" },
     Rule { id: "generation", text: "the target is trn3" },
@@ -40,7 +40,7 @@ pub const INDIRECT_RULES: &[Rule] = &[
     Rule { id: "mx-pairs", text: "data and scales of nc_matmul_mx are indirect by the same index, or neither is" },
 ];
 
-/// The index of a view whose columns are picked by offsets.
+/// The index of a view whose columns are selected by offsets.
 pub(crate) fn columns(view: &View) -> Option<(&Indirect, &View)> {
     view.indirect.as_deref().and_then(|i| Some((i, i.columns()?)))
 }
@@ -97,7 +97,7 @@ pub(crate) fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(
     Ok(())
 }
 
-/// An index and the view it picks from.
+/// Checks an index against its view.
 fn one(name: &'static str, view: &View, index: &View, engine: Engine) -> Result<(), Violation> {
     if index.space != Space::Sbuf {
         return Err(Violation::new(
@@ -114,7 +114,7 @@ fn one(name: &'static str, view: &View, index: &View, engine: Engine) -> Result<
         ));
     }
     check::same_partitions((name, view), ("index", index)).map_err(|v| Violation { operand: name, ..v })?;
-    // Each group of partitions has its own offsets, down its rows first.
+    // Each group of partitions has its own offsets, stored down its rows first.
     let group = column_group(engine);
     let (offsets, columns) = (view.free_elements(), index.free_elements());
     let last = (view.partitions() as usize - 1) % group + 1;
@@ -134,7 +134,7 @@ fn one(name: &'static str, view: &View, index: &View, engine: Engine) -> Result<
     Ok(())
 }
 
-/// What allocated operands must have in common. Tensors without an address are placed so that it holds.
+/// Common start rules of allocated operands. Tensors without an address are placed so that these hold.
 fn starts(
     indirect: &[&'static str],
     name: &'static str,
@@ -157,7 +157,7 @@ fn starts(
             _ => Ok(()),
         };
     }
-    // The operand that the instruction streams.
+    // The streamed operand.
     let main = indirect.get(1).and_then(|main| operands(args).find(|(n, _)| n == main));
     let Some((main, source)) = main else { return Ok(()) };
     let (what, other) = match columns(source) {

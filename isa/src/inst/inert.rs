@@ -1,16 +1,16 @@
-//! Operands that are given and have no effect, as several instructions have them.
+//! Given operands without effect, shared by several instructions.
 
 use crate::arg::ScalarOperand;
 use crate::names::{AluOp, OobMode, ReduceCmd};
 use crate::view::View;
 use crate::violation::Violation;
 
-/// An operand without effect: why, with its value, and what to write instead.
+/// The violation for an operand without effect: the reason, with its value, and the replacement.
 pub(crate) fn inert(operand: &'static str, message: String, help: &str) -> Violation {
     Violation::new("inert-operand", operand, message).help(help)
 }
 
-/// A `reverse` flag (its name and value) of an operator that there is not, or that is bypass.
+/// A `reverse` flag (name and value) of an operator that is missing or bypass.
 pub(crate) fn reversed(
     (name, reverse): (&'static str, bool),
     (op_name, op): (&str, Option<AluOp>),
@@ -24,7 +24,7 @@ pub(crate) fn reversed(
     Some(inert(name, format!("`{name}` is True, but {why}"), "leave it out, or give the operator"))
 }
 
-/// A scalar of an operator that there is not, or that is bypass. Zero is what callers write for "none".
+/// A scalar of an operator that is missing or bypass. Callers write zero for "none".
 pub(crate) fn unused_scalar(
     (name, scalar): (&'static str, Option<&ScalarOperand>),
     (op_name, op): (&str, Option<AluOp>),
@@ -43,7 +43,7 @@ pub(crate) fn unused_scalar(
     Some(inert(name, format!("`{name}` is {got}, but {why}"), "leave it out, or give the operator"))
 }
 
-/// A reduction operator (scalar engine) beside a command that does not reduce.
+/// A reduction operator (scalar engine) with a command that does not reduce.
 pub(crate) fn idle_reduction(op: Option<AluOp>, cmd: ReduceCmd, result: Option<&View>) -> Option<Violation> {
     let op = op.filter(|_| cmd == ReduceCmd::Idle)?;
     let (so, help) = match result {

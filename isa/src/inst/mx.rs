@@ -1,8 +1,8 @@
-//! Blocks of OCP Microscaling as the engines lay them out, for the instructions that read and write them.
+//! OCP Microscaling blocks in the layout of the engines, for the instructions that read and write them.
 //!
-//! A block is 32 numbers with one scale: 8 partitions of one packed element (four numbers) each. So `P` partitions of data have `P / 8`
-//! rows of scales, which are in the quadrant of 32 partitions that their data is in: four rows for each quadrant, from the
-//! partition 0, 4, 8 or 12 of it. Sources: `quantize_mx`; trainium3_arch, "Quad-MXFP8/MXFP4 Matmul Performance"; the deep dive
+//! A block is 32 numbers with one scale: 8 partitions of one packed element (four numbers) each. `P` partitions of data therefore have `P / 8`
+//! rows of scales, in the same quadrant of 32 partitions as their data: four rows per quadrant, starting at its
+//! partition 0, 4, 8 or 12. Sources: `quantize_mx`; trainium3_arch, "Quad-MXFP8/MXFP4 Matmul Performance"; the deep dive
 //! mxfp-matmul, "Scale Tensor" and "Packing Scale Values".
 
 use ndarray::{Array2, ArrayView2, Axis, Slice};
@@ -19,10 +19,10 @@ use crate::violation::Violation;
 pub(crate) const BLOCK: usize = 8;
 /// Rows of scales in a quadrant.
 const ROWS: u32 = 4;
-/// Where in a quadrant the rows may start.
+/// Possible start partitions of the rows in a quadrant.
 const STARTS: [u32; 4] = [0, 4, 8, 12];
 
-/// The partitions of data: 32, 64, 96 or 128.
+/// The data has 32, 64, 96 or 128 partitions.
 ///
 /// # Errors
 /// `partition-size`.
@@ -39,14 +39,14 @@ pub(crate) fn check_partitions(name: &'static str, view: &View) -> Result<(), Vi
     .help("fill the tile up with zeros to a multiple of 32 partitions"))
 }
 
-/// The first partition, as far as it is known before tensors have addresses: a tensor of more than 64 partitions starts at 0.
+/// The first partition, if known before tensors have addresses: a tensor of more than 64 partitions starts at 0.
 fn start(view: &View, tensor: &Tensor) -> Option<u32> {
     let base = tensor.address.map(|a| a.partition);
     let fills = tensor.shape.first().is_some_and(|&p| p > 64);
     base.or(fills.then_some(0)).map(|p| p + view.partition)
 }
 
-/// The scales of `data` (in packed elements, `columns` of them in each partition) in `scale`.
+/// `scale` holds the scales of `data` (in packed elements, `columns` of them in each partition).
 ///
 /// # Errors
 /// `shape-mismatch`, `partition-stride`, `partition-start`, `partition-size`.
@@ -81,7 +81,7 @@ pub(crate) fn check_scale(
         ));
     }
     let tensor = |v: &View| &context.tensors[v.tensor.0 as usize];
-    // Tensors without an address start at a quadrant.
+    // A tensor without an address starts at a quadrant.
     let first = tensor(scale).start_partition(scale);
     if !STARTS.contains(&(first % QUADRANT)) {
         return Err(Violation::new(
@@ -120,7 +120,7 @@ pub(crate) fn check_scale(
     Ok(())
 }
 
-/// The rows of scales of each quadrant of data, as views.
+/// The rows of scales of each data quadrant, as views.
 fn quadrants(scale: &View, partitions: u32) -> impl Iterator<Item = View> {
     (0..partitions / QUADRANT).map(|q| {
         let mut view = scale.clone();
@@ -141,7 +141,7 @@ fn rows_of(q: usize) -> Slice {
     (q * rows..(q + 1) * rows).into()
 }
 
-/// The scales of `partitions` partitions of data: one row for each 8 of them.
+/// The scales of `partitions` partitions of data: one row per 8 partitions.
 ///
 /// # Errors
 /// As [`Machine::read_tile`].
@@ -158,7 +158,7 @@ pub(crate) fn read_scales(machine: &mut dyn Machine, scale: &View, partitions: u
     Ok(out)
 }
 
-/// Writes scales, powers of two, as [`read_scales`] reads them. The other partitions of the quadrants stay as they are.
+/// Writes scales, powers of two, in the layout of [`read_scales`]. The other partitions of the quadrants are unchanged.
 ///
 /// # Errors
 /// As [`Machine::write_tile`].

@@ -1,11 +1,11 @@
-//! The random number generators of the vector and the GpSimd engine, one for each compute lane, and what their instructions share.
+//! The random number generators of the vector and the GpSimd engine, one for each compute lane, and the shared code of their instructions.
 //!
 //! Documented (trainium3_arch, "XORWOW-based PRNG"; `rand_set_state`): the generator is XORWOW, its state 6 words; a lane of the
-//! vector engine has four of them, a lane of GpSimd has one. Open questions, with what is done here:
+//! vector engine has four of them, a lane of GpSimd has one. Open questions, with the choice made here:
 //! - The vector engine of trn1 and trn2 has an LFSR of unknown polynomial: here it is XORWOW, as on trn3.
-//! - Which of the four generators gives which element: element `i` of a partition comes from generator `i % 4`.
-//! - The order of the words: for each generator the shift register, oldest word first, and then the counter.
-//! - What the generators hold before they are seeded: as after `set_rng_seed` with 0, so that runs repeat.
+//! - The assignment of the four generators to elements: element `i` of a partition comes from generator `i % 4`.
+//! - The order of the words: for each generator the shift register, oldest word first, then the counter.
+//! - The state before seeding: as after `set_rng_seed` with 0, so that runs are repeatable.
 //! - Lanes are counted from the first partition of an operand.
 
 use arrayvec::ArrayVec;
@@ -28,7 +28,7 @@ pub(crate) struct Generators {
 }
 
 impl Generators {
-    /// Those of the vector or (`GpSimd`) the GpSimd engine.
+    /// The generators of the vector or (`GpSimd`) the GpSimd engine.
     pub(crate) fn of(engine: Engine) -> Self {
         match engine {
             Engine::GpSimd => Generators { name: "gpsimd.rng", words: WORDS },
@@ -50,7 +50,7 @@ impl Generators {
         state
     }
 
-    /// The words that a seed gives.
+    /// The state words for a seed.
     pub(crate) fn seeded(&self, seed: u32) -> Vec<u32> {
         let streams = LANES * self.words / WORDS;
         (0..streams as u32).flat_map(|stream| xorwow::seeded(seed, stream)).collect()
@@ -66,7 +66,7 @@ impl Generators {
         out
     }
 
-    /// Writes to `dst` what `f` makes of random bits: in the rows that it gets, those of the destination hold 32 random bits for each element.
+    /// Writes results of `f` to `dst`: each destination row passed to `f` initially holds 32 random bits per element.
     ///
     /// # Errors
     /// As [`Machine::map_bits`].
@@ -94,7 +94,7 @@ impl Generators {
         result
     }
 
-    /// Fills rows of one length, at most [`xorwow::ROWS`], with the next numbers of the lanes from `first` on. The generators of a lane alternate.
+    /// Fills rows of equal length, at most [`xorwow::ROWS`], with the next numbers of the lanes from `first` on. The generators of a lane alternate.
     fn fill(&self, state: &mut [u32], first: usize, rows: &mut [&mut [u32]]) {
         let lanes = state.get_mut(first * self.words..).unwrap_or_default();
         let (generators, _) = lanes.as_chunks_mut::<WORDS>();

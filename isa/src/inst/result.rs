@@ -1,4 +1,4 @@
-//! The tile that a call fills which names no `dst`: Beta 1's calls return their results.
+//! The result tile of a call without `dst`: Beta 1's calls return their results.
 
 use smallvec::SmallVec;
 
@@ -30,7 +30,7 @@ impl ResultTile {
         ResultTile::sbuf(view.shape(), view.dtype)
     }
 
-    /// What a reduction over these axes of a view leaves: two dimensions at least.
+    /// The result of a reduction over these axes of a view: at least two dimensions.
     pub fn reduced(view: &View, axes: &[i64], keepdims: bool) -> ResultTile {
         let shape = view.shape();
         let rank = shape.len() as i64;
@@ -50,7 +50,7 @@ impl ResultTile {
     }
 }
 
-/// The operands of a call before the instruction is built: `dst` is not among them.
+/// The operands of a call before the instruction is built, without `dst`.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
     schema: &'static Schema,

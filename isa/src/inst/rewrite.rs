@@ -7,24 +7,24 @@ use crate::arg::Arg;
 use crate::names::{DgeMode, Engine, Named, OobMode};
 use crate::view::{Index, View};
 
-/// The operand that says who makes the descriptors of a transfer.
+/// The operand that selects the descriptor generator of a transfer.
 const DGE_MODE: &str = "dge_mode";
 /// The operand that chooses an engine.
 const ENGINE: &str = "engine";
 
 impl Inst {
-    /// A transfer by DMA, with open engine and descriptors.
+    /// A DMA transfer; engine and descriptor mode are left to the compiler.
     pub fn transfer(dst: View, src: View) -> Inst {
         let (dge_mode, engine) = (DgeMode::Unknown, Engine::Unknown);
         DmaCopy { dst, src, priority: None, oob_mode: OobMode::Error, dge_mode, engine }.into()
     }
 
-    /// A copy by a compute engine, which is left open.
+    /// A copy by a compute engine, which is left to the compiler.
     pub fn copy(dst: View, src: View) -> Inst {
         TensorCopy { dst, src, engine: Engine::Unknown }.into()
     }
 
-    /// A transfer with descriptors made as `dge_mode` says and triggered by `engine`, if the program leaves both open; `None` otherwise. Its
+    /// The transfer with descriptor mode `dge_mode` and triggered by `engine`, if the program leaves both open; else `None`. Its
     /// rules are not checked (see [`Inst::validate`]).
     pub fn with_descriptors(&self, dge_mode: DgeMode, engine: Engine) -> Option<Inst> {
         let mode = (DGE_MODE, DgeMode::Unknown.name(), dge_mode.name());
@@ -34,14 +34,14 @@ impl Inst {
         }
     }
 
-    /// The instruction on an engine that can run it on some generation, if the program leaves the engine open; `None` otherwise. Its rules are
+    /// The instruction on `engine`, if it runs there on some generation and the program leaves the engine open; else `None`. Its rules are
     /// not checked.
     pub fn with_engine(&self, engine: Engine) -> Option<Inst> {
         let runs = self.schema().runs_on(engine);
         runs.then(|| self.with_names(&[(ENGINE, Engine::Unknown.name(), engine.name())]))?
     }
 
-    /// The instruction with other names for operands: each with its operand and the name that it has.
+    /// The instruction with vocabulary operands replaced; `names` has `(operand, expected name, new name)`.
     fn with_names(&self, names: &[(&str, &str, &str)]) -> Option<Inst> {
         let schema = self.schema();
         let mut args: Vec<Option<Arg>> = self.args().into_iter().map(Some).collect();
@@ -52,8 +52,8 @@ impl Inst {
         (find(schema.name)?.build)(&mut args).ok()
     }
 
-    /// The instruction with each of its views changed by `change`, index tensors included; `None` if an operand may not be in the memory of
-    /// its new view. Its other rules are not checked (see [`Inst::validate`]).
+    /// The instruction with each of its views changed by `change`, index tensors included; `None` if the schema does not allow the memory of
+    /// a new view. Its other rules are not checked (see [`Inst::validate`]).
     pub fn with_views(&self, change: &mut dyn FnMut(&mut View)) -> Option<Inst> {
         let entry = find(self.schema().name)?;
         let mut args: Vec<Option<Arg>> = self.args().into_iter().map(Some).collect();

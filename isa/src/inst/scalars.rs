@@ -1,4 +1,4 @@
-//! Resolving scalar operands (immediate, register or one element per partition) for row kernels.
+//! Scalar operands (immediate, register or one element per partition) for row kernels.
 
 use smallvec::SmallVec;
 
@@ -6,17 +6,17 @@ use crate::arg::ScalarOperand;
 use crate::machine::Machine;
 use crate::view::View;
 
-/// Where a row kernel finds a scalar.
+/// The source of a row kernel's scalar.
 #[derive(Debug, Clone, Copy)]
 pub enum Scalar<T> {
     /// The same value in every partition.
     Fixed(T),
-    /// The only element of this input's row.
+    /// The only element of the row of this input.
     Input(usize),
 }
 
 impl<T: Copy + Default> Scalar<T> {
-    /// The value in the partition whose rows these are.
+    /// The value for the partition with these input rows.
     pub fn get(self, inputs: &[&[T]]) -> T {
         match self {
             Scalar::Fixed(x) => x,
@@ -28,7 +28,7 @@ impl<T: Copy + Default> Scalar<T> {
 /// The sources of a row kernel: tiles, then the scalars that are views.
 pub type Sources<'a> = SmallVec<[&'a View; 4]>;
 
-/// Adds `operand` to the sources if it is a view, else takes its value (0 if there is none).
+/// Adds `operand` to the sources if it is a view, else evaluates it (0 if there is none).
 pub fn scalar_f32<'a>(
     machine: &mut dyn Machine,
     operand: Option<&'a ScalarOperand>,
@@ -62,7 +62,7 @@ pub fn scalar_i64<'a>(
     }
 }
 
-/// How many of the operands are views: per-partition scalars that the engine reads from memory.
+/// The number of operands that are views: per-partition scalars that the engine reads from memory.
 pub fn reads<'a>(operands: impl IntoIterator<Item = &'a ScalarOperand>) -> u32 {
     operands.into_iter().filter(|o| o.view().is_some()).count() as u32
 }

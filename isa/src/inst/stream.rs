@@ -1,10 +1,10 @@
-//! What the streaming instructions share when they say what they cost.
+//! Shared code for the costs of streaming instructions.
 
 use crate::names::{AluOp, Engine};
 use crate::view::View;
 use crate::work::{Cycles, Law, Operand, Stream, VectorLaw, Work, WorkKind};
 
-/// A pass that takes the same cycles for each element in every performance mode: rows of `vector.cycles` and of `vector.fixed_ns`.
+/// A pass with the same cycles per element in every performance mode: rows of `vector.cycles` and of `vector.fixed_ns`.
 pub(crate) const fn rows(cycles: &'static str, fixed: &'static str) -> Law {
     modes(Cycles::all(cycles), fixed)
 }
@@ -23,11 +23,11 @@ pub(crate) const ONE_TILE: Cycles = Cycles {
     psum_narrow: "copy_psum_16bit",
 };
 
-/// Two tiles in, one out. The fast mode of narrow operands is for `simple` operators only; `product`: they are multiplied.
+/// Two tiles in, one out. Only `simple` operators have the fast mode of narrow operands; `product`: they are multiplied.
 ///
-/// With a stride there is no fast mode: a lane reads two words of 4 bytes in a cycle, one of each tile, and a word then has a single element of
-/// interest. The manual names no such condition; Tilebench's 2d_max_pooling, which reads every second element, takes as long per element in 16-bit
-/// types as in float32.
+/// There is no fast mode for strided operands: a lane reads two words of 4 bytes per cycle, one of each tile, and with a stride each word has
+/// only one useful element. The manual names no such condition; Tilebench's 2d_max_pooling, which reads every second element, takes as long per
+/// element in 16-bit types as in float32.
 pub(crate) const fn two_tiles(simple: bool, product: bool) -> Cycles {
     let general = if product { "tensor_product" } else { "tensor_tensor" };
     let narrow = if simple { "tensor_tensor_16bit" } else { general };
@@ -35,9 +35,9 @@ pub(crate) const fn two_tiles(simple: bool, product: bool) -> Cycles {
     Cycles { general, narrow, narrow_strided: general, psum, psum_narrow: psum }
 }
 
-/// A pass over `inputs` that gives `outputs`, as long as the longest of them, without scalars from memory and accumulators.
+/// A pass over `inputs` to `outputs`, as long as the longest of them, without scalars from memory and accumulators.
 pub(crate) fn stream(law: Law, inputs: &[&View], outputs: &[&View]) -> Stream {
-    // Outputs count only where nothing is read: a reduction or a search is as long as its input.
+    // Outputs count only if there are no inputs: a reduction or a search is as long as its input.
     let measured = if inputs.is_empty() { outputs } else { inputs };
     let longest = measured.iter().map(|v| v.free_elements() as u32).max();
     Stream {
@@ -56,7 +56,7 @@ pub(crate) fn on(engine: Engine, stream: Stream) -> Work {
     Work { engine, kind: WorkKind::Stream(stream) }
 }
 
-/// The instruction that an opcode of the hardware carries out, by its name in `nki.isa`; `transpose` for a matmul that transposes. `None` if a
+/// The `nki.isa` name of the instruction that a hardware opcode executes; `transpose` for a matmul that transposes. `None` if a
 /// kernel has no such instruction, or several.
 pub fn name_of_opcode(opcode: &str, transpose: bool) -> Option<&'static str> {
     Some(match opcode {
@@ -69,8 +69,8 @@ pub fn name_of_opcode(opcode: &str, transpose: bool) -> Option<&'static str> {
     })
 }
 
-/// The law of an opcode of the hardware, as profiles name it, for a pass through the vector engine or one that any engine of streams can run.
-/// The function of an `ACTIVATE` decides its law and is not part of the opcode. `op`: its operator, if it is known.
+/// The cost function of a hardware opcode, as named in profiles, for a pass through the vector engine or any streaming engine.
+/// The function of an `ACTIVATE` decides its cost and is not part of the opcode. `op`: its operator, if known.
 pub fn law_of_opcode(opcode: &str, op: Option<AluOp>) -> Option<Law> {
     Some(match opcode {
         "COPY" | "CAST" => modes(ONE_TILE, "copy"),

@@ -1,5 +1,5 @@
-//! How the results of an instruction follow from its operands, for the checks of values: which elements a result is made of, and what the
-//! arithmetic can make of finite numbers.
+//! Dependence of an instruction's results on its operands, for the checks of values: the elements that contribute to a result, and the values
+//! that the arithmetic can produce from finite numbers.
 
 use arrayvec::ArrayVec;
 use smallvec::SmallVec;
@@ -8,53 +8,53 @@ use crate::arg::{Imm, ScalarOperand};
 use crate::inst::math::activation::ActFn;
 use crate::names::{AluOp, ReduceCmd};
 
-/// Which elements of the operands an element of the result is made of.
+/// The elements of the operands that contribute to an element of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feeds {
-    /// Those at its place, and the only one of the operands that have one for each partition.
+    /// Those at the same position, and the single element of per-partition operands.
     Elements,
-    /// Those up to its place.
+    /// Those up to the same position.
     Prefix,
     /// An equal share of the partition: the results are reductions of groups.
     Groups,
-    /// All elements of the partition, or of the tile where results have other partitions than operands.
+    /// All elements of the partition, or of the tile if results and operands have different partitions.
     Row,
-    /// Those of its column, in all partitions.
+    /// Those of the same column, in all partitions.
     Columns,
-    /// The one whose partition and place are exchanged.
+    /// The one with partition and position exchanged.
     Transposed,
-    /// A column of the first operand, a column of the second, and what the destination held.
+    /// A column of the first operand, a column of the second, and the destination's previous content.
     Product,
 }
 
-/// What an instruction does with its reduction's registers.
+/// Use of the reduction registers by an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
-    /// The second result contains what earlier instructions have left in them.
+    /// The second result includes the values left by earlier instructions.
     pub carries: bool,
-    /// They keep something of the first result.
+    /// They retain information about the first result.
     pub updates: bool,
 }
 
 /// How results follow from operands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Values<'a> {
-    /// How the first result depends on the operands. A second one, of a reduction, depends on all of the partition.
+    /// Dependence of the first result on the operands. The second result, of a reduction, depends on all of the partition.
     pub feeds: Feeds,
-    /// Whether the arithmetic of each result can give infinity or NaN that is in no operand; moving, comparing and bounded functions cannot.
+    /// Whether the arithmetic of each result can produce infinity or NaN that is in no operand; moves, comparisons and bounded functions cannot.
     pub arises: [bool; 2],
     /// Its use of the accumulators.
     pub registers: Option<Registers>,
-    /// Numbers that the kernel writes as scalar operands.
+    /// Numbers that the kernel passes as scalar operands.
     pub immediates: SmallVec<[f32; 2]>,
-    /// The first result in exact arithmetic, where all operands are integers.
+    /// The first result in exact arithmetic, for integer operands.
     pub exact: Option<Exact<'a>>,
-    /// Whether all ones in each result marks a value that is not there: clipping to it loses nothing.
+    /// Whether all ones in each result marks a missing value: clipping to it loses nothing.
     pub marks_absence: [bool; 2],
 }
 
 impl<'a> Values<'a> {
-    /// Results of arithmetic, which can be infinite or NaN where no operand is.
+    /// Results of arithmetic, which can be infinite or NaN even if no operand is.
     pub fn computed(feeds: Feeds) -> Self {
         let (arises, marks_absence) = ([true, true], [false, false]);
         Values { feeds, arises, registers: None, immediates: SmallVec::new(), exact: None, marks_absence }
@@ -70,33 +70,33 @@ impl<'a> Values<'a> {
         self.arises == [false, false]
     }
 
-    /// Whether the first result can be infinite or NaN where no operand is.
+    /// Sets whether the first result can be infinite or NaN even if no operand is.
     pub(crate) fn arising(self, arises: bool) -> Self {
         Values { arises: [arises, self.arises[1]], ..self }
     }
 
-    /// With the second result and the registers of a reduction.
+    /// Adds the second result and the registers of a reduction.
     pub(crate) fn reduced(self, op: AluOp, cmd: ReduceCmd) -> Self {
         let carries = matches!(cmd, ReduceCmd::Idle | ReduceCmd::Reduce);
-        // Other commands than these make a result that the row does not touch.
+        // The results of other commands do not depend on the row.
         let updates = matches!(cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce);
         let arises = [self.arises[0], makes(op) && updates];
         Values { arises, registers: Some(Registers { carries, updates }), ..self }
     }
 
-    /// With the numbers among scalar operands.
+    /// Adds the numbers among scalar operands.
     pub(crate) fn with_numbers<'o>(self, operands: impl IntoIterator<Item = &'o ScalarOperand>) -> Self {
         let number = |o: &ScalarOperand| if let ScalarOperand::Imm(i) = o { Some(i.as_f32()) } else { None };
         Values { immediates: operands.into_iter().filter_map(number).collect(), ..self }
     }
 
-    /// With the first result in exact arithmetic.
+    /// Adds the first result in exact arithmetic.
     pub(crate) fn with_exact(self, exact: Exact<'a>) -> Self {
         Values { exact: Some(exact), ..self }
     }
 }
 
-/// Whether an operator can give infinity or NaN where its operands are finite.
+/// Whether an operator can produce infinity or NaN from finite operands.
 pub(crate) fn makes(op: AluOp) -> bool {
     use AluOp::{Add, Divide, Fmod, Mod, Multiply, Power, Reciprocal, Rsqrt, Square, Subtract};
     matches!(op, Add | Subtract | Multiply | Divide | Power | Mod | Fmod | Rsqrt | Square | Reciprocal)
@@ -107,17 +107,17 @@ pub(crate) fn function_makes(op: ActFn) -> bool {
     matches!(op, ActFn::Square | ActFn::Exp | ActFn::Log | ActFn::Sin | ActFn::Sqrt | ActFn::Rsqrt | ActFn::Reciprocal)
 }
 
-/// An operator with a scalar operand, and whether the scalar is the left one.
+/// An operator, its scalar operand, and whether the scalar is the left one.
 pub(crate) type ScalarStep<'a> = (AluOp, Option<&'a ScalarOperand>, bool);
 
-/// A result whose value in exact arithmetic is known where all operands are integers.
+/// A result whose exact value is known if all operands are integers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exact<'a> {
     /// An operator between two tiles.
     Tiles(AluOp),
-    /// Operators between a tile and scalars, in their order.
+    /// Operators between a tile and scalars, in order.
     Scalars(ArrayVec<ScalarStep<'a>, 2>),
-    /// The sum of a group of elements, or the negative of it.
+    /// The sum of a group of elements, or its negative.
     GroupSum {
         /// The sign is changed.
         negate: bool,
@@ -125,7 +125,7 @@ pub enum Exact<'a> {
 }
 
 impl Exact<'_> {
-    /// Whether no operator works on bits.
+    /// Whether no operator is bitwise.
     pub fn is_arithmetic(&self) -> bool {
         match self {
             Exact::Tiles(op) => !op.is_bitvec(),
@@ -134,7 +134,7 @@ impl Exact<'_> {
         }
     }
 
-    /// The result at `at` of `results`; none where it is not a sum, difference or product. `ins` are the rows of the sources.
+    /// The result at `at` of `results`; `None` unless it is a sum, difference or product. `ins` are the rows of the sources.
     pub fn result(&self, ins: &[&[f32]], results: usize, at: usize) -> Option<f64> {
         let element = |k: usize| {
             let row = ins.get(k)?;

@@ -1,4 +1,4 @@
-//! Arbitrary programs from a number, for property tests and fuzzers.
+//! Arbitrary programs from a seed, for property tests and fuzzers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::view::{Dim, Dims, Index, Indirect, View};
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that always gives the same numbers for the same seed.
+    /// A generator whose sequence depends only on the seed.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
@@ -42,7 +42,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of the choices, which are not empty.
+    /// One of the choices, which must not be empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }
@@ -55,7 +55,7 @@ impl Random {
         }
     }
 
-    /// Any float that equals itself.
+    /// Any float but NaN.
     fn float(&mut self) -> f64 {
         match self.below(6) {
             0 => *self.pick(&[0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, f64::MAX, 5e-324, 1e21]),
@@ -88,8 +88,8 @@ impl Random {
     }
 }
 
-/// A program with every kind of statement, instruction and operand sooner or later. It keeps the structure's invariants (ids are
-/// in range, loop steps positive) but its instructions need not be valid or even make sense.
+/// A random program; over all seeds it covers every kind of statement, instruction and operand. It keeps structural invariants (ids
+/// in range, positive loop steps), but its instructions need not be valid or meaningful.
 pub fn program(seed: u64) -> Program {
     let mut g =
         Generator { random: Random::new(seed), files: 0, trails: 0, tags: 0, registers: 0, tensors: Vec::new() };
@@ -262,7 +262,7 @@ impl Generator {
                 let given = operand.default.is_none() || self.random.one_in(2);
                 args.push(given.then(|| self.arg(operand.kind, operand.members, operand.spaces)));
             }
-            // An operand may refuse values that its kind allows: then try another.
+            // An operand may reject values that its kind allows: then try another.
             if let Ok(inst) = (entry.build)(&mut args) {
                 return inst;
             }

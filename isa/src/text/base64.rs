@@ -16,7 +16,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Decodes, or says at which character the text is not base64.
+/// Decodes; the error is the position of the first invalid character.
 pub(super) fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
@@ -42,7 +42,7 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, usize> {
             word &= (1 << bits) - 1;
         }
     }
-    // Left-over bits would not come back when printed again.
+    // Non-zero left-over bits would be lost in a round trip.
     if word != 0 { Err(digits.len().saturating_sub(1)) } else { Ok(out) }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::{is_name_char, is_word_char, is_word_start};
 
-/// What is wrong and at which byte of the line.
+/// An error message and its byte position in the line.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) at: usize,
@@ -87,7 +87,7 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// The name at the cursor, which may be empty.
+    /// The name at the cursor, possibly empty.
     pub(super) fn peek_word(&mut self) -> &'a str {
         self.space();
         let rest = self.rest();
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
         Ok(word)
     }
 
-    /// A name (with dots, perhaps) or a quoted string.
+    /// A name (possibly with dots) or a quoted string.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         if self.is_string() {
             return self.string();
@@ -170,7 +170,7 @@ impl<'a> Cursor<'a> {
         self.problem_at(start, "the string is not closed")
     }
 
-    /// The text of a quoted string without escapes, as data is written.
+    /// The text of a quoted string without escapes, as used for data.
     pub(super) fn raw_string(&mut self) -> Parsed<(usize, &'a str)> {
         let start = self.mark();
         self.expect("\"")?;
@@ -182,7 +182,7 @@ impl<'a> Cursor<'a> {
         Ok((start + 1, text))
     }
 
-    /// The digits, sign, point and exponent at the cursor.
+    /// The number text (sign, digits, point, exponent) at the cursor.
     fn peek_number(&mut self) -> &'a str {
         self.space();
         let rest = self.rest();

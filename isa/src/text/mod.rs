@@ -1,8 +1,8 @@
 //! The text form of a program (`.nkir`): prints and parses back to the same value.
 //!
-//! One statement per line. `//` starts a comment line; `# line:column start..end tN` after a statement says where it was written
+//! One statement per line. `//` starts a comment line; `# line:column start..end tN` after a statement is its source location
 //! (`# file:line:column` for any but file 0; `start..end` are bytes of that file; `tN` is the trail, left out for the root).
-//! What says nothing was written here, in the `.nkir` itself, if the file is known ([`parse_file`]).
+//! A statement without a location is located in the `.nkir` itself, if the file is known ([`parse_file`]).
 //!
 //! ```text
 //! nkir 1
@@ -25,14 +25,15 @@
 //! }
 //! ```
 //!
-//! A tag is the name that the kernel gave an instruction and the tags of those it must run after (`issued after`: that the compiler issues first); `!1` gives an instruction tag 1.
+//! A tag is the name that the kernel gave an instruction, with the tags that must complete before it (`after`) or be issued before it
+//! (`issued after`); `!1` attaches tag 1.
 //!
 //! A view is `%tensor`, or `%tensor:dtype[...]` with the parts that differ from all of the tensor: on chip
 //! `p first..end` (or `p first+STRIDExCOUNT`); `+offset`; the dimensions `STRIDExCOUNT`, outermost first, in elements; and
 //! `by r0 xSTRIDE < BOUND` (or `by scalar %7 ...`, `by vector %7 ...`) for a dynamic part.
 //!
-//! Operands that have their default are left out. The schemas of the instructions say how each is read and written; nothing
-//! here knows a particular instruction.
+//! Operands with their default value are omitted. The instructions' schemas determine how operands are read and written; this module
+//! has no code for particular instructions.
 
 mod base64;
 mod cursor;

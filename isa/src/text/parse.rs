@@ -26,11 +26,11 @@ pub struct ParseError {
     pub line: usize,
     /// 1-based column in characters.
     pub column: usize,
-    /// What was expected and what was found.
+    /// Describes what was expected and what was found.
     pub message: String,
 }
 
-/// Bounds of what a text may contain, so that address arithmetic cannot overflow.
+/// Limits on a text's content, so that address arithmetic cannot overflow.
 const MAX_BYTES: u128 = 1 << 40;
 const MAX_STRIDE: i64 = 1 << 40;
 const MAX_DEPTH: usize = 200;
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
     read(text, None)
 }
 
-/// As [`parse`], for a text that somebody wrote by hand in the file `path`: what says nothing of where it was written was written there.
+/// As [`parse`], for a hand-written text in the file `path`: statements without a location are located in that file.
 ///
 /// # Errors
 /// As [`parse`].
@@ -54,7 +54,7 @@ pub fn parse_file(path: &str, text: &str) -> Result<Program, Vec<ParseError>> {
 }
 
 fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
-    // The text's own file comes after those that it declares.
+    // The text's own file follows the files that it declares.
     let own_file = text.lines().filter(|l| l.trim_start().starts_with("file ")).count() as u32;
     let mut parser = Parser {
         program: Program {
@@ -92,7 +92,7 @@ fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
         if let Err(problem) = parser.line(line, lines) {
             let column = line.char_indices().take_while(|(at, _)| *at < problem.at).count() + 1;
             errors.push(ParseError { line: lines, column, message: problem.message });
-            // Without the header everything else is noise.
+            // Without the header all other errors are noise.
             if errors.len() >= MAX_ERRORS || !parser.started {
                 return Err(errors);
             }
@@ -126,7 +126,7 @@ fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
     if errors.is_empty() { Ok(parser.program) } else { Err(errors) }
 }
 
-/// Where the statement of a line is in the text: `start` is the line's first byte, `line_number` counts from 1.
+/// The location of a line's statement in the text: `start` is the line's first byte, `line_number` counts from 1.
 fn statement_loc(line: &str, file: u32, line_number: usize, start: usize) -> Loc {
     let indent = line.len() - line.trim_start().len();
     let byte = |n: usize| u32::try_from(start + n).unwrap_or(u32::MAX);
@@ -141,7 +141,7 @@ fn statement_loc(line: &str, file: u32, line_number: usize, start: usize) -> Loc
 
 /// A block that is still open.
 struct Block {
-    /// What it will be.
+    /// The statement it will become.
     kind: Open,
     /// Statements so far.
     nodes: Vec<Node>,
@@ -169,7 +169,7 @@ enum Open {
         condition: RegId,
         then: Vec<Node>,
     },
-    /// Opened by a line with a mistake: read, then dropped.
+    /// Opened by a line with a mistake: parsed, then dropped.
     Broken,
 }
 
@@ -177,11 +177,11 @@ struct Parser {
     program: Program,
     blocks: Vec<Block>,
     started: bool,
-    /// Tags that some `after` names are below it.
+    /// Upper bound of the tags named in `after` lists.
     tags_named: u32,
-    /// Where a statement of the present line was written if it does not say so: unknown, or in this text.
+    /// Default location of a statement on the current line: unknown, or in this text.
     here: Loc,
-    /// `here` was needed.
+    /// Whether `here` was used.
     here_used: bool,
 }
 
@@ -255,7 +255,7 @@ impl Parser {
         self.blocks.push(Block { kind, nodes: Vec::new(), loc, trail, line });
     }
 
-    /// Reads the index that an entry of a table must have.
+    /// Reads the index of a table entry, which must be `want`.
     fn index(&self, c: &mut Cursor<'_>, want: usize, what: &str) -> Parsed<()> {
         let at = c.mark();
         let got: usize = c.int(&format!("the number of the {what}"))?;
@@ -286,7 +286,7 @@ impl Parser {
         end(c)
     }
 
-    /// `N "name" after A, B issued after C in BLOCK`. A tag may come after one that is declared later.
+    /// `N "name" after A, B issued after C in BLOCK`. A tag may follow one that is declared later.
     fn tag(&mut self, c: &mut Cursor<'_>) -> Parsed<()> {
         self.index(c, self.program.tags.len(), "tag")?;
         let name = c.string()?.into();
@@ -410,7 +410,7 @@ impl Parser {
         }
     }
 
-    /// `# line:column start..end tN`, if anything.
+    /// `# line:column start..end tN`, if present.
     fn place(&mut self, c: &mut Cursor<'_>) -> Parsed<(Loc, TrailId)> {
         let (mut loc, mut trail) = (self.here, TrailId::ROOT);
         let marked = c.take("#");
@@ -448,7 +448,7 @@ impl Parser {
         }
         match self.opening_or_inst(c, number) {
             Err(problem) => {
-                // Keep the nesting, so that the lines inside are still checked.
+                // Keep the nesting, so that the nested lines are still checked.
                 if line.split('#').next().is_some_and(|code| code.trim_end().ends_with('{')) {
                     self.open(Open::Broken, Loc::default(), TrailId::ROOT, number);
                 }
@@ -545,7 +545,7 @@ impl Parser {
         end(c)
     }
 
-    /// A bound of a loop, which counts in a register of 32 bits.
+    /// A loop bound; the loop counter is a 32-bit register.
     fn bound(&self, c: &mut Cursor<'_>) -> Parsed<Bound> {
         if c.is_number() {
             return c.int("a bound").map(|bound: i32| Bound::Static(i64::from(bound)));
@@ -586,7 +586,7 @@ impl Parser {
     }
 }
 
-/// The number in `r12`, in its only spelling.
+/// The number in `r12`; only the canonical spelling is accepted.
 fn register_number(word: &str) -> Option<u32> {
     let digits = word.strip_prefix('r')?;
     let canonical = digits == "0" || !digits.starts_with('0');
@@ -606,7 +606,7 @@ fn named<T: Named>(c: &mut Cursor<'_>) -> Parsed<T> {
     }
 }
 
-/// Nothing follows.
+/// Expects the end of the line.
 fn end(c: &mut Cursor<'_>) -> Parsed<()> {
     if c.is_end() { Ok(()) } else { c.expected("the end of the line") }
 }

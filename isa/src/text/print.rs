@@ -182,7 +182,7 @@ impl Printer<'_> {
             Arg::Bool(true) => self.out.write_str("True"),
             Arg::Bool(false) => self.out.write_str("False"),
             Arg::Int(i) => write!(self.out, "{i}"),
-            // The shortest text that reads back to the same bits; always with a point, an exponent or a name.
+            // The shortest text that parses to the same bits; always with a point, an exponent or a name.
             Arg::Float(x) => write!(self.out, "{x:?}"),
             Arg::Name(n) => self.out.write_str(n),
             Arg::Text(s) => self.quoted(s),
@@ -264,7 +264,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Ends a line with where its statement was written.
+    /// Ends a line with its statement's location.
     fn place(&mut self, loc: Loc, trail: TrailId) -> fmt::Result {
         if loc != Loc::default() || trail != TrailId::ROOT {
             self.out.push_str("  #");
@@ -310,7 +310,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether `view` is `whole` but for its dtype.
+/// Whether `view` equals `whole` except for its dtype.
 fn is_whole(view: &View, whole: &View) -> bool {
     view.partition == 0
         && view.offset == 0

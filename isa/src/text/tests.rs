@@ -75,7 +75,7 @@ fn error(text: &str) -> String {
     errors[0].to_string()
 }
 
-/// The only error of a core with this line in it.
+/// The only error of a core that contains this line.
 fn error_in(line: &str) -> String {
     error(&format!(
         "nkir 1\ntensor %0 h: hbm float32[8, 8]\ntensor %1 s: sbuf float32[8, 8]\nregisters 1\ncore {{\n{line}\n}}\n"
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(print(&back.unwrap()), text);
     }
 
-    /// Whatever is done to a text, it is read or refused, and what is read prints and reads back.
+    /// Any mutated text is either parsed or rejected; a parsed text round-trips.
     #[test]
     fn mutated_text_never_panics(seed in any::<u64>(), edits in 1usize..12) {
         let mut random = Random::new(seed);

@@ -1,7 +1,7 @@
-//! The traces of a thread, innermost last, and how Python code that runs inside of one gets back to it.
+//! The active traces of a thread, innermost last, and the access of Python code to them.
 //!
-//! The frontend holds the evaluation while the kernel runs, and lends it: each operation of the kernel borrows it through the address that
-//! [`Tracing::lend`] leaves here, for as long as it takes.
+//! The frontend owns the evaluation while the kernel runs, and lends it: each operation of the kernel borrows it through the address that
+//! [`Tracing::lend`] stores here, for the duration of the operation.
 
 #![allow(unsafe_code)]
 
@@ -30,36 +30,36 @@ thread_local! {
 /// The number of the next trace.
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// A trace that is running on this thread.
+/// An active trace on this thread.
 #[derive(Debug)]
 pub(crate) struct Tracing {
-    /// Different for each trace of the process.
+    /// Unique among the traces of the process.
     pub(crate) id: u64,
-    /// The machine that the kernel is compiled for.
+    /// The target machine of the compilation.
     pub(crate) target: Target,
-    /// Values that Python has handles of.
+    /// Values with handles in Python.
     slab: RefCell<Slab>,
     /// Where the kernel is.
     pub(crate) places: RefCell<Places>,
-    /// The evaluation, while nothing works on it.
+    /// The evaluation, while no operation uses it.
     lent: Cell<Option<NonNull<Trace<'static, 'static>>>>,
-    /// Names of the API by the address of the Python objects that represent them, which live as long as the process.
+    /// Items of the API by address of the representing Python objects, which live as long as the process.
     pub(super) api: RefCell<FxHashMap<usize, Item>>,
     /// Interned names by the address of the string.
     names: RefCell<FxHashMap<usize, (Py<PyString>, Name)>>,
-    /// What a function of Python that the frontend called raised.
+    /// The exception of a Python function called by the frontend.
     pub(super) raised_outside: RefCell<Option<PyErr>>,
-    /// Diagnostics of the exceptions made so far.
+    /// Diagnostics of the exceptions created so far.
     pub(super) raised: RefCell<Vec<Diagnostic>>,
-    /// Those of them that are no exceptions of Python: the number of each in `raised`.
+    /// Indexes in `raised` of those that have no corresponding Python exception class.
     pub(super) refused: RefCell<Vec<usize>>,
-    /// Dynamic loops whose bodies are being traced.
+    /// Dynamic loops whose bodies are currently traced.
     pub(super) loops: RefCell<Vec<DynamicLoop>>,
-    /// What went wrong where nothing can be raised; the next operation raises it.
+    /// An error that could not be raised; the next operation raises it.
     pub(super) fault: RefCell<Option<Diagnostic>>,
-    /// Objects that constants were converted from.
+    /// The original objects of converted constants.
     pub(super) table: Table,
-    /// The run that executes each instruction as it is called.
+    /// The run that executes each instruction when it is called.
     pub(super) run: RefCell<Option<Rc<Link>>>,
 }
 
@@ -69,7 +69,7 @@ struct Slab {
     free: Vec<u32>,
 }
 
-/// Ends the trace of this thread that began last, also by a panic.
+/// Ends the innermost trace of this thread, also on a panic.
 #[derive(Debug)]
 pub(crate) struct Ended;
 
@@ -81,18 +81,18 @@ impl Drop for Ended {
     }
 }
 
-/// The trace that runs on this thread.
+/// The innermost active trace of this thread.
 pub(crate) fn active() -> Option<Rc<Tracing>> {
     TRACES.with_borrow(|traces| traces.last().cloned())
 }
 
-/// The trace of this number, if it runs on this thread.
+/// The trace with this number, if it is active on this thread.
 pub(super) fn of_number(id: u64) -> Option<Rc<Tracing>> {
-    // A handle may die with its thread.
+    // A handle may be dropped during the thread's destruction.
     TRACES.try_with(|traces| traces.try_borrow().ok()?.iter().find(|t| t.id == id).cloned()).ok().flatten()
 }
 
-/// Begins a trace on this thread.
+/// Starts a trace on this thread.
 pub(crate) fn begin(target: Target, places: Places) -> (Rc<Tracing>, Ended) {
     let tracing = Rc::new(Tracing {
         id: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -128,10 +128,10 @@ impl Tracing {
         work()
     }
 
-    /// Works on the evaluation.
+    /// Borrows the evaluation.
     ///
     /// # Errors
-    /// Something is working on it: Python code that runs in the middle of an operation.
+    /// The evaluation is already borrowed, by Python code that runs in the middle of an operation.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Trace<'_, '_>) -> R) -> PyResult<R> {
         struct Kept<'a>(&'a Cell<Option<NonNull<Trace<'static, 'static>>>>, NonNull<Trace<'static, 'static>>);
         impl Drop for Kept<'_> {
@@ -144,11 +144,11 @@ impl Tracing {
         };
         let _kept = Kept(&self.lent, lent);
         // SAFETY: the address is that of a borrow that `lend` holds until its `work` returns, and this runs within it, on the same thread
-        // (`lent` is thread-local). Nothing else uses it: it was taken out of `lent`, and `lend` begins a new borrow from this one.
+        // (`lent` is thread-local). There is no other use: the address was taken out of `lent`, and `lend` creates a new borrow from this one.
         Ok(work(unsafe { lent.as_mut() }))
     }
 
-    /// Runs an operation of the kernel at the place where Python is.
+    /// Runs an operation of the kernel at Python's current location.
     pub(super) fn operate<R>(
         &self,
         py: Python<'_>,
@@ -157,7 +157,7 @@ impl Tracing {
         self.operate_as(py, None, work)
     }
 
-    /// The same; a failure that has no class of its own in Python is one of `class`.
+    /// The same; a failure without a Python class of its own becomes one of `class`.
     pub(super) fn operate_as<R>(
         &self,
         py: Python<'_>,
@@ -175,13 +175,13 @@ impl Tracing {
         })?
     }
 
-    /// Raises what went wrong where nothing could be raised.
+    /// Raises a deferred error.
     pub(crate) fn check_fault(&self, py: Python<'_>) -> PyResult<()> {
         let Some(diagnostic) = self.fault.borrow_mut().take() else { return Ok(()) };
         self.with(|trace| Err(self.exception(py, trace, diagnostic.into(), None)))?
     }
 
-    /// The exception for an operation that was refused.
+    /// The exception for a rejected operation.
     pub(super) fn exception(
         &self,
         py: Python<'_>,
@@ -199,7 +199,7 @@ impl Tracing {
         let diagnostic = failure.into_diagnostic();
         let error = raised(py, std::slice::from_ref(&diagnostic), class, trace.sources());
         let mut known = self.raised.borrow_mut();
-        // That of a handle's attribute that is looked for is not raised: nobody can see a failure to mark it.
+        // The exception of a failed attribute lookup on a handle is discarded, so a failure to mark it does not matter.
         let _ = error.value(py).setattr("_raised", (self.id, known.len()));
         if matches!(class, "RuntimeError" | "NkiValidationError") {
             self.refused.borrow_mut().push(known.len());
@@ -208,7 +208,7 @@ impl Tracing {
         error
     }
 
-    /// Warns of the refusals that the kernel caught: all but the one that ends it.
+    /// Warns of rejections that the kernel caught: all except the one that ends it.
     pub(super) fn report_caught(&self, trace: &mut Trace<'_, '_>, end: Option<usize>) {
         let known = self.raised.borrow();
         for index in self.refused.borrow_mut().drain(..).filter(|index| Some(*index) != end) {
@@ -216,7 +216,7 @@ impl Tracing {
         }
     }
 
-    /// Keeps a value that Python gets a handle of.
+    /// Stores a value for a Python handle.
     pub(super) fn keep(&self, item: Item) -> u32 {
         let mut slab = self.slab.borrow_mut();
         if let Some(index) = slab.free.pop() {
@@ -227,7 +227,7 @@ impl Tracing {
         slab.items.len() as u32 - 1
     }
 
-    /// Lets go of a value whose handle is gone.
+    /// Releases the value of a dropped handle.
     pub(super) fn release(&self, index: u32) {
         let item = self.slab.try_borrow_mut().ok().and_then(|mut slab| {
             let item = slab.items.get_mut(index as usize)?.take();

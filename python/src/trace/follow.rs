@@ -1,10 +1,10 @@
-//! Executing each instruction of a kernel as Python calls it.
+//! Executes each instruction of a kernel when Python calls it.
 //!
-//! The kernel has been specialised, so its program is known. Python calls its function once more, and beside it, on another thread, the executor runs
-//! the program ([`Stops`], an observer): after each operation that emits instructions, the function waits until the run has executed them, and then the
-//! run stands still until the next one. So values are those of any other run, other cores and ranks advance as they do there, and a core is stepped
-//! through in a run of its own. The body of a dynamic loop is traced in each iteration of the run, and what it emits is taken back before the next
-//! one. The function should call the same instructions as before; if it does not, values are no longer known.
+//! The kernel has been specialised, so its program is known. Python calls its function again, and in parallel, on another thread, the executor runs
+//! the program ([`Stops`], an observer): after each operation that emits instructions, the function waits until the run has executed them, and the
+//! run then pauses until the next one. Values are therefore those of any other run, other cores and ranks advance as usual, and each core is stepped
+//! through in a separate run. The body of a dynamic loop is traced in each iteration of the run, and its instructions are discarded before the next
+//! iteration. The function should call the same instructions as before; otherwise values are unknown.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -33,70 +33,70 @@ use super::active::Tracing;
 use crate::arrays::Memory;
 use crate::errors::value_error;
 
-/// Time between two looks at Python's signals.
+/// Interval between checks for Python's signals.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes of the stack of the thread that runs the program.
+/// Stack size in bytes of the thread that runs the program.
 const STACK: usize = 8 << 20;
 
-/// What Python's side asks the run.
+/// Requests from Python to the run.
 enum Ask {
-    /// Execute these instructions, the last of which is at this position, and stand still.
+    /// Execute these instructions, the last of which is at this position, and pause.
     Execute(Vec<Node>, u32),
-    /// Go on to the next iteration of this loop, or to its end.
+    /// Continue to the next iteration of this loop, or to its end.
     Turn(u32),
-    /// What is there?
+    /// Read a view.
     View(Box<View>),
-    /// What does it hold?
+    /// Read a register.
     Register(RegId),
 }
 
-/// What the run answers.
+/// Responses of the run.
 enum Answer {
-    /// It stands still.
+    /// The run is paused.
     Reached,
-    /// It stands where it was: its program has other instructions there.
+    /// The run has not moved, because its program has other instructions there.
     Departed,
-    /// Another iteration begins, or the loop has ended.
+    /// Another iteration starts (true), or the loop has ended.
     Turn(bool),
     View(Result<Option<Observed>, Fault>),
     Register(Option<i64>),
-    /// It has ended with an error.
+    /// The run has ended with an error.
     Failed(Box<Stop>),
 }
 
-/// What the run goes on to.
+/// The place up to which the run continues.
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Execute(u32),
     Turn(u32),
 }
 
-/// Lets the run of a core stand still where it is asked to.
+/// Pauses the run of a core on request.
 struct Stops<'p> {
     core: u32,
     statements: Vec<Statement<'p>>,
     goal: Option<Goal>,
     asks: Receiver<Ask>,
     answers: Sender<Answer>,
-    /// Nobody asks any more.
+    /// No more requests are expected.
     free: bool,
 }
 
 impl Stops<'_> {
-    /// What the place answers to the goal.
+    /// The response at this place for the current goal.
     fn answer(&self, place: Reached) -> Option<Answer> {
         match (self.goal, place) {
             (None, _) => Some(Answer::Reached),
             (Some(Goal::Turn(loop_)), Reached::Iteration { header, .. }) if header == loop_ => Some(Answer::Turn(true)),
             (Some(Goal::Turn(loop_)), Reached::Exit { header, .. }) if header == loop_ => Some(Answer::Turn(false)),
-            // What it has passed it will not reach.
+            // A place that has been passed will not be reached again.
             (Some(Goal::Execute(to)), Reached::After(at)) if at >= to => Some(Answer::Reached),
             (Some(Goal::Execute(to)), Reached::Exit { end, .. }) if end > to => Some(Answer::Reached),
             _ => None,
         }
     }
 
-    /// Whether the program has these instructions up to this position.
+    /// Whether the program has these instructions, ending at this position.
     fn has(&self, nodes: &[Node], last: u32) -> bool {
         let end = last as usize + 1;
         let known = end.checked_sub(nodes.len()).and_then(|first| self.statements.get(first..end));
@@ -108,9 +108,10 @@ impl Stops<'_> {
     }
 }
 
-/// Whether an instruction of a placed program is this one of the kernel: who makes the descriptors of a transfer may have been chosen in between.
+/// Whether an instruction of a placed program corresponds to this one of the kernel: the descriptor mode of a transfer may have been selected
+/// meanwhile.
 fn is_made_of(placed: &Inst, written: &Inst) -> bool {
-    // NaN as an operand is equal to itself here.
+    // NaN operands compare equal here.
     let same = |inst: &Inst| placed == inst || format!("{placed:?}") == format!("{inst:?}");
     let chosen = || match placed.action() {
         Action::Transfers(transfer) => {
@@ -164,40 +165,40 @@ impl Observer for Stops<'_> {
     }
 }
 
-/// Makes the exception for a run that failed.
+/// Creates the exception for a failed run.
 type Explain = Rc<dyn Fn(Python<'_>, Stop) -> PyErr>;
 
-/// Runs of the programs of all ranks, beside which the kernel of one is called.
+/// Runs of the programs of all ranks in parallel with calling one rank's kernel.
 pub(crate) struct Run<'a> {
     pub(crate) session: &'a Session,
-    /// What each rank runs.
+    /// The kernel of each rank.
     pub(crate) kernels: Vec<&'a Kernel>,
     /// The rank whose kernel is called.
     pub(crate) rank: usize,
-    /// Makes the inputs of all ranks, for each run anew.
+    /// Creates the inputs of all ranks anew for each run.
     pub(crate) inputs: &'a dyn Fn(Python<'_>) -> PyResult<Vec<Vec<Given>>>,
-    /// What the kernel raises where the run fails; nothing if the program ends early, where the kernel itself fails.
+    /// The exception that the kernel raises if the run fails; `None` for a program that ends at the kernel's own error.
     pub(crate) explain: Option<Explain>,
-    /// Where the kernel did something else than before.
+    /// The location of the first difference to the previous call.
     pub(crate) departed: Place,
 }
 
-/// Where a kernel departed from its program, if it did.
+/// The location where a kernel departed from its program, if it did.
 pub(crate) type Place = Rc<RefCell<Option<String>>>;
 
-/// Ends what is beside a kernel when that has returned, also by a panic.
+/// Ends the parallel run when the kernel has returned, also on a panic.
 struct Ending<'a>(&'a Tracing, &'a Cancel);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        // The rest of the run has no spectators; it ends when nobody asks it any more.
+        // The rest of the run has no observer, so it is cancelled.
         self.1.stop();
         self.0.run.borrow_mut().take();
     }
 }
 
 impl Run<'_> {
-    /// Calls the kernel for a core, beside a run.
+    /// Calls the kernel for a core in parallel with a run.
     pub(super) fn beside<R, E: From<PyErr>>(
         &self,
         py: Python<'_>,
@@ -219,7 +220,7 @@ impl Run<'_> {
             answers: answers.clone(),
             free: false,
         };
-        // In a pool of its own: what waits here would keep a thread of the common one from its work.
+        // A separate pool: this thread pauses, which would block a thread of the common pool.
         let pool = ThreadPoolBuilder::new().num_threads(1).stack_size(STACK).build();
         let pool = pool.map_err(|e| PyRuntimeError::new_err(format!("no thread to run the kernel on: {e}")))?;
         let cancel = Cancel::default();
@@ -237,7 +238,7 @@ impl Run<'_> {
                     pool.install(|| stop::within(listening, run))
                 };
                 if let Ok(Err(why)) = stoppable(&own, run) {
-                    // Nobody may be left to hear it.
+                    // The receiver may be gone.
                     let _ = answers.send(Answer::Failed(Box::new(why)));
                 }
             };
@@ -254,14 +255,14 @@ impl Run<'_> {
     }
 }
 
-/// How far a run is that stands still for Python.
+/// The state of a run that pauses for Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It follows.
+    /// The run is in step with the kernel.
     Live,
     /// The kernel has called other instructions than before.
     Departed,
-    /// It has ended.
+    /// The run has ended.
     Over,
 }
 
@@ -270,9 +271,9 @@ pub(crate) struct Link {
     asks: Sender<Ask>,
     answers: Mutex<Receiver<Answer>>,
     state: Cell<State>,
-    /// Statements that the run has been asked to execute, by position.
+    /// Number of statements that the run has been requested to execute, by position.
     done: Cell<u64>,
-    /// The loop without iterations whose body is traced nevertheless.
+    /// The loop whose body is traced although it has no iterations.
     skipping: Cell<Option<u64>>,
     departed: Place,
     explain: Option<Explain>,
@@ -302,10 +303,10 @@ impl Link {
         self.answer(py).map(drop)
     }
 
-    /// What the run answers next; none if it has ended.
+    /// The next response of the run; `None` if it has ended.
     ///
     /// # Errors
-    /// It has ended with an error, or a signal has come.
+    /// The run has ended with an error, or a signal handler has raised an exception.
     fn answer(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
         loop {
             let answers = &self.answers;
@@ -326,17 +327,17 @@ impl Link {
     }
 
     fn ask(&self, py: Python<'_>, ask: Ask) -> PyResult<Option<Answer>> {
-        // If nobody is there to ask, nobody answers.
+        // If the receiver is gone, there will be no response.
         let _ = self.asks.send(ask);
         self.answer(py)
     }
 
-    /// Whether the run stands where the kernel is.
+    /// Whether the run is at the kernel's position.
     fn follows(&self) -> bool {
         self.state.get() == State::Live && self.skipping.get().is_none()
     }
 
-    /// Lets the run execute what has been emitted.
+    /// Lets the run execute the emitted instructions.
     pub(super) fn advance(&self, py: Python<'_>, trace: &mut Trace<'_, '_>) -> PyResult<()> {
         let position = trace.position();
         if !self.follows() || position <= self.done.get() {
@@ -382,7 +383,7 @@ impl Link {
         Ok(again)
     }
 
-    /// Goes on to the next iteration of a loop; false if there is none.
+    /// Continues to the next iteration of a loop; false if there is none.
     fn turn(&self, py: Python<'_>, header: u64) -> PyResult<bool> {
         let again = matches!(self.ask(py, Ask::Turn(header as u32))?, Some(Answer::Turn(true)));
         if again {
@@ -393,7 +394,7 @@ impl Link {
         Ok(again)
     }
 
-    /// The value of something, for Python: an array, an int, or None.
+    /// The value of a tensor or register for Python: an array, an int, or None.
     pub(super) fn value(&self, py: Python<'_>, held: Held) -> PyResult<Py<PyAny>> {
         let refuse = |why: &str| Err(value_error(format!("the value is not known: {why}")));
         match (self.state.get(), held) {
@@ -412,7 +413,7 @@ impl Link {
         }
     }
 
-    /// The text of a value of the device, followed by its value.
+    /// The text of a device value, followed by its value.
     pub(super) fn shown(&self, py: Python<'_>, text: &str, held: Held) -> PyResult<String> {
         match self.value(py, held) {
             Ok(value) => debug(py)?.getattr("shown")?.call1((text, value))?.extract(),
@@ -439,13 +440,13 @@ fn array(py: Python<'_>, seen: Observed) -> PyResult<Py<PyAny>> {
 }
 
 impl Tracing {
-    /// The run that executes each instruction as it is called, if there is one.
+    /// The run that executes each instruction when it is called, if any.
     pub(super) fn followed(&self) -> Option<Rc<Link>> {
         self.run.borrow().clone()
     }
 }
 
-/// Tells the trace how often the bodies of dynamic loops are executed.
+/// Reports iterations of dynamic loops to the trace.
 struct Loops(Weak<Tracing>);
 
 impl Loops {

@@ -1,4 +1,4 @@
-//! Python objects for names of the API, and what calls of them do.
+//! Python objects for names of the API, and their calls.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use super::values::{arguments, item_of, to_python};
 use crate::convert::tracer;
 use crate::errors::ours;
 
-/// Calls a function of the API, or what the device calls a function.
+/// Calls a function of the API, or another callable item of the device.
 pub(super) fn call(
     py: Python<'_>,
     tracing: &Rc<Tracing>,
@@ -36,12 +36,12 @@ pub(super) fn call(
     }
 }
 
-/// What the result of a call does to variables of the caller.
+/// The effect of a call's result on variables of the caller.
 enum Effect {
     None,
-    /// It is iterated over, and what these names hold does not add up.
+    /// The result is an iterator of a loop in which these names hold inconsistent values.
     Loop(Carry, Vec<String>),
-    /// It changes what the variable holds that it is assigned to.
+    /// The result changes the content of the variable to which it is assigned.
     Variable,
 }
 
@@ -57,7 +57,7 @@ impl Effect {
     }
 }
 
-/// What names hold when an iteration of a loop begins whose body is read once, and after it.
+/// The values of names at the start of an iteration of a loop whose body is read once, and after it.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 struct Carry(LoopOver);
@@ -76,14 +76,14 @@ impl Carry {
         let (before, after) = (item_of(&tracing, old)?, item_of(&tracing, now)?);
         match tracing.with(|trace| trace.carry(self.0, name, &before, &after, ended))? {
             Some(held) if ended => to_python(py, &tracing, &held),
-            // An int stays one of its own class.
+            // An int keeps its class.
             Some(_) => Ok(old.clone().unbind()),
             None => Ok(now.clone().unbind()),
         }
     }
 }
 
-/// What the variable holds after `variable = made`, if the result of the call is assigned to one; the result itself otherwise.
+/// The content of the variable after `variable = made`, if the call's result is assigned to one; else the result itself.
 fn assigned(py: Python<'_>, tracing: &Rc<Tracing>, made: &Item, result: Py<PyAny>) -> PyResult<Py<PyAny>> {
     let held: Option<Vec<Py<PyAny>>> = tracer(py)?.getattr("held_by_target")?.call1((current(py),))?.extract()?;
     let Some(held) = held else { return Ok(result) };
@@ -129,7 +129,7 @@ impl Function {
     }
 }
 
-/// The error of a function of the API outside of a kernel.
+/// The error for a function of the API that is called outside of a kernel.
 fn outside(py: Python<'_>, path: &str) -> PyErr {
     let message = format!(
         "{path} was called outside of a kernel. It is an instruction of the device: call it in a function decorated with @nki.jit, or in a \
@@ -138,7 +138,7 @@ fn outside(py: Python<'_>, path: &str) -> PyErr {
     ours(py, "OutsideKernelError", &message)
 }
 
-/// Whether an object is a value of a kernel, and in its trace an instance of this class of the API.
+/// Whether an object is a value of a kernel, and an instance of this class of the API in its trace.
 #[pyfunction]
 pub(crate) fn is_instance(
     object: &Bound<'_, PyAny>,
@@ -153,7 +153,7 @@ pub(crate) fn is_instance(
     tracing.operate(py, |t, span| t.is_instance(&this, &class, span))
 }
 
-/// A name of a module of the API in the kernel that is being traced, for names that the module does not have outside of it; None without a
+/// A name of an API module in the traced kernel, for names that the module does not have outside of kernels; None without a
 /// kernel.
 #[pyfunction]
 pub(crate) fn attribute_of_module(py: Python<'_>, module: &str, name: &str) -> PyResult<Option<Py<PyAny>>> {
@@ -165,7 +165,7 @@ pub(crate) fn attribute_of_module(py: Python<'_>, module: &str, name: &str) -> P
     }
 }
 
-/// Checks that a kernel with this `compile_config` may be called in the one that is being traced.
+/// Checks that a kernel with this `compile_config` may be called in the traced kernel.
 #[pyfunction]
 pub(crate) fn check_nested(config: &Bound<'_, PyAny>) -> PyResult<()> {
     let Some(tracing) = active() else { return Ok(()) };
@@ -173,14 +173,14 @@ pub(crate) fn check_nested(config: &Bound<'_, PyAny>) -> PyResult<()> {
     tracing.operate(py, |trace, span| trace.check_nested(&config, span))
 }
 
-/// Refuses a kernel with a grid in the one that is being traced.
+/// Rejects a kernel with a grid in the traced kernel.
 #[pyfunction]
 pub(crate) fn refuse_grid(py: Python<'_>) -> PyResult<()> {
     let Some(tracing) = active() else { return Ok(()) };
     tracing.operate(py, |trace, span| trace.refuse_grid(span))
 }
 
-/// Whether a kernel is being traced on this thread.
+/// Whether this thread is tracing a kernel.
 #[pyfunction]
 pub(crate) fn is_tracing() -> bool {
     active().is_some()

@@ -1,4 +1,4 @@
-//! Python objects for values of the device, and for names of the API.
+//! Python objects for device values, and for names of the API.
 
 use std::rc::Rc;
 
@@ -15,13 +15,13 @@ use super::turns::Turns;
 use super::values::{arguments, item_of, to_python};
 use crate::errors::ours;
 
-/// A value of the device in the kernel that is being traced: a tensor, a register, an instruction.
+/// A device value in the traced kernel: a tensor, a register, an instruction.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct Handle {
     /// The number of its trace.
     pub(super) trace: u64,
-    /// Its number there.
+    /// Its number within the trace.
     pub(super) index: u32,
 }
 
@@ -38,7 +38,7 @@ impl Handle {
         Handle { trace: tracing.id, index: tracing.keep(item) }
     }
 
-    /// Its value, and the trace that it belongs to, which is the active one.
+    /// Its value and its trace, which must be the active one.
     pub(super) fn open(&self, py: Python<'_>) -> PyResult<(Rc<Tracing>, Item)> {
         match active() {
             Some(tracing) if tracing.id == self.trace => {
@@ -72,7 +72,7 @@ impl Handle {
         to_python(py, &tracing, &made)
     }
 
-    /// `this operator= other`: what the variable holds then, which may be this.
+    /// The content of the variable after `this operator= other`, which may be `this`.
     fn in_place(&self, operator: Operator, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = other.py();
         let (tracing, this) = self.open(py)?;
@@ -81,7 +81,7 @@ impl Handle {
         to_python(py, &tracing, &made)
     }
 
-    /// Makes the methods `_iadd` and others those of the operators: a method `__iadd__` of PyO3 cannot return another object.
+    /// Installs the methods `_iadd` etc. as the operators: a PyO3 method `__iadd__` cannot return another object.
     pub(crate) fn complete(py: Python<'_>) -> PyResult<()> {
         let class = py.get_type::<Handle>();
         for operator in IN_PLACE {
@@ -102,12 +102,12 @@ impl Handle {
     }
 }
 
-/// The error of a function of Python that needs a number which Python knows.
+/// The error for a Python function that needs a number known to Python.
 fn of_a_number(function: &str, instead: &str) -> PyErr {
     PyTypeError::new_err(format!("{function}() takes a number that is known before the kernel runs; {instead}"))
 }
 
-/// Operators that change what a variable holds.
+/// Operators that change the content of a variable.
 const IN_PLACE: [&str; 13] = [
     "iadd",
     "isub",
@@ -334,7 +334,7 @@ impl Handle {
         if name.to_string_lossy().starts_with("__") { generic(this.as_any(), name) } else { lookup(this, name) }
     }
 
-    /// Called where the other one fails: its error would be lost.
+    /// Called if the other one fails: its error would be lost.
     fn __getattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
         Self::__getattribute__(this, name)
     }
@@ -374,7 +374,7 @@ impl Handle {
         Ok(false)
     }
 
-    /// A handle is one value: a copy is the same.
+    /// A handle is a single value: a copy is the same object.
     fn __copy__(this: Py<Self>) -> Py<Self> {
         this
     }
@@ -382,7 +382,7 @@ impl Handle {
         this
     }
 
-    /// What a ufunc of NumPy does with a handle, and an operator of NumPy's numbers and arrays.
+    /// NumPy ufuncs on a handle, and operators of NumPy numbers and arrays with one.
     #[pyo3(signature = (ufunc, method, *inputs, **keywords))]
     fn __array_ufunc__(
         this: &Bound<'_, Self>,
@@ -406,7 +406,7 @@ impl Handle {
         tracing.operate_as(py, Some("TypeError"), |t, span| t.contents(&value, span))
     }
 
-    /// What another function of NumPy does with a handle.
+    /// Other NumPy functions on a handle.
     fn __array_function__(
         &self,
         function: &Bound<'_, PyAny>,
@@ -450,12 +450,12 @@ impl Handle {
     }
 }
 
-/// Python's own lookup of an attribute.
+/// Python's default attribute lookup.
 fn generic(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
     Ok(object.py().get_type::<PyAny>().getattr("__getattribute__")?.call1((object, name))?.unbind())
 }
 
-/// An attribute or method of a value of the device.
+/// An attribute or method of a device value.
 fn lookup(this: &Bound<'_, Handle>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
     let py = this.py();
     let (tracing, item) = this.get().open(py)?;
@@ -476,7 +476,7 @@ fn lookup(this: &Bound<'_, Handle>, name: &Bound<'_, PyString>) -> PyResult<Py<P
     to_python(py, &tracing, &made)
 }
 
-/// What a value of the device holds, if a run executes the kernel as it calls its instructions.
+/// The content of a device value, if a run executes the kernel's instructions when they are called.
 fn value_of(py: Python<'_>, tracing: &Tracing, item: &Item) -> PyResult<Option<Py<PyAny>>> {
     let (Some(run), Some(held)) = (tracing.followed(), tracing.with(|t| t.held(item))?) else { return Ok(None) };
     run.value(py, held).map(Some)

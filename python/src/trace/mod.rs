@@ -1,4 +1,4 @@
-//! The driver that lets Python execute a kernel: `nl.*` and `nisa.*` are Python functions that work on the trace of their thread.
+//! Traces a kernel that Python executes: `nl.*` and `nisa.*` are Python functions that operate on the trace of their thread.
 
 mod active;
 mod follow;
@@ -27,7 +27,7 @@ use crate::convert::tracer;
 use crate::errors::{raised, with_findings};
 use crate::host::Live;
 
-/// Files of the process, for constants, and what was read of them.
+/// Files of the process for constants, and a record of the reads.
 struct Files<'a>(&'a Live);
 
 impl Loader for Files<'_> {
@@ -43,7 +43,7 @@ impl Loader for Files<'_> {
 /// A tensor among the arguments: its name, shape and dtype.
 type Tensor<'a> = (String, &'a [usize], DType);
 
-/// The tensors in an argument, by the names that the frontend gives them.
+/// The tensors in an argument, with the names that the frontend uses.
 fn tensors<'a>(arg: &'a Arg, name: &str, out: &mut Vec<Tensor<'a>>) {
     let mut member = |item: &'a Arg, key: &str| tensors(item, &format!("{name}.{key}"), out);
     match arg {
@@ -67,14 +67,14 @@ fn tensors<'a>(arg: &'a Arg, name: &str, out: &mut Vec<Tensor<'a>>) {
     }
 }
 
-/// A kernel that could not be specialised.
+/// The error of a kernel that could not be specialised.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// What Python raises.
+    /// The exception that Python raises.
     pub(crate) error: PyErr,
-    /// What was found; nothing if the error is none of the kernel.
+    /// The findings; empty if the error is not the kernel's.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// What the diagnostics point into.
+    /// The sources that the diagnostics refer to.
     pub(crate) sources: SourceMap,
 }
 
@@ -93,16 +93,16 @@ impl From<Failed> for PyErr {
 /// How a kernel is specialised.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode<'a> {
-    /// All of it.
+    /// The whole kernel.
     Whole,
-    /// What there is before its first error.
+    /// The part before its first error.
     UpToError,
-    /// Instruction by instruction, beside a run.
+    /// Instruction by instruction, in parallel with a run.
     Beside(&'a Run<'a>),
 }
 
-/// Specialises a kernel by running its function for each core. `converted` are its arguments as the frontend sees them. Gives the code that
-/// was met, with its globals, too; what is read of files is noted in `live`.
+/// Specialises a kernel by running its function for each core. `converted` are its arguments in the frontend's form. Also returns the code
+/// encountered, with its globals; file reads are recorded in `live`.
 pub(crate) fn specialise(
     py: Python<'_>,
     function: &Bound<'_, PyFunction>,
@@ -177,14 +177,14 @@ impl<'a, 'py> Kernel<'a, 'py> {
         Ok(Kernel { function, name, span, definition })
     }
 
-    /// Where an argument of this name, or the one that it is in, is a parameter.
+    /// The location of the parameter for an argument of this name, or for its enclosing argument.
     fn parameter(&self, name: &str) -> Span {
         let root = name.split('.').next().unwrap_or(name);
         let params = self.definition.iter().flat_map(|d| &d.params);
         params.into_iter().find(|(known, _)| known == root).map_or(self.span, |(_, span)| *span)
     }
 
-    /// Runs the function once; gives what it returned.
+    /// Runs the function once; returns its result.
     fn run(
         &self,
         py: Python<'_>,
@@ -214,7 +214,7 @@ impl<'a, 'py> Kernel<'a, 'py> {
         tracing.lend(trace, run).map_err(|error| finding(py, tracing, trace, error))
     }
 
-    /// What the function returned in the first program.
+    /// The return value of the function in the first program.
     fn take_result(
         &self,
         py: Python<'_>,
@@ -244,7 +244,7 @@ impl<'a, 'py> Kernel<'a, 'py> {
     }
 }
 
-/// What ends the trace: an exception of ours gets what else was found, one of Python's a diagnostic.
+/// Handles the exception that ends the trace: one of ours gets the other findings, one of Python's a diagnostic.
 fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: PyErr) -> Failed {
     let value = error.value(py);
     if let Ok((id, index)) = value.getattr("_raised").and_then(|mark| mark.extract::<(u64, usize)>())
@@ -271,10 +271,10 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
     }
 }
 
-/// What `nki_sim._trace.about_error` says: the kind of the diagnostic, the class, the text, and the frames with instruction and name.
+/// The result of `nki_sim._trace.about_error`: the kind of the diagnostic, the class, the text, and the frames with instruction and name.
 type AboutError<'py> = (String, String, String, Vec<(Bound<'py, PyAny>, u32, String)>);
 
-/// An exception of Python as a diagnostic, and the name of its class; `None` for what is no error of the kernel.
+/// A Python exception as a diagnostic, and the name of its class; `None` for an exception that is not an error of the kernel.
 fn described(
     py: Python<'_>,
     tracing: &Tracing,
@@ -321,7 +321,7 @@ fn described(
     Ok(Some((diagnostic, class)))
 }
 
-/// The import that the file at a place lacks, if Python says that it does not know the name.
+/// The import that is missing in the file at a place, if Python reports an unknown name.
 fn usual_import(trace: &Trace<'_, '_>, said: &str, place: Option<Span>) -> Option<String> {
     let name = said.strip_prefix("name '")?.split('\'').next()?;
     let text = trace.sources().text(place?.file)?;
@@ -337,7 +337,7 @@ fn condition(trace: &Trace<'_, '_>, span: Span) -> String {
     text.strip_prefix("assert").map_or(text, str::trim).to_owned()
 }
 
-/// Diagnostics of what Python itself raises.
+/// Diagnostics of errors that Python itself raises.
 const SLUGS: &[&str] = &[
     "assertion-failed",
     "index-out-of-range",
@@ -354,7 +354,7 @@ const SLUGS: &[&str] = &[
 ];
 
 impl Tracing {
-    /// The item that a Python object represents, whose name is known.
+    /// The item represented by a Python object whose name is known.
     pub(crate) fn api(&self, object: &Bound<'_, PyAny>, module: &str, name: &str) -> PyResult<Item> {
         let address = object.as_ptr() as usize;
         if let Some(known) = self.api.borrow().get(&address) {
@@ -365,7 +365,7 @@ impl Tracing {
         Ok(made)
     }
 
-    /// The same by a dotted name, which may be that of a member of an enum.
+    /// The same for a dotted name, possibly that of an enum member.
     pub(crate) fn named(&self, object: &Bound<'_, PyAny>, path: &str) -> PyResult<Item> {
         let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
         let arg = Arg::Api(path.to_owned());

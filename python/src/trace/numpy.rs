@@ -1,4 +1,4 @@
-//! NumPy's functions and operators with values of the device.
+//! NumPy functions and operators on device values.
 
 use std::rc::Rc;
 
@@ -9,7 +9,8 @@ use super::active::Tracing;
 use super::functions::call;
 use super::handles::Handle;
 
-/// What NumPy's function `name` computes if it is that of the language, called with values of the device; `None` if the dialect has no such
+/// The result of NumPy's function `name` as the language's function on device values; `None` if the dialect has no such
+/// function, or the result is to be written to an array.
 /// function, or the result is to be written to an array.
 pub(super) fn of_language(
     tracing: &Rc<Tracing>,
@@ -25,7 +26,7 @@ pub(super) fn of_language(
     function.map(|function| call(py, tracing, &function, args, Some(keywords))).transpose()
 }
 
-/// The method of the right operand that computes an operator whose left operand is a number or array of NumPy, which calls the ufunc `name` for it.
+/// The right operand's method for an operator whose left operand is a NumPy number or array, which calls the ufunc `name` for it.
 pub(super) fn reflected(
     name: &str,
     method: &str,

@@ -1,4 +1,4 @@
-//! Where the kernel is: Python's frames as a span, and as the calls and iterations around it.
+//! The kernel's current location: Python's frames as a span, and as the enclosing calls and iterations.
 
 #![allow(unsafe_code)]
 
@@ -14,40 +14,40 @@ use rustc_hash::FxHashMap;
 
 use crate::convert::tracer;
 
-/// Flags of code whose frames are resumed: generators and coroutines.
+/// Flags of resumable code: generators and coroutines.
 const RESUMED: u32 = 0x20 | 0x80 | 0x200;
 
-/// Where an instruction begins, and where it ends: line, column, line, column; lines from 1, columns in bytes from 0.
+/// Start and end of an instruction: line, column, line, column; lines from 1, columns in bytes from 0.
 type Position = [Option<u32>; 4];
 
-/// What `nki_sim._trace.about_code` says: whether the code is of this package, the name of its text, the text, its lines, the modules it uses,
-/// where each instruction is, and where the code may be jumped to.
+/// The result of `nki_sim._trace.about_code`: whether the code belongs to this package, the name of its text, the text, its lines, the modules it
+/// uses, the position of each instruction, and the jump targets.
 type About = (bool, String, Option<String>, u32, Vec<String>, Vec<Position>, Vec<u32>);
 
 /// Code with its globals.
 pub(crate) type Met = (Py<PyAny>, Py<PyAny>);
 
-/// A code object that was met.
+/// A code object encountered.
 #[derive(Debug)]
 struct Code {
-    /// Kept alive, so that its address is not used again.
+    /// Kept alive, so that its address is not reused.
     object: Py<PyAny>,
-    /// Of this package: no place of the kernel.
+    /// Whether it belongs to this package, and is no location in the kernel.
     ours: bool,
-    /// A lambda or comprehension: loops around it are not its own.
+    /// A lambda or comprehension: enclosing loops are not its own.
     expression: bool,
-    /// A comprehension or generator expression, which is no call.
+    /// A comprehension or generator expression, which is not a call.
     inlined: bool,
     resumed: bool,
     name: Name,
     file: FileId,
     positions: Vec<Position>,
-    /// Where it may be jumped to, in order.
+    /// Jump targets, in order.
     targets: Vec<u32>,
 }
 
 impl Code {
-    /// Whether an instruction is reached from an earlier one only.
+    /// Whether an instruction can be reached only from an earlier one.
     fn follows(&self, at: u32, earlier: u32) -> bool {
         let passed = |at: u32| self.targets.partition_point(|&to| to <= at);
         earlier < at && passed(earlier) == passed(at)
@@ -61,16 +61,16 @@ struct Site {
     loops: Vec<(Loop, Py<PyString>)>,
 }
 
-/// A frame around the place of the last operation.
+/// A frame around the location of the last operation.
 #[derive(Debug)]
 struct Level {
     frame: Py<PyAny>,
     code: Rc<Code>,
-    /// Steps of the trail around it.
+    /// Depth of the trail around it.
     depth: usize,
     /// Iterations of its loops.
     iterations: Vec<(Span, i64)>,
-    /// The instruction of the last operation there, and the loops around that.
+    /// The instruction of the last operation in it, and the number of enclosing loops.
     last: Option<(u32, usize)>,
 }
 
@@ -79,7 +79,7 @@ struct Level {
 pub(crate) struct Places {
     /// The frame that called the kernel.
     base: usize,
-    /// The code of the kernel, whose frame tells what it returns.
+    /// The code of the kernel, whose frame has the names that it returns.
     kernel: usize,
     /// Its frame, once an operation has been traced.
     pub(crate) frame: Option<Py<PyAny>>,
@@ -87,7 +87,7 @@ pub(crate) struct Places {
     levels: Vec<Level>,
     codes: FxHashMap<usize, Rc<Code>>,
     sites: FxHashMap<(usize, u32), Rc<Site>>,
-    /// Code that was met, with its globals.
+    /// Code encountered, with its globals.
     pub(crate) met: Vec<Met>,
 }
 
@@ -106,19 +106,19 @@ fn last_instruction(frame: &Bound<'_, PyAny>) -> PyResult<u32> {
 }
 
 impl Places {
-    /// Of a kernel with this code that is called from here.
+    /// For a kernel with this code that is called from here.
     pub(crate) fn new(py: Python<'_>, kernel: &Bound<'_, PyAny>) -> Self {
         let base = current(py).map_or(0, |frame| frame.as_ptr() as usize);
         Places { base, kernel: kernel.as_ptr() as usize, ..Places::default() }
     }
 
-    /// The kernel is about to be run again.
+    /// Resets the state before the kernel runs again.
     pub(crate) fn restart(&mut self) {
         self.levels.clear();
         self.frame = None;
     }
 
-    /// The place where Python is; what is around it is told to the trace.
+    /// Python's current location; updates the trace's enclosing calls and iterations.
     pub(crate) fn here(&mut self, py: Python<'_>, trace: &mut Trace<'_, '_>) -> PyResult<Span> {
         let Some(innermost) = current(py) else { return Ok(Span::default()) };
         if let Some(level) = self.levels.last()
@@ -187,7 +187,7 @@ impl Places {
         Ok(span)
     }
 
-    /// Enters the iterations of the loops around a place of the innermost level, and leaves what is inside of them.
+    /// Enters the iterations of the loops around a location of the innermost level, and leaves inner ones.
     fn iterate(&mut self, trace: &mut Trace<'_, '_>, frame: &Bound<'_, PyAny>, site: &Site) -> PyResult<()> {
         let Some(level) = self.levels.last_mut() else { return Ok(()) };
         if site.loops.is_empty() && level.iterations.is_empty() {
@@ -228,7 +228,7 @@ impl Places {
         self.add(trace, &object, &globals)
     }
 
-    /// Takes a code object in.
+    /// Records a code object.
     pub(crate) fn add_code(
         &mut self,
         trace: &mut Trace<'_, '_>,
@@ -290,7 +290,7 @@ impl Places {
         Ok(site)
     }
 
-    /// The span of the instruction of `frame` that ran last.
+    /// The span of the last executed instruction of `frame`.
     pub(crate) fn span_in(&mut self, trace: &mut Trace<'_, '_>, frame: &Bound<'_, PyAny>) -> PyResult<Span> {
         let code = self.code(frame.py(), trace, frame)?;
         Ok(span_of(trace, &code, last_instruction(frame)?))
@@ -308,7 +308,7 @@ impl Places {
     }
 }
 
-/// The bytes of the source that an instruction comes from: all of the line if Python does not tell columns.
+/// The source bytes of an instruction: the whole line if Python provides no columns.
 fn span_of(trace: &Trace<'_, '_>, code: &Code, at: u32) -> Span {
     let sources = trace.sources();
     let file = code.file;

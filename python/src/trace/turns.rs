@@ -1,4 +1,4 @@
-//! Iterating over a range that the device counts.
+//! Iteration over a range whose loop runs on the device.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
@@ -7,17 +7,17 @@ use super::active::of_number;
 use super::handles::Handle;
 use super::values::to_python;
 
-/// The one turn of a loop that the device counts: its body is traced once.
+/// The single traced iteration of a loop that runs on the device.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(super) struct Turns {
     handle: Handle,
-    /// The position of the loop among those that are being traced, and whether the body has ended.
+    /// The position of the loop among the currently traced ones, and whether the body has ended.
     begun: std::sync::Mutex<Option<(usize, bool)>>,
 }
 
 impl Turns {
-    /// Those of a range that the device counts.
+    /// The iterator of a range whose loop runs on the device.
     pub(super) fn new(handle: Handle) -> Self {
         Turns { handle, begun: std::sync::Mutex::new(None) }
     }
@@ -46,7 +46,7 @@ impl Turns {
                 Ok(variable)
             }
             Some((position, false)) => {
-                // A loop inside that was left early has said so.
+                // A nested loop that was left early has recorded a fault.
                 tracing.check_fault(py)?;
                 let this = tracing.loops.borrow_mut().drain(position..).next();
                 let Some(this) = this else { return Err(PyStopIteration::new_err(())) };
@@ -75,7 +75,7 @@ impl Drop for Turns {
         let (Some((position, false)), Some(tracing)) = (begun, of_number(self.handle.trace)) else { return };
         let ended = tracing.loops.borrow_mut().drain(position..).next();
         let Some(ended) = ended else { return };
-        // An exception on its way up ends the loop as it ends the kernel; anything else is `break` or `return`.
+        // An exception that propagates ends the loop as it ends the kernel; otherwise this is `break` or `return`.
         let raising = Python::attach(PyErr::occurred);
         let _ = tracing.with(|t| t.end_loop(&ended, false));
         if !raising {

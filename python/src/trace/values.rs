@@ -1,4 +1,4 @@
-//! Python's values as those of a trace, and back.
+//! Converts Python values to values of a trace, and back.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use super::handles::Handle;
 use crate::convert::{Conversion, is_constant, library_path, tracer};
 use crate::names::path_of;
 
-/// Containers may be nested this deep.
+/// Maximum nesting depth of containers.
 const MAX_DEPTH: u32 = 100;
 
 /// The arguments of a call.
@@ -39,7 +39,7 @@ pub(super) fn arguments(
     Ok(out)
 }
 
-/// A value of Python as one of the trace.
+/// Converts a Python value to a value of the trace.
 pub(super) fn item_of(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>) -> PyResult<Item> {
     nested(tracing, object, 0)
 }
@@ -96,7 +96,7 @@ fn integer(value: &Bound<'_, PyInt>) -> Item {
     }
 }
 
-/// A value of a kind that is seldom an argument.
+/// Converts a value of a type that is rarely an argument.
 fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResult<Item> {
     let py = object.py();
     let list = |items: Bound<'_, PyAny>| -> PyResult<Vec<Item>> {
@@ -135,7 +135,7 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
     if let Some(path) = path_of(class.as_any())
         && let Ok(arguments) = object.getattr("__nki_arguments__")
     {
-        // An object that the API makes: made again from its arguments.
+        // An object created by the API: recreated from its arguments.
         let function = tracing.named(class.as_any(), &path)?;
         let mut args = Args::default();
         for argument in arguments.call0()?.try_iter()? {
@@ -144,7 +144,7 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
         return tracing.operate(py, |trace, span| trace.call(&function, args, span));
     }
     if let Ok(make) = object.getattr("__nki_make__") {
-        // Made on the host, and again here.
+        // Created on the host, and recreated here.
         return nested(tracing, &make.call0()?, depth + 1);
     }
     if let Some(path) = library_path(object) {
@@ -165,7 +165,7 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
     Ok(Item::opaque(path, Some("the device knows numbers, tensors, dtypes and names of the API".into())))
 }
 
-/// A function of Python that the trace calls: the body of a dynamic loop, a rule for addresses.
+/// A Python function that the trace calls: the body of a dynamic loop, a rule for addresses.
 struct Body {
     function: Py<PyAny>,
     tracing: std::rc::Weak<Tracing>,
@@ -188,7 +188,7 @@ impl Callable for Body {
         };
         let depth = trace.depth();
         let result = tracing.lend(trace, run);
-        // What was called has returned.
+        // The called function has returned.
         trace.leave_to(depth);
         result.map_err(|error| {
             *tracing.raised_outside.borrow_mut() = Some(error);
@@ -205,7 +205,7 @@ impl Callable for Body {
             let (Ok(names), Ok(cells)) = (names, cells) else { return Vec::new() };
             let held = |cell: Bound<'_, PyAny>| {
                 let value = cell.getattr("cell_contents").ok()?;
-                // A value of the device would be asked for its number.
+                // Extraction would request the number of a device value.
                 let is_number = value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>();
                 if is_number { value.extract().ok() } else { None }
             };
@@ -214,7 +214,7 @@ impl Callable for Body {
     }
 }
 
-/// A value of the trace as one of Python.
+/// Converts a value of the trace to Python.
 pub(super) fn to_python(py: Python<'_>, tracing: &Rc<Tracing>, item: &Item) -> PyResult<Py<PyAny>> {
     let all =
         |items: &[Item]| -> PyResult<Vec<Py<PyAny>>> { items.iter().map(|i| to_python(py, tracing, i)).collect() };

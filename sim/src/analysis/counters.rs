@@ -1,4 +1,4 @@
-//! What was moved and multiplied: bytes by memory and floating-point operations, as Neuron Explorer counts them.
+//! Bytes moved by memory and floating-point operations, counted as in Neuron Explorer.
 
 use nki_isa::inst::{Action, Footprint};
 use nki_isa::machine::Context;
@@ -12,14 +12,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::timeline::{Event, Timeline};
 use crate::trace::{NodeIndex, index_nodes};
 
-/// What one instruction, line or kernel did. A multiply-add is two operations.
+/// Counters of one instruction, line or kernel. A multiply-add is two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Counters {
-    /// Operations of the tensor engine, transposes included.
+    /// Operations of the tensor engine, including transposes.
     pub flops: u64,
-    /// The part of them in transposes.
+    /// The operations of transposes.
     pub transpose_flops: u64,
-    /// Operations in units of the bf16 rate, doubled so that half rates stay whole: fp32 counts 4, fp8 on trn2 and trn3 one half.
+    /// Operations in units of the bf16 rate, doubled so that half rates are integers: fp32 counts 4, fp8 on trn2 and trn3 one half.
     pub adjusted_flops_x2: u64,
     /// Bytes read from HBM.
     pub hbm_read: u64,
@@ -60,15 +60,15 @@ impl Counters {
     }
 }
 
-/// What a program does, whatever the time it takes: found in one pass over its statements.
+/// The time-independent counters of a program, found in one pass over its statements.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// By core and [`NodeIndex`]: which of `distinct` the statement counts.
+    /// By core and [`NodeIndex`]: the index in `distinct` of the statement's counters.
     of: Vec<Vec<u32>>,
-    /// Each kind of counters once: a long program has few.
+    /// Distinct counters: a long program has few.
     distinct: Vec<Counters>,
-    /// The least HBM traffic that the result needs, read and written: every byte of an input that the kernel reads, once, and every byte
-    /// of an output that it writes, once. Addresses that depend on data count as the whole tensor, of which a run may need less.
+    /// The minimum HBM traffic for the result, read and written: each byte of an input that the kernel reads, once, and each byte
+    /// of an output that it writes, once. Data-dependent addresses count as the whole tensor, of which a run may need less.
     pub minimum_bytes: (u64, u64),
 }
 
@@ -81,7 +81,7 @@ impl Facts {
         let mut distinct = Vec::new();
         let mut number = |node: &Node| {
             let mut counted = Counters::default();
-            // What orders the cores moves nothing, although its footprint names a tensor.
+            // A barrier moves nothing, although its footprint names a tensor.
             if let NodeKind::Inst(inst) = &node.kind
                 && inst.action() != Action::Orders
             {
@@ -100,17 +100,17 @@ impl Facts {
         Facts { of, distinct, minimum_bytes: needed.sums() }
     }
 
-    /// What a statement counts; zero for control flow.
+    /// The counters of a statement; zero for control flow.
     pub fn counters(&self, core: u32, node: NodeIndex) -> &Counters {
         &self.distinct[self.of[core as usize][node.0 as usize] as usize]
     }
 
-    /// What an event counts.
+    /// The counters of an event.
     pub fn of_event(&self, e: &Event) -> &Counters {
         self.counters(e.origin.core, e.node)
     }
 
-    /// The sum over everything that was executed.
+    /// The sum over all executed instructions.
     pub fn total(&self, timeline: &Timeline) -> Counters {
         let mut out = Counters::default();
         for e in &timeline.events {
@@ -147,7 +147,7 @@ fn flops(work: &Work, arch: &Arch, c: &mut Counters) {
     let flops = 2 * u64::from(m.rows) * u64::from(m.columns) * u64::from(m.moving);
     let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
     let fp8 = m.stationary_dtype.size() == 1 && m.moving_dtype.size() == 1;
-    // Twice the factor that Neuron Explorer's table of columns gives for adjusted_flops.
+    // Twice the factor in Neuron Explorer's table of columns for adjusted_flops.
     let factor = match (fp32, fp8 && arch.double_row) {
         (true, _) => 8,
         (_, true) => 1,
@@ -160,15 +160,15 @@ fn flops(work: &Work, arch: &Arch, c: &mut Counters) {
     }
 }
 
-/// What distinguishes views: tensor, whether written, offset, dimensions.
+/// Identity of a view: tensor, whether written, offset, dimensions.
 type Named = (TensorId, bool, i64, Dims);
 
-/// Collects the bytes of inputs and outputs that a program touches.
+/// Collects the bytes of inputs and outputs that a program accesses.
 struct Needed<'p> {
     program: &'p Program,
     is_input: FxHashSet<TensorId>,
     is_output: FxHashSet<TensorId>,
-    /// Pieces by tensor, read and written.
+    /// Byte ranges by tensor, read and written.
     pieces: [FxHashMap<TensorId, Vec<(i64, i64)>>; 2],
     seen: FxHashSet<Named>,
 }
@@ -220,7 +220,7 @@ impl<'p> Needed<'p> {
     }
 }
 
-/// Merges pieces when there are many, so that a kernel's runs need not all be kept.
+/// Merges byte ranges when there are many, so that not all need to be stored.
 fn compact(pieces: &mut Vec<(i64, i64)>) {
     const MANY: usize = 1 << 20;
     if pieces.len() > MANY {

@@ -1,14 +1,14 @@
-//! The error bar of a predicted latency: how far hardware was from the predictions for the most similar measured kernels.
+//! The error bar of a predicted latency: the deviation of hardware from predictions for the most similar measured kernels.
 //!
-//! `timing/errors.toml` has the errors of groups of measured kernels, each predicted with parameters that were fitted without the group, and
-//! the features by which a run finds its group. It holds statistics of groups only, no measured latency. `tools/accuracy.py --errors` writes it.
+//! `timing/errors.toml` has the errors of groups of measured kernels, each predicted with parameters fitted without the group, and
+//! the features for matching a run to its group. It contains only statistics of groups, no measured latency. `tools/accuracy.py --errors` writes it.
 //!
-//! Similar means: the same target and number of cores, DMA with addresses from run time in both or in neither, collectives in both or in
-//! neither, and a distance of at most [`SIMILAR`]. Of several similar groups the nearest counts.
+//! Two kernels are similar if they have the same target and number of cores, agree on having DMA with run-time addresses and on having
+//! collectives, and are at most [`SIMILAR`] apart. Of several similar groups the nearest is used.
 //!
-//! 90% of the runs of a group have `|ln(predicted / measured)|` of at most `error_90`, so hardware is within
-//! `predicted * exp(±error_90)` for a kernel like them. For another kernel the interval is wider: [`WIDENING`]. The bias of the group is a
-//! part of `error_90` and must not be subtracted as well.
+//! 90% of the runs of a group have an `|ln(predicted / measured)|` of at most `error_90`, so hardware is within
+//! `predicted * exp(±error_90)` for a kernel of the group. For another kernel the interval is wider: [`WIDENING`]. The bias of the group is
+//! included in `error_90` and must not be subtracted as well.
 
 use std::sync::LazyLock;
 
@@ -22,21 +22,20 @@ use crate::timeline::{Ps, RowKind, Timeline};
 use crate::timing::Params;
 use crate::trace::index_nodes;
 
-/// A group at a larger distance is not similar: half of the latency is spent on another engine, or the latency is ten times as long.
+/// Maximum distance of a similar group: half of the latency is spent on another engine, or the latency is ten times as long.
 const SIMILAR: f64 = 0.5;
-/// What a latency ten times as long adds to the distance; shares of the latency count as they are.
+/// Distance of a tenfold latency; differences in shares of the latency are added unscaled.
 const TENFOLD: f64 = 0.5;
-/// What each unit of distance adds to the error of a group, as the standard deviations of independent errors add up. The least tenth with
-/// which the nearest of the other groups gives 90% of the groups in `errors.toml` an interval that contains 90% of their own runs: 1.0 gives
-/// 86% of the groups, and without widening it is 76%.
+/// Added error per unit of distance, combined like standard deviations of independent errors. The smallest multiple of 0.1 with which the interval
+/// of the nearest other group contains 90% of the runs for 90% of the groups in `errors.toml`: 86% of the groups with 1.0, 76% without widening.
 const WIDENING: f64 = 1.2;
-/// A smaller group has no 90% quantile of its own.
+/// A smaller group has no meaningful 90% quantile.
 const ENOUGH_ROWS: u32 = 10;
-/// No interval is narrower: hardware itself differs by so much between two sessions with the same kernels (fused MoE of nki-moe-megakernel: -4 to
-/// 5%; a matmul alone and inside a graph: 7%).
+/// Minimum width of an interval: hardware itself varies by this much between two sessions with the same kernels (fused MoE of nki-moe-megakernel:
+/// -4 to 5%; a matmul alone and inside a graph: 7%).
 const LEAST_ERROR: f64 = 0.05;
 
-/// What kernels are compared by.
+/// The features by which kernels are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Features {
     /// The target's name.
@@ -58,14 +57,14 @@ pub struct Features {
 /// The interval that contains the latency on hardware with a probability of 90%.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ErrorBar {
-    /// The most similar group of measured kernels. None if no group is similar: then the interval is the widest of all groups, and the
-    /// error is at least that.
+    /// The most similar group of measured kernels. `None` if no group is similar: then the interval is the widest of all groups, and a lower bound
+    /// of the error.
     pub group: Option<String>,
     /// Lower end.
     pub low_us: f64,
     /// Upper end.
     pub high_us: f64,
-    /// Measured runs that the interval rests on.
+    /// Number of measured runs behind the interval.
     pub rows: u32,
     /// How the group was found.
     pub features: Features,
@@ -85,7 +84,7 @@ struct Group {
 struct Errors {
     /// Measured runs.
     rows: u32,
-    /// 90% of them have `|ln(predicted / measured)|` of at most this.
+    /// 90% of them have an `|ln(predicted / measured)|` of at most this.
     error_90: f64,
 }
 
@@ -93,17 +92,17 @@ struct Errors {
 #[derive(Debug, Deserialize)]
 struct Table {
     group: Vec<Group>,
-    /// All runs, each group with the same weight.
+    /// All runs, with equal weight per group.
     other: Errors,
 }
 
 static MEASURED: LazyLock<Table> = LazyLock::new(|| {
-    // The file is part of the program; a test loads it.
+    // The file is compiled in; a test loads it.
     toml::from_str(include_str!("../timing/errors.toml")).unwrap_or_else(|e| panic!("errors.toml: {e}"))
 });
 
-/// The error bar of a run. None if the errors say nothing about it: the kernel does not fit into the memories, or `params` are not those that
-/// the errors were measured with.
+/// The error bar of a run. `None` if the errors do not apply: the kernel does not fit into the memories, or `params` differ from those
+/// of the measured errors.
 pub fn error_bar(program: &Program, params: &Params, timeline: &Timeline) -> Option<ErrorBar> {
     if timeline.over_capacity || timeline.elapsed == 0 || params.is_changed() {
         return None;
@@ -126,7 +125,7 @@ fn features(program: &Program, timeline: &Timeline) -> Features {
     }
 }
 
-/// Whether a program has transfers with addresses from run time, and whether it has collectives.
+/// Whether a program has transfers with run-time addresses, and whether it has collectives.
 fn kind(program: &Program) -> (bool, bool) {
     let (mut indirect_dma, mut collectives) = (false, false);
     let mut footprint = Footprint::default();
@@ -160,7 +159,7 @@ impl Table {
         ErrorBar { group, low_us: latency * (-error).exp(), high_us: latency * error.exp(), rows, features }
     }
 
-    /// `error_90` of a group, at least [`LEAST_ERROR`]. A small group is not taken for better than all groups together.
+    /// `error_90` of a group, at least [`LEAST_ERROR`]. A small group's error is at least that of all groups together.
     fn error(&self, errors: Errors) -> f64 {
         let error = if errors.rows < ENOUGH_ROWS { errors.error_90.max(self.other.error_90) } else { errors.error_90 };
         error.max(LEAST_ERROR)
@@ -168,7 +167,7 @@ impl Table {
 }
 
 impl Features {
-    /// How different two kernels are; none if they cannot be compared.
+    /// The distance of two kernels; `None` if they are not comparable.
     fn distance(&self, other: &Features) -> Option<f64> {
         fn kind(f: &Features) -> (&str, usize, bool, bool) {
             (&f.target, f.cores, f.indirect_dma, f.collectives)
@@ -248,7 +247,7 @@ mod tests {
         }
     }
 
-    /// ln(high / predicted), after a check that the interval has the prediction in its middle.
+    /// ln(high / predicted), after checking that the prediction is the geometric mean of the interval's ends.
     fn width(bar: &ErrorBar) -> f64 {
         let latency = bar.features.latency_us;
         assert!((bar.low_us * bar.high_us / latency / latency - 1.0).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! On-chip memory over time: when each tensor holds its bytes, and how full SBUF and PSUM are.
+//! On-chip memory over time: the lifetime of each tensor, and the occupancy of SBUF and PSUM.
 
 use nki_isa::inst::Footprint;
 use nki_isa::program::NodeKind;
@@ -8,7 +8,7 @@ use crate::place::Placement;
 use crate::timeline::{EventId, Ps, Timeline};
 use crate::trace::index_nodes;
 
-/// A tensor's stay in on-chip memory.
+/// The lifetime of a tensor in on-chip memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allocation {
     /// The tensor.
@@ -25,7 +25,7 @@ pub struct Allocation {
     pub byte: u32,
     /// Bytes in each partition.
     pub bytes: u32,
-    /// Start of the first instruction that touches it.
+    /// Start of the first instruction that accesses it.
     pub start: Ps,
     /// Completion of the last.
     pub end: Ps,
@@ -33,7 +33,7 @@ pub struct Allocation {
     pub first: EventId,
 }
 
-/// From the start of the first instruction that touches a tensor to the completion of the last.
+/// From the start of the first instruction that accesses a tensor to the completion of the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     /// Start of the first.
@@ -44,7 +44,7 @@ pub struct Life {
     pub first: EventId,
 }
 
-/// By tensor its life; `None` where no executed instruction touches it, and outside SBUF and PSUM.
+/// The lifetime of each tensor; `None` if no executed instruction accesses it, and outside SBUF and PSUM.
 pub fn lives(timeline: &Timeline, program: &Program) -> Vec<Option<Life>> {
     let nodes: Vec<_> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
     let mut footprint = Footprint::default();
@@ -65,7 +65,7 @@ pub fn lives(timeline: &Timeline, program: &Program) -> Vec<Option<Life>> {
     lives
 }
 
-/// Every on-chip tensor that an executed instruction touches, by start.
+/// All on-chip tensors that an executed instruction accesses, by start.
 pub fn allocations(timeline: &Timeline, program: &Program, placement: &Placement) -> Vec<Allocation> {
     let mut out: Vec<Allocation> = lives(timeline, program)
         .into_iter()
@@ -92,8 +92,8 @@ pub fn allocations(timeline: &Timeline, program: &Program, placement: &Placement
     out
 }
 
-/// Bytes per partition in use over time in one memory of one core: `(time, bytes)` where they change. Bytes that two tensors
-/// share while both are alive count twice.
+/// Bytes per partition in use over time in one memory of one core: `(time, bytes)` at each change. Bytes shared by two tensors
+/// count twice while both are alive.
 pub fn occupancy(program: &Program, lives: &[Option<Life>], core: u32, space: Space) -> Vec<(Ps, u64)> {
     let mut edges: Vec<(Ps, i64)> = Vec::new();
     for (tensor, life) in program.tensors.iter().zip(lives) {

@@ -1,4 +1,4 @@
-//! Reads a timeline: critical path, stalls by cause, what bounds the kernel, which lines cost most.
+//! Analyses a timeline: critical path, stalls by cause, bottleneck, most expensive lines.
 
 pub mod counters;
 pub mod error_bar;
@@ -22,30 +22,30 @@ pub use path::{Step, critical_path};
 pub use run::Analysis;
 pub use verdict::{Bound, Resource, Share, Verdict, verdict};
 
-/// Stalls of one row for one kind of cause; semaphores by the row waited for and the hazard.
+/// Stalls of one row with the same kind of cause; semaphores by the row waited for and the hazard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stall {
     /// The row.
     pub row: RowId,
-    /// Time.
+    /// Its stalled time.
     pub time: Ps,
-    /// The longest single stall, and what it waited for.
+    /// The longest single stall, and its cause.
     pub worst: (Ps, Cause),
 }
 
-/// The name of the row whose work is waited for.
+/// The name of the row of the event waited for.
 pub(crate) fn waited_for(timeline: &Timeline, from: EventId) -> &'static str {
     let e = timeline.event(from);
     timeline.rows[e.origin.queue.unwrap_or(e.origin.row).0 as usize].kind.name()
 }
 
-/// Whether a wait through `subject` is for a PSUM bank that is still in use.
+/// Whether a wait on `subject` is for a PSUM bank that is still in use.
 pub(crate) fn is_bank(timeline: &Timeline, hazard: Hazard, subject: Subject) -> bool {
     let Subject::Tensor(t) = subject else { return false };
     hazard != Hazard::Raw && timeline.names.spaces.get(t.0 as usize) == Some(&Space::Psum)
 }
 
-/// The kind of a cause: one of a closed list, for sums and comparisons.
+/// The kind of a cause, from a closed list, for sums and comparisons.
 pub fn cause_kind(timeline: &Timeline, cause: Cause) -> &'static str {
     match cause {
         Cause::Semaphore { hazard, subject, .. } if is_bank(timeline, hazard, subject) => "bank",
@@ -53,7 +53,7 @@ pub fn cause_kind(timeline: &Timeline, cause: Cause) -> &'static str {
     }
 }
 
-/// What causes have in common whose waits are summed: the kind, the queue waited for and the hazard.
+/// The key by which stalls are summed: the kind, the queue waited for and the hazard.
 pub(crate) fn cause_key(timeline: &Timeline, cause: Cause) -> (&'static str, &'static str, &'static str) {
     match cause {
         Cause::Semaphore { from, hazard, .. } => {
@@ -63,7 +63,7 @@ pub(crate) fn cause_key(timeline: &Timeline, cause: Cause) -> (&'static str, &'s
     }
 }
 
-/// The instruction that a cause names.
+/// The instruction responsible for a cause.
 pub fn cause_event(cause: Cause) -> Option<EventId> {
     match cause {
         Cause::Semaphore { from, .. } => Some(from),
@@ -72,16 +72,16 @@ pub fn cause_event(cause: Cause) -> Option<EventId> {
     }
 }
 
-/// What an instruction waited for on its engine.
+/// The wait of an instruction on its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// All stalls between the instruction before it and itself, and its own stretching by the power limiter.
+    /// All stalls between the previous instruction and this one, and its own slowdown by the power limiter.
     pub time: Ps,
-    /// The longest of them.
+    /// The longest of these stalls, and its cause.
     pub worst: (Ps, Cause),
 }
 
-/// For each event its wait on its engine's row, by event number.
+/// By event: its wait on its engine's row.
 pub fn waits(timeline: &Timeline) -> Vec<Option<Wait>> {
     let mut out: Vec<Option<Wait>> = vec![None; timeline.events.len()];
     let mut add = |e: EventId, time: Ps, cause: Cause| {
@@ -116,7 +116,7 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
     let mut out: Vec<Stall> = Vec::new();
     for (i, row) in timeline.rows.iter().enumerate() {
         let mut of_row: Vec<Stall> = Vec::new();
-        // Kernels repeat few causes; semaphores are grouped before their text is made.
+        // Kernels repeat few causes; semaphores are grouped before formatting their text.
         let mut keys: Vec<(&'static str, &'static str, &'static str, usize)> = Vec::new();
         for span in &row.spans {
             let State::Stalled(cause) = span.state else { continue };
@@ -145,10 +145,10 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
     out
 }
 
-/// What one source line costs.
+/// The cost of one source line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// The place (that of its first instruction on the path).
+    /// The location of its first instruction on the path.
     pub loc: Loc,
     /// NKI's name of the instruction.
     pub label: &'static str,
@@ -177,7 +177,7 @@ pub fn lines(timeline: &Timeline, path: &[Step]) -> Vec<Line> {
     out
 }
 
-/// The latency by confidence of the parameters that it rests on, in [`Confidence::ALL`] order: what of the critical path `path`, of head and of tail.
+/// The latency by confidence of the underlying parameters, in [`Confidence::ALL`] order: the critical path `path`, head and tail.
 pub fn confidence(timeline: &Timeline, path: &[Step]) -> [Ps; 4] {
     let mut out = [0; 4];
     let slot = |c: Confidence| Confidence::ALL.iter().position(|x| *x == c).unwrap_or(3);

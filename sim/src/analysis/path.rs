@@ -1,4 +1,4 @@
-//! The critical path: from the last completion back, always to what let an instruction start last.
+//! The critical path: from the last completion backwards, always to the last event that an instruction waited for.
 
 use crate::timeline::{EventId, Ps, Release, RowId, Timeline};
 
@@ -7,17 +7,17 @@ use crate::timeline::{EventId, Ps, Release, RowId, Timeline};
 pub struct Step {
     /// The instruction.
     pub event: EventId,
-    /// Start of its part of the path: when what it waited for was there.
+    /// Start of its part of the path: completion of the event it waited for.
     pub from: Ps,
     /// End of its part: the next step's `from`.
     pub to: Ps,
-    /// What it waited for.
+    /// The event it waited for.
     pub via: Release,
 }
 
-/// The critical path in order of time. The steps tile the time from the kernel's head to its tail.
+/// The critical path in chronological order. The steps partition the time from the kernel's head to its tail.
 ///
-/// Nothing can have waited for what came after it. Should the links say so anyway, the path ends where it would come to an instruction again: that
+/// Events never wait for later events. If the links nevertheless form a cycle, the path ends before an instruction would repeat: that
 /// step starts at the head.
 pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
     let mut path = Vec::new();
@@ -64,13 +64,13 @@ fn queues(timeline: &Timeline) -> Vec<(RowId, Ps, EventId)> {
     queues
 }
 
-/// When the bytes of a transfer had moved.
+/// The time when the bytes of a transfer had moved.
 fn moved(timeline: &Timeline, id: EventId) -> Ps {
     let e = timeline.event(id);
     e.moving().map_or(e.complete, |(_, moved)| moved)
 }
 
-/// The transfer before `id` in its queue, if the bytes of `id` waited for it before `to`.
+/// The previous transfer in the queue of `id`, if the bytes of `id` waited for it before `to`.
 fn behind(timeline: &Timeline, queues: &[(RowId, Ps, EventId)], id: EventId, to: Ps) -> Option<EventId> {
     let e = timeline.event(id);
     let (queue, (arrive, _)) = (e.origin.queue?, e.moving()?);

@@ -1,4 +1,4 @@
-//! The position of a kernel under its roofline, and how much of the tensor engine and of the memory it uses.
+//! The position of a kernel under its roofline, and its utilisation of tensor engine and memory.
 
 use nki_isa::{Arch, Program};
 
@@ -6,40 +6,40 @@ use super::counters::Counters;
 use crate::timeline::Timeline;
 use crate::timing::params::Params;
 
-/// A kernel under its roofline. Rates are operations or bytes for each nanosecond (GFLOP/s, GB/s).
+/// A kernel under its roofline. Rates are operations or bytes per nanosecond (GFLOP/s, GB/s).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Roofline {
     /// Tensor operations outside transposes.
     pub flops: u64,
     /// Bytes from and to HBM.
     pub bytes: u64,
-    /// Bytes that the result needs from HBM, each once; at most those that were read, if data decides which.
+    /// Minimum bytes from HBM for the result, each once; at most the bytes read, if data-dependent.
     pub minimum_read: u64,
-    /// Bytes of the result, each once; at most those that were written.
+    /// Bytes of the result, each once; at most the bytes written.
     pub minimum_write: u64,
     /// Operations for each byte.
     pub intensity: f64,
     /// Peak rate of the tensor engines in bf16.
     pub peak_flops: f64,
-    /// Peak rate of memory for these cores: what their DMA engines can carry, at most what an HBM stack delivers (`cores.hbm_bytes_per_ns`).
+    /// Peak memory rate of these cores: the capacity of their DMA engines, at most the bandwidth of an HBM stack (`cores.hbm_bytes_per_ns`).
     pub peak_bytes: f64,
-    /// Documented bandwidth of an HBM stack, of which Neuron Explorer's MBU is a part.
+    /// Documented bandwidth of an HBM stack, to which Neuron Explorer's MBU refers.
     pub hbm_bytes: f64,
-    /// Operations for each byte where the two peaks meet.
+    /// Operations per byte at the intersection of the two peaks.
     pub ridge: f64,
     /// The rate achieved.
     pub achieved_flops: f64,
     /// The traffic achieved.
     pub achieved_bytes: f64,
-    /// The most that this intensity allows.
+    /// The maximum rate at this intensity.
     pub attainable_flops: f64,
-    /// Use of the tensor engines' bf16 peak, in percent.
+    /// Utilisation of the tensor engines' bf16 peak, in percent.
     pub mfu_percent: f64,
     /// The same, transposes included.
     pub hfu_percent: f64,
-    /// Use of an HBM stack's peak, in percent.
+    /// Utilisation of an HBM stack's peak, in percent.
     pub mbu_percent: f64,
-    /// Use of the kernel's own memory peak (`peak_bytes`), in percent.
+    /// Utilisation of the kernel's own memory peak (`peak_bytes`), in percent.
     pub bandwidth_percent: f64,
 }
 
@@ -47,7 +47,7 @@ fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
-/// The position of a run whose counters are `total`, and whose result needs `minimum_bytes` read and written.
+/// The position of a run with counters `total`, whose result requires reading and writing `minimum_bytes`.
 pub fn roofline(
     timeline: &Timeline,
     program: &Program,
@@ -61,7 +61,7 @@ pub fn roofline(
     let (rows, columns) = (f64::from(arch.partitions), f64::from(arch.stationary_free_max));
     let peak_flops = 2.0 * rows * columns * params.tensor.clock_ghz.value * cores;
     let hbm = f64::from(arch.hbm_stack_bytes_per_ns);
-    // A copy from HBM to HBM reads and writes what the engines carry once.
+    // A copy from HBM to HBM reads and writes each byte that the engines carry.
     let sides = ratio(total.hbm() as f64, timeline.dma.bytes as f64).clamp(1.0, 2.0);
     let carried = params.dma.engines.value * params.dma.bytes_per_ns.value * cores * sides;
     let peak_bytes = carried.min(params.cores.hbm_bytes_per_ns.value);
@@ -91,7 +91,7 @@ pub fn roofline(
 }
 
 impl Roofline {
-    /// Bytes moved for each byte needed.
+    /// Bytes moved per required byte.
     pub fn excess(&self) -> f64 {
         ratio(self.bytes as f64, (self.minimum_read + self.minimum_write) as f64)
     }

@@ -1,4 +1,4 @@
-//! Everything that is known of a run, for all reports.
+//! The analysis of a run, shared by all reports.
 
 use std::cell::OnceCell;
 
@@ -13,26 +13,26 @@ use super::{Step, Verdict, Wait, critical_path, verdict, waits};
 use crate::place::Placement;
 use crate::timeline::{Event, Timeline};
 
-/// Everything that is known of a run, computed once for all reports. What only report files show is computed on first use.
+/// The analysis of a run, computed once for all reports. Data for report files only is computed on first use.
 #[derive(Debug)]
 pub struct Analysis<'a> {
-    /// When it happened.
+    /// The timeline of the run.
     pub timeline: &'a Timeline,
     /// The program.
     pub program: &'a Program,
-    /// What the program does.
+    /// Facts about the program's statements.
     pub facts: Facts,
-    /// Sum over what was executed.
+    /// Sum over all executed instructions.
     pub total: Counters,
     /// The critical path.
     pub path: Vec<Step>,
-    /// What bounds the kernel.
+    /// The bottleneck.
     pub verdict: Verdict,
-    /// Where the latency on hardware is expected; none if that is unknown.
+    /// The expected range of the latency on hardware; `None` if unknown.
     pub error: Option<ErrorBar>,
-    /// Under the roofline.
+    /// The roofline, and the kernel's position under it.
     pub roofline: Roofline,
-    /// What was tried.
+    /// The remedies that were tried.
     pub remedies: Remedies,
     placement: &'a Placement,
     waits: OnceCell<Vec<Option<Wait>>>,
@@ -71,7 +71,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// By event: what it waited for.
+    /// The wait of each event.
     pub fn waits(&self) -> &[Option<Wait>] {
         self.waits.get_or_init(|| waits(self.timeline))
     }
@@ -81,7 +81,7 @@ impl<'a> Analysis<'a> {
         self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement))
     }
 
-    /// What an event counts.
+    /// The counters of an event.
     pub fn counters(&self, e: &Event) -> &Counters {
         self.facts.of_event(e)
     }

@@ -1,4 +1,4 @@
-//! Which timing parameter moves the latency most: each is changed a little, and the kernel timed again.
+//! Ranks timing parameters by their effect on the latency: changes each slightly, and times the kernel again.
 
 use nki_isa::names::Engine;
 use nki_isa::schema::Confidence;
@@ -11,7 +11,7 @@ use crate::timing::lower::Dependences;
 use crate::timing::params::{is_whole, names};
 use crate::timing::{Laws, Params};
 
-/// What a parameter does to the latency.
+/// The effect of a parameter on the latency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sensitivity {
     /// Its name, such as `dma.bytes_per_ns`.
@@ -20,22 +20,22 @@ pub struct Sensitivity {
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// How well it is founded.
+    /// How well the value is supported.
     pub confidence: Confidence,
-    /// The smaller value tried, and the latency with it; `None` where it is not allowed.
+    /// The smaller value, with its latency; `None` if it is not allowed.
     pub low: Option<(f64, Ps)>,
-    /// The larger one.
+    /// The larger value, with its latency.
     pub high: Option<(f64, Ps)>,
 }
 
 impl Sensitivity {
-    /// The larger of the two changes of the latency.
+    /// The larger change of the latency.
     pub fn effect(&self, elapsed: Ps) -> Ps {
         [self.low, self.high].into_iter().flatten().map(|(_, t)| t.abs_diff(elapsed)).max().unwrap_or(0)
     }
 }
 
-/// Whether a section of the parameters can matter to a kernel for which these rows are empty.
+/// Whether a section of the parameters can affect a kernel, judged by its non-empty rows.
 fn matters(case: &Case<'_>, section: &str) -> bool {
     let ran = |kind: RowKind| case.timeline.rows.iter().any(|r| r.kind == kind && r.count > 0);
     match section {
@@ -48,8 +48,8 @@ fn matters(case: &Case<'_>, section: &str) -> bool {
     }
 }
 
-/// Tries each number `part` (for example 0.1) lower and higher; whole numbers move by at least 1. Largest effect first. `done` is called after
-/// each of `total` parameters: `done(total)`.
+/// Tries each number lower and higher by the share `part` (for example 0.1); integers change by at least 1. Largest effect first. `done(total)` is
+/// called after each of `total` parameters.
 pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) -> Vec<Sensitivity> {
     let candidates: Vec<String> = names(case.params.target())
         .into_iter()
@@ -64,7 +64,7 @@ pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) 
         .filter_map(|name| {
             let p = case.params.get(&name)?;
             let value = p.value.as_float()?;
-            // Numbers of things that the model counts.
+            // Integer counts in the model.
             let step =
                 if is_whole(&p.unit) || p.unit == "passes" { (value * part).round().max(1.0) } else { value * part };
             let with = |new: f64| -> Option<(f64, Ps)> {
@@ -107,7 +107,7 @@ mod tests {
         };
         let found = sensitivities(&case, 0.1, &|_| {});
         let effect = |name: &str| found.iter().find(|s| s.name == name).map(|s| s.effect(timeline.elapsed));
-        // Head and tail are on every critical path, with their whole change.
+        // Head and tail are on every critical path, so their whole change counts.
         assert_eq!(effect("kernel.head_us"), Some((params.kernel.head_us.value * 1e5).round() as Ps));
         assert!(effect("dma.load_dispatch_ns").is_some_and(|e| e > 0));
         assert_eq!(effect("tensor.clock_ghz"), None);

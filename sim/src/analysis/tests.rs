@@ -38,14 +38,14 @@ proptest! {
             for (n, span) in row.spans.iter().enumerate() {
                 let State::Stalled(cause) = span.state else { continue };
                 prop_assert!(KINDS.contains(&cause_kind(&t, cause)));
-                // The generic phrase appears only where it must.
+                // The generic causes appear only where necessary.
                 prop_assert!(cause != Cause::Finished || n + 1 == row.spans.len());
                 prop_assert!(cause != Cause::StartUp || span.start < t.head.max(1), "{:?} {span:?}", row.kind);
             }
         }
     }
 
-    /// What instructions waited for, and the ends of the rows, are all the stalls of the engines.
+    /// The waits of instructions, and the ends of the rows, are all the stalls of the engines.
     #[test]
     fn waits_of_instructions_are_the_stalls_before_them(choices in kernel(), loops: bool) {
         let t = time_with(&build(&choices, loops), &Params::of(Target::Trn2)).0;
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// No timeline that the simulator makes has such links; a reader of one must still come to an end.
+/// The simulator's timelines have no such links; the analysis must terminate nevertheless.
 #[test]
 fn a_critical_path_ends_where_links_go_in_a_circle() {
     let mut t = crate::timing::tests::time(&crate::timing::tests::tensor_add());
@@ -85,8 +85,8 @@ fn a_critical_path_ends_where_links_go_in_a_circle() {
     assert_eq!(path[path.len() - 1].to, t.elapsed - t.tail);
 }
 
-/// Eight tiles of 1 MB are triggered at once, and move one after the other: the last was there so late for the bytes of all the others, and for
-/// nothing that triggers did.
+/// Eight tiles of 1 MB are triggered at once, and move one after the other: the last was late because of the bytes of the others, not
+/// because of triggers.
 #[test]
 fn a_critical_path_follows_the_bytes_of_a_queue() {
     let mut b = Builder::new();

@@ -1,11 +1,11 @@
-//! What bounds a kernel.
+//! The bottleneck of a kernel.
 
 use nki_isa::names::Engine;
 
 use super::{Line, Step, lines};
 use crate::timeline::{PhaseKind, Ps, RowKind, Timeline};
 
-/// A part of the machine that a kernel can be bound by.
+/// A part of the machine that can be the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Resource {
     /// An engine that computes.
@@ -26,7 +26,7 @@ pub enum Resource {
     Fixed,
 }
 
-/// What one change to a kernel would act on together.
+/// Resources that a single change to a kernel would affect together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Bound {
     /// The tensor engine and its power limiter.
@@ -39,7 +39,7 @@ pub enum Bound {
     GpSimd,
     /// The sync engine.
     Sync,
-    /// All of a transfer.
+    /// All stages of a transfer.
     Dma,
     /// Semaphores and barriers.
     Synchronisation,
@@ -48,7 +48,7 @@ pub enum Bound {
 }
 
 impl Resource {
-    /// What it counts as.
+    /// The bound that it belongs to.
     pub fn bound(self) -> Bound {
         match self {
             Resource::Engine(Engine::Tensor) | Resource::Limiter => Bound::Tensor,
@@ -63,7 +63,7 @@ impl Resource {
     }
 }
 
-/// A resource's part of the critical path.
+/// A resource's share of the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// The resource.
@@ -72,20 +72,20 @@ pub struct Share {
     pub time: Ps,
 }
 
-/// What bounds a kernel.
+/// The bottleneck of a kernel, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// What takes most of the critical path.
+    /// The bottleneck: the largest share of the critical path.
     pub bound: Bound,
     /// Its time on the path.
     pub time: Ps,
-    /// The critical path by resource, longest first; sums to elapsed.
+    /// The critical path by resource, longest first; adds up to the elapsed time.
     pub shares: Vec<Share>,
     /// Source lines, most expensive first.
     pub lines: Vec<Line>,
 }
 
-/// Which resource works on a step's part `from..to` of the path. What no phase covers is synchronisation.
+/// Attributes a step's part `from..to` of the path to resources. Time without a phase is synchronisation.
 fn attribute(timeline: &Timeline, step: &Step, out: &mut impl FnMut(Resource, Ps)) {
     let e = timeline.event(step.event);
     let RowKind::Engine(engine) = timeline.rows[e.origin.row.0 as usize].kind else { return };
@@ -116,7 +116,7 @@ fn attribute(timeline: &Timeline, step: &Step, out: &mut impl FnMut(Resource, Ps
     }
 }
 
-/// Attributes the critical path to resources and finds what bounds the kernel.
+/// Attributes the critical path to resources and determines the bottleneck.
 pub fn verdict(timeline: &Timeline, path: &[Step]) -> Verdict {
     let mut shares: Vec<Share> = Vec::new();
     let mut add = |resource: Resource, time: Ps| match shares.iter_mut().find(|s| s.resource == resource) {

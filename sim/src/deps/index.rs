@@ -1,7 +1,7 @@
 //! Finds earlier accesses to the same bytes of one memory.
 //!
-//! Accesses are listed by cells of the memory. A region is in the level whose cells fit it: short regions in many small cells, so that what lies
-//! beside them is not looked at, long ones in a few large cells.
+//! Accesses are listed by cell. The level of a region has cells of a suitable size: short regions are in many small cells, which avoids visiting
+//! their neighbours, long ones in a few large cells.
 
 use nki_isa::view::Dim;
 use smallvec::SmallVec;
@@ -45,7 +45,7 @@ pub(crate) struct Region {
     pub(crate) partitions: Partitions,
     lo: i64,
     hi: i64,
-    /// `None` when all bytes of `lo..hi` are meant.
+    /// `None` for all bytes of `lo..hi`.
     pattern: Option<Box<Pattern>>,
 }
 
@@ -55,9 +55,9 @@ impl Region {
         Region { partitions, lo, hi, pattern: (!pattern.is_dense()).then(|| Box::new(pattern)) }
     }
 
-    /// The bytes of `dims` (in elements of `size` bytes) from element `offset` on, as [`Pattern::new`] has them.
+    /// The bytes of `dims` (in elements of `size` bytes) from element `offset` on, as in [`Pattern::new`].
     pub(crate) fn of(partitions: Partitions, dims: &[Dim], offset: i64, size: i64, base: i64) -> Self {
-        // Most are one run from the first dimension to the last.
+        // Most patterns are a single run.
         let mut width = size;
         for d in dims.iter().rev().filter(|d| d.count > 1 && d.stride != 0) {
             let stride = d.stride * size;
@@ -70,7 +70,7 @@ impl Region {
         Region { partitions, lo, hi: lo + width, pattern: None }
     }
 
-    /// Whether the two have a byte in common.
+    /// Whether the regions share a byte.
     pub(crate) fn overlaps(&self, other: &Region) -> bool {
         if self.lo >= other.hi || other.lo >= self.hi || !self.partitions.overlaps(other.partitions) {
             return false;
@@ -83,7 +83,7 @@ impl Region {
         }
     }
 
-    /// The bytes of `self` that are not in `other`, as a few regions; `None` where a few regions cannot describe them.
+    /// The bytes of `self` that are not in `other`, as a few regions; `None` if a few regions cannot describe them.
     pub(crate) fn minus(&self, other: &Region) -> Option<SmallVec<[Region; 4]>> {
         let mut out = SmallVec::new();
         if other.covers(self) {
@@ -116,7 +116,7 @@ impl Region {
         Some(out)
     }
 
-    /// Whether all of `other` is certainly in `self`.
+    /// Whether `other` is certainly within `self`.
     fn covers(&self, other: &Region) -> bool {
         let (p, q) = (self.partitions, other.partitions);
         if !(p == q || p.is_dense() && p.start <= q.start && q.end() <= p.end()) {
@@ -137,9 +137,9 @@ struct Record {
     level: u8,
     write: bool,
     dead: bool,
-    /// Cells whose lists still name this record; its place is used again when none does.
+    /// Number of cells that still list this record; at 0 it is recycled.
     cells: u32,
-    /// The query that saw this record last: regions span several cells.
+    /// The last query that visited this record: regions span several cells.
     seen: u32,
     subject: Subject,
 }
@@ -150,7 +150,7 @@ struct Level {
     /// log2 of the bytes of a cell.
     shift: u32,
     cells: Vec<SmallVec<[u32; 4]>>,
-    /// Records that its cells name.
+    /// Number of records in its cells.
     named: u32,
 }
 
@@ -167,7 +167,7 @@ pub(crate) struct Index {
     records: Vec<Record>,
     unused: Vec<u32>,
     query: u32,
-    /// Records that [`Self::insert`] forgets.
+    /// Records that [`Self::insert`] drops.
     covered: Vec<u32>,
 }
 
@@ -176,7 +176,7 @@ pub(crate) struct Index {
 pub(crate) struct By {
     pub(crate) op: u32,
     pub(crate) queue: u8,
-    /// How far its queue may depart from program order, see [`super::Reach`].
+    /// The maximum departure of its queue from program order, see [`super::Reach`].
     pub(crate) reach: u32,
     pub(crate) write: bool,
 }
@@ -184,17 +184,17 @@ pub(crate) struct By {
 /// log2 of the bytes of the smallest cell: addresses in SBUF are multiples of 32.
 const SMALLEST: u32 = 5;
 
-/// log2 of the most cells of a memory: more take longer to make than they save.
+/// log2 of the maximum number of cells of a memory: creating more costs more than it saves.
 const MOST: u32 = 16;
 
-/// log2 of the cells of one level in a cell of the next.
+/// log2 of the number of cells of one level per cell of the next.
 const STEP: u32 = 3;
 
-/// Most cells in the length of a region that lies in them: each more is another list to look through at every access.
+/// Maximum length of a region in cells of its level: each additional cell is another list to search at every access.
 const LONGEST: i64 = 2;
 
 impl Index {
-    /// For a memory (or one partition of it) of `bytes`.
+    /// For a memory (or one of its partitions) of `bytes` bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         let whole = bytes.max(1).next_power_of_two().trailing_zeros();
         let smallest = whole.saturating_sub(MOST).max(SMALLEST);
@@ -203,7 +203,7 @@ impl Index {
         Index { levels, records: Vec::new(), unused: Vec::new(), query: 0, covered: Vec::new() }
     }
 
-    /// Forgets all accesses.
+    /// Drops all accesses.
     pub(crate) fn clear(&mut self) {
         for record in self.records.drain(..).filter(|r| r.cells > 0) {
             let level = &mut self.levels[usize::from(record.level)];
@@ -216,7 +216,7 @@ impl Index {
         self.query = 0;
     }
 
-    /// Calls `found` for each access that shares a byte with `region`, with its number.
+    /// Calls `found` for each access that shares a byte with `region`, with its id.
     fn visit(&mut self, region: &Region, mut found: impl FnMut(u32, &mut Record)) {
         self.query += 1;
         let (query, records, unused) = (self.query, &mut self.records, &mut self.unused);
@@ -255,10 +255,10 @@ impl Index {
         }
     }
 
-    /// Calls `found(op, queue, hazard, subject, region)` for the earlier accesses that conflict with this one, with what they access.
+    /// Calls `found(op, queue, hazard, subject, region)` for the earlier accesses that conflict with this one, with their subjects and regions.
     ///
-    /// A write makes what it covers unreachable: who uses those bytes later waits for the write, which has waited for them. A read makes earlier
-    /// reads of the same queue unreachable that its queue takes before it: those `reach` or more positions earlier. [`Self::insert`] forgets both.
+    /// A write hides the accesses that it covers: later users of the bytes depend on the write, which depends on these. A read hides earlier
+    /// reads of the same queue that the queue always issues before it: those `reach` or more positions earlier. [`Self::insert`] drops both.
     pub(crate) fn conflicts(
         &mut self,
         region: &Region,
@@ -282,7 +282,7 @@ impl Index {
         self.covered = covered;
     }
 
-    /// Remembers an access whose [`Self::conflicts`] are known, those of all regions that the operation accesses.
+    /// Records an access after [`Self::conflicts`] has been called for all regions of the operation.
     pub(crate) fn insert(&mut self, region: Region, by: By, subject: Subject) {
         for id in self.covered.drain(..) {
             self.records[id as usize].dead = true;
@@ -290,12 +290,12 @@ impl Index {
         self.add(region, by, subject);
     }
 
-    /// Calls `keep(op, region)` for each access that shares a byte with `region`, and forgets the access where it returns false.
+    /// Calls `keep(op, region)` for each access that shares a byte with `region`, and drops the access if it returns false.
     pub(crate) fn retain(&mut self, region: &Region, mut keep: impl FnMut(u32, &Region) -> bool) {
         self.visit(region, |_, r| r.dead = !keep(r.op, &r.region));
     }
 
-    /// Remembers a write and forgets nothing.
+    /// Records a write without dropping other accesses.
     pub(crate) fn push(&mut self, region: Region, op: u32, subject: Subject) {
         self.add(region, By { op, queue: 0, reach: 1, write: true }, subject);
     }

@@ -1,17 +1,18 @@
-//! Which earlier instructions an instruction must wait for: read-after-write, write-after-read and write-after-write by exact bytes, and the
-//! same for registers. Order inside an engine's queue comes on top and is not listed.
+//! Dependences between instructions: read-after-write, write-after-read and write-after-write hazards by exact bytes, and the
+//! same for registers. The order within an engine's queue is implicit.
 //!
 //! - On chip, bytes are physical (tensor address plus view), so tensors that share an address depend on each other. Each HBM tensor has
-//!   storage of its own; one that nobody writes is not tracked.
-//! - A queue takes instructions in program order, except that one may overtake others of its queue that are less than the queue's reach
-//!   before it ([`Reach`]). With a reach of 1 an edge covers all earlier instructions of the queue: only the latest is kept.
-//! - On one compute engine, a later write cannot overtake an earlier access, so what it must not overtake only has to start before it
-//!   ([`orders`]); with a reach of 1 that is not listed. On the tensor engine the same is true of reads after writes, because it accumulates in place.
-//! - `depends_on` is an edge to the instruction that it names, whatever the two touch.
+//!   separate storage; tensors that are never written are not tracked.
+//! - A queue issues instructions in program order, except that an instruction may overtake others of its queue that are less than the queue's
+//!   reach before it ([`Reach`]). With a reach of 1, an edge covers all earlier instructions of the queue: only the latest is kept.
+//! - On one compute engine, a later write cannot overtake an earlier access, so the earlier instruction only has to start first
+//!   ([`orders`]); with a reach of 1 such edges are omitted. On the tensor engine this also holds for reads after writes, because it
+//!   accumulates in place.
+//! - `depends_on` is an edge to the named instruction, whatever the two access.
 //! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge models the
 //!   transfer.)
-//! - Dynamic loops and branches are barriers; nothing before one needs an edge from behind it.
-//! - Cores run independently. Traffic of two cores through shared HBM is not ordered.
+//! - Dynamic loops and branches are barriers; no edge crosses one.
+//! - Cores run independently. Accesses of two cores to shared HBM are not ordered.
 
 mod index;
 mod pattern;
@@ -34,21 +35,21 @@ use crate::trace::Resolved;
 pub(crate) use index::{By, Index, Partitions, Region};
 use pattern::Pattern;
 
-/// Why one access must wait for another.
+/// The kind of a dependence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hazard {
-    /// Read after write: the data is made by the earlier instruction.
+    /// Read after write: the earlier instruction produces the data.
     Raw,
     /// Write after write.
     Waw,
-    /// Write after read: the earlier instruction still needs those bytes.
+    /// Write after read: the earlier instruction still needs the bytes.
     War,
-    /// The kernel requests it: `depends_on`.
+    /// An order that the kernel requests with `depends_on`.
     Order,
 }
 
 impl Hazard {
-    /// Whether the later instruction needs what the earlier one makes, not only the space that it uses.
+    /// Whether the later instruction needs the earlier one's result, not only its space.
     pub(crate) fn brings_data(self) -> bool {
         matches!(self, Hazard::Raw | Hazard::Order)
     }
@@ -64,7 +65,7 @@ impl Hazard {
     }
 }
 
-/// What a dependence goes through.
+/// The storage or instruction that causes a dependence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// Bytes of this tensor (the earlier access's, where two tensors share bytes).
@@ -75,14 +76,14 @@ pub enum Subject {
     Tag(TagId),
 }
 
-/// One thing to wait for.
+/// A dependence on an earlier operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dep {
     /// The earlier operation, by position in the list given to [`analyze`].
     pub on: u32,
-    /// Why.
+    /// The kind of the dependence.
     pub hazard: Hazard,
-    /// The kind of the subject, and its number: a [`Subject`] takes more.
+    /// The kind of the subject, and its number; more compact than a [`Subject`].
     kind: SubjectKind,
     number: u32,
 }
@@ -95,7 +96,7 @@ enum SubjectKind {
 }
 
 impl Dep {
-    /// Something to wait for.
+    /// A dependence on the operation `on`.
     pub fn new(on: u32, hazard: Hazard, subject: Subject) -> Self {
         let (kind, number) = match subject {
             Subject::Tensor(t) => (SubjectKind::Tensor, t.0),
@@ -105,7 +106,7 @@ impl Dep {
         Dep { on, hazard, kind, number }
     }
 
-    /// Through what.
+    /// The subject of the dependence.
     pub fn subject(self) -> Subject {
         match self.kind {
             SubjectKind::Tensor => Subject::Tensor(TensorId(self.number)),
@@ -115,7 +116,7 @@ impl Dep {
     }
 }
 
-/// An executed instruction, as the analysis sees it.
+/// An executed instruction, as input of the analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Op<'a> {
     /// The statement; an instruction, or anything else for a barrier.
@@ -126,7 +127,7 @@ pub struct Op<'a> {
     pub queue: u8,
     /// The compute engine that runs it; `None` for a DMA.
     pub engine: Option<Engine>,
-    /// Registers that say whether it runs at all: the bounds or the condition of a dynamic loop that was entered since the last barrier.
+    /// Registers that decide whether it runs: the bounds or the condition of a dynamic loop entered since the last barrier.
     pub control: [Option<RegId>; 2],
 }
 
@@ -138,7 +139,7 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// Dependences that are known: by operation, what it waits for.
+    /// Known dependences, by operation.
     pub(crate) fn known(of: Vec<Vec<Dep>>) -> Self {
         let mut deps = Deps { starts: Vec::with_capacity(of.len() + 1), edges: Vec::new() };
         deps.starts.push(0);
@@ -149,7 +150,7 @@ impl Deps {
         deps
     }
 
-    /// The same, where the operation at each position of the list has the number `order[position]`.
+    /// Renumbers the operations: the operation at each position of the list gets the number `order[position]`.
     pub(crate) fn renumbered(&self, order: &[u32]) -> Self {
         let mut position = vec![0; order.len()];
         for (at, op) in (0..).zip(order) {
@@ -165,7 +166,7 @@ impl Deps {
         deps
     }
 
-    /// What operation `op` waits for, in program order; at most one entry for a queue whose reach is 1.
+    /// The dependences of operation `op`, in program order; at most one entry for a queue with reach 1.
     pub fn of(&self, op: usize) -> &[Dep] {
         &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]
     }
@@ -173,45 +174,45 @@ impl Deps {
     pub fn len(&self) -> usize {
         self.edges.len()
     }
-    /// Whether nothing depends on anything.
+    /// Whether there are no dependences.
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
 }
 
-/// Most queues.
+/// Maximum number of queues.
 const QUEUES: usize = 16;
 
-/// By queue number: an operation may be taken before others of its queue that are fewer than this many positions before it. At least 1.
+/// By queue number: an operation may overtake others of its queue that are fewer than this many positions before it. At least 1.
 pub type Reach = [u32; QUEUES];
 
-/// Every queue takes its operations in program order.
+/// Every queue issues its operations in program order.
 pub const IN_ORDER: Reach = [1; QUEUES];
 
 struct Analyzer<'p> {
     program: &'p Program,
     sbuf: Index,
     psum: Index,
-    /// By tensor in HBM that an instruction writes.
+    /// By HBM tensor that an instruction writes.
     hbm: BTreeMap<TensorId, Index>,
-    /// By register: the last writer, and who read it since.
+    /// By register: the last writer, and its readers since.
     registers: Vec<(Option<u32>, Vec<u32>)>,
     queues: Vec<u8>,
     /// The last operation of each tag.
     tagged: Vec<Option<u32>>,
-    /// By queue: the last operation of it in a block of `nl.no_reorder()`, with the block and its tag.
+    /// By queue: its last operation in a block of `nl.no_reorder()`, with the block and its tag.
     ordered: [Option<(u32, u32, TagId)>; QUEUES],
-    /// Of the operation at hand.
+    /// The dependences of the current operation.
     found: Found,
 }
 
-/// Whether an edge between two instructions of one compute engine only says which starts first.
+/// Whether an edge between two instructions of one compute engine only constrains their start order.
 pub(crate) fn orders(engine: Engine, hazard: Hazard) -> bool {
     engine == Engine::Tensor || !hazard.brings_data()
 }
 
-/// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it; `reach`
-/// how far a queue may depart from program order.
+/// The dependences of `ops`, which one core executed in this order. `written` has, for each tensor, whether any core writes it; `reach` is
+/// the maximum departure of each queue from program order.
 pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool], reach: &Reach) -> Deps {
     let arch = nki_isa::Arch::of(program.target);
     let mut a = Analyzer {
@@ -232,7 +233,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
     let touched = |ops: &[Op<'_>]| Touched::of(program, placement, ops, written);
-    // While one thread looks for conflicts, another finds out what the next operations touch.
+    // One thread searches for conflicts while another collects the accesses of the next operations.
     let mut parts = ops.chunks(SHARE);
     let mut part = parts.next();
     let mut ready = part.map(touched).unwrap_or_default();
@@ -272,24 +273,24 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
     deps
 }
 
-/// Operations whose accesses one thread finds out at a time: many, for on a busy machine each hand-over between the two threads may have to wait.
+/// Operations per hand-over between the two threads. The number is large because on a busy machine each hand-over may have to wait.
 const SHARE: usize = 16384;
 
 /// An access of an operation: memory, tensor, whether it writes, bytes.
 type Access = (Space, TensorId, bool, Region);
 
-/// What operations touch, all in a few lists: one list for each operation would be copied often.
+/// Accesses of operations, concatenated in a few lists: one list per operation would be copied often.
 #[derive(Default)]
 struct Touched {
     accesses: Vec<Access>,
     register_reads: Vec<RegId>,
     register_writes: Vec<RegId>,
-    /// By operation: how many entries of each list are its own.
+    /// By operation: the number of its entries in each list.
     counts: Vec<[u32; 3]>,
 }
 
 impl Touched {
-    /// `written` says which tensors in HBM matter.
+    /// `written` selects the HBM tensors to track.
     fn of(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool]) -> Self {
         let mut all = Touched::default();
         all.counts.reserve(ops.len());
@@ -336,16 +337,16 @@ impl Touched {
     }
 }
 
-/// What one operation touches.
+/// The accesses of one operation.
 struct Here<'t, 'd> {
-    /// Its accesses are the next `count` of these.
+    /// Its accesses are the next `count` entries.
     accesses: &'t mut std::vec::Drain<'d, Access>,
     count: usize,
     register_reads: &'t [RegId],
     register_writes: &'t [RegId],
 }
 
-/// Which tensors some instruction of `program` writes.
+/// Whether an instruction of `program` writes each tensor.
 pub fn written_tensors(program: &Program) -> Vec<bool> {
     let mut written = vec![false; program.tensors.len()];
     program.visit(&mut |node| {
@@ -365,11 +366,11 @@ pub fn written_tensors(program: &Program) -> Vec<bool> {
 /// The conflicts of one operation.
 struct Found {
     reach: Reach,
-    /// Of queues that are in program order: the latest.
+    /// For queues in program order: the latest dependence.
     latest: [Option<Dep>; QUEUES],
-    /// Which of these there are, as bits.
+    /// Bit set of the entries of `latest` in use.
     queues: u32,
-    /// Of the others: all.
+    /// For the other queues: all dependences.
     all: Vec<Dep>,
 }
 
@@ -391,13 +392,13 @@ impl Found {
         }
     }
 
-    /// Moves all to `edges`.
+    /// Moves all dependences to `edges`.
     fn hand_over(&mut self, edges: &mut Vec<Dep>) {
         while self.queues != 0 {
             self.all.extend(self.latest[self.queues.trailing_zeros() as usize].take());
             self.queues &= self.queues - 1;
         }
-        // Of several to one instruction, the one that waits for its completion.
+        // Of several edges to one instruction, keep the one that waits for its completion.
         self.all.sort_by_key(|d| (d.on, !d.hazard.brings_data(), d.hazard));
         self.all.dedup_by_key(|d| d.on);
         edges.append(&mut self.all);
@@ -461,7 +462,7 @@ impl Analyzer<'_> {
             for after in requested.map_or(&[][..], |t| &t.after) {
                 if let Some(Some(on)) = self.tagged.get(after.0 as usize) {
                     let queue = self.queues[*on as usize];
-                    // As with data, the tensor engine completes in order.
+                    // As for data, the tensor engine completes in order.
                     if !same(queue, Hazard::Raw) {
                         found.add(*on, queue, Hazard::Order, Subject::Tag(*after));
                     }
@@ -470,8 +471,8 @@ impl Analyzer<'_> {
             for after in requested.map_or(&[][..], |t| &t.issued_after) {
                 if let Some(Some(on)) = self.tagged.get(after.0 as usize) {
                     let queue = self.queues[*on as usize];
-                    // One queue issues in its order; between queues nothing waits. That it is issued first is all that is needed, as
-                    // before a write of bytes that it reads.
+                    // Only the issue order within a queue matters; different queues do not wait for each other. This is a start-order constraint like
+                    // that of a write after a read.
                     if queue == op.queue && !same(queue, Hazard::War) {
                         found.add(*on, queue, Hazard::War, Subject::Tag(*after));
                     }
@@ -513,7 +514,7 @@ impl Analyzer<'_> {
     }
 }
 
-/// The bytes that `view` names. Where the dynamic address is not known, all bytes of the tensor.
+/// The bytes that `view` names. If the dynamic address is unknown, all bytes of the tensor.
 pub(crate) fn regions(
     program: &Program,
     placement: &Placement,

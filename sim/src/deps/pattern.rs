@@ -1,9 +1,9 @@
-//! Strided byte patterns and the exact test whether two of them share a byte.
+//! Strided byte patterns, and an exact test whether two of them share a byte.
 
 use arrayvec::ArrayVec;
 use nki_isa::view::Dim;
 
-/// Most dimensions of a pattern: those of a view and one for its rows.
+/// Maximum dimensions of a pattern: those of a view and one for its rows.
 const MAX: usize = nki_isa::view::MAX_DIMS + 1;
 
 /// The bytes `base + i0*s0 + i1*s1 + ... + [0, width)`, with positive strides in descending order.
@@ -31,7 +31,7 @@ impl Pattern {
             out.push((stride, count));
         }
         out.sort_unstable_by(|a, b| b.cmp(a));
-        // From the innermost outwards: neighbours that touch or overlap widen the run, regular nests become one dimension.
+        // From the innermost outwards: touching or overlapping runs widen the run, regular nests become one dimension.
         let mut width = size;
         let mut dims: ArrayVec<(i64, i64), MAX> = ArrayVec::new();
         for &(stride, count) in out.iter().rev() {
@@ -54,7 +54,7 @@ impl Pattern {
         Pattern { base: lo, width: hi - lo, dims: ArrayVec::new() }
     }
 
-    /// The smallest interval around all bytes.
+    /// The smallest interval that contains all bytes.
     pub(crate) fn bounds(&self) -> (i64, i64) {
         let reach: i64 = self.dims.iter().map(|&(s, c)| s * (c - 1)).sum();
         (self.base, self.base + reach + self.width)
@@ -65,9 +65,9 @@ impl Pattern {
         self.dims.is_empty()
     }
 
-    /// Whether the two share a byte.
+    /// Whether the patterns share a byte.
     ///
-    /// They do when a difference of two starts is in `(-self.width, other.width)`. The differences form a pattern of their own, with the
+    /// They do if a difference of two starts is in `(-self.width, other.width)`. The differences form a pattern with the
     /// dimensions of both; equal strides become one dimension of `c1 + c2 - 1` steps.
     pub(crate) fn intersects(&self, other: &Pattern) -> bool {
         let (lo, hi) = (1 - self.width, other.width - 1);
@@ -112,7 +112,7 @@ fn hits(dims: &[(i64, i64)], reach: &[i64], lo: i64, hi: i64) -> bool {
     if first > last {
         return false;
     }
-    // Where each dimension steps no further than the window and the dimensions below reach, the sums leave no hole to miss.
+    // If no dimension's step exceeds the window plus the extent of the dimensions below, the sums leave no gaps.
     let window = hi - lo + 1;
     if rest.iter().zip(&reach[2..]).all(|(d, below)| d.0 <= window + below) {
         return true;

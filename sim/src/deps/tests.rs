@@ -1,4 +1,4 @@
-//! The analysis against a model that keeps sets of bytes.
+//! The analysis against a model with sets of bytes.
 
 use std::collections::BTreeSet;
 
@@ -138,15 +138,15 @@ proptest! {
                 };
                 prop_assert!(real, "edge {i} -> {j} {:?} is no conflict", d.hazard);
             }
-            // Each conflict is covered: by an edge, by a later one of the same queue, or through others.
+            // Each conflict is covered: by an edge, by a later one of the same queue, or transitively.
             let mut done = vec![false; list.len()];
             let mut todo: Vec<usize> = deps.of(j).iter().map(|d| d.on as usize).collect();
-            // A compute engine starts in order: what its earlier instructions waited for is complete when this one starts.
+            // A compute engine starts in order: the dependences of its earlier instructions are complete when this one starts.
             let earlier = (0..j).filter(|&i| list[i].queue == list[j].queue && list[j].engine.is_some());
             todo.extend(earlier.flat_map(|i| deps.of(i)).map(|d| d.on as usize));
             while let Some(k) = todo.pop() {
                 for i in 0..=k {
-                    // An operation that completes was preceded in completion by its queue and by what it waited for.
+                    // When an operation completes, the earlier operations of its queue and its dependences have completed.
                     if list[i].queue == list[k].queue && !done[i] {
                         done[i] = true;
                         todo.extend(deps.of(i).iter().map(|d| d.on as usize));
@@ -184,7 +184,7 @@ fn strided_tiles_that_interleave_do_not_meet() {
     assert!(deps.is_empty(), "{deps:?}");
 }
 
-/// The positions that each operation waits for, where instructions with tags in these blocks share one queue of this reach.
+/// The dependences of each operation, for instructions with tags in these blocks on one queue with this reach.
 fn order_of(blocks: &[Option<u32>], reach: u32) -> Vec<Vec<u32>> {
     let mut b = Builder::new();
     for i in 0..blocks.len() {
@@ -217,7 +217,7 @@ fn order_of(blocks: &[Option<u32>], reach: u32) -> Vec<Vec<u32>> {
 fn a_block_without_reordering_chains_its_instructions_on_a_queue() {
     let (a, b) = (Some(7), Some(8));
     assert_eq!(order_of(&[a, a, a], 100), [vec![], vec![0], vec![1]]);
-    // Neither what is outside of a block nor another block.
+    // No order with instructions outside of a block or in another block.
     assert_eq!(order_of(&[None, a, a, None, b, b], 100), [vec![], vec![], vec![1], vec![], vec![], vec![4]]);
     assert!(order_of(&[None, None], 100).iter().all(Vec::is_empty));
 }
@@ -252,7 +252,7 @@ fn an_order_that_is_asked_for_is_an_edge() {
 }
 
 proptest! {
-    /// The short way for one run makes the region that the pattern makes.
+    /// The fast path for a single run produces the same region as the pattern.
     #[test]
     fn one_run_is_the_same_region(
         dims in prop::collection::vec((-3i64..40, 1u32..5), 0..4),

@@ -1,8 +1,8 @@
-//! Which findings about values a run looks for.
+//! The selection of findings about values.
 
-/// Findings about values, each on or off. What is off costs nothing.
+/// Findings about values, each on or off. A disabled check costs nothing.
 ///
-/// They need the values, so only a run that computes them looks for them; with `precise` off (`NKI_PRECISE_FP=0`) floats are kept as fp32, and
+/// They need the values, so only a run that computes them can report them; with `precise` off (`NKI_PRECISE_FP=0`) floats are kept as fp32, and
 /// nothing overflows in a narrower type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
@@ -14,9 +14,9 @@ pub struct Checks {
     pub inexact_integer: bool,
     /// `wrapped-integer`: the result of 32-bit integer arithmetic exceeds int32.
     pub wrapped_integer: bool,
-    /// `activation-range`: an argument of an activation function for which the engine's approximation is not valid.
+    /// `activation-range`: an argument of an activation function is outside the valid range of the engine's approximation.
     pub activation_range: bool,
-    /// `uninitialized-output`: memory that nothing has written reaches an output.
+    /// `uninitialized-output`: unwritten memory reaches an output.
     pub uninitialized_output: bool,
 }
 
@@ -40,7 +40,7 @@ impl Checks {
         uninitialized_output: false,
     };
 
-    /// The findings for whose slug `wanted` says yes.
+    /// The findings whose slug satisfies `wanted`.
     pub fn wanted(wanted: impl Fn(&str) -> bool) -> Checks {
         Checks {
             non_finite: wanted("non-finite"),

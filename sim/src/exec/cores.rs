@@ -1,4 +1,4 @@
-//! The interpreters of all ranks as cores that wait for each other: what they contribute and receive, and how their instructions may disagree.
+//! Adapts the interpreters of all ranks to rendezvous: contributions, receives, and mismatches between instructions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::rendezvous::{self, Cores, Kind, Place, Stop};
 use crate::place::span;
 use crate::trace::CoreId;
 
-/// Why the run stopped, and on which rank.
+/// The error that stopped the run, and its rank.
 pub(super) struct Stopped {
     pub(super) rank: usize,
     pub(super) error: Box<Diagnostic>,
@@ -41,14 +41,14 @@ impl Cores for [Interpreter<'_>] {
         Some(Place { event: state.executed(), kind: Kind::of(&participants), members })
     }
 
-    /// Each gets what the others have contributed and executes its instruction.
+    /// Each member receives the contributions and executes its instruction.
     fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Stopped> {
         let Some(wanted) = kind(self, core) else { return Ok(()) };
         agree(self, members, wanted)?;
         let participants = waits(self, core).and_then(|w| w.inst.participants());
         let of_ranks = participants.is_some_and(|m| m.is_of_ranks());
         let orders_cores = participants.is_some_and(|m| !m.is_of_ranks() || m.is_of_whole_cores());
-        // All members contribute before any of them receives. A collective joins what one core of each rank contributes.
+        // All members contribute before any of them receives. A collective concatenates the contributions of each rank's cores.
         let mut contributed: BTreeMap<u32, Vec<Contribution>> = BTreeMap::new();
         for &a in members {
             let interpreter = &mut self[a.rank];
@@ -103,7 +103,7 @@ fn waits<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiti
     ranks[core.rank].state(core.core).waiting.as_ref()
 }
 
-/// The rendezvous at which a core waits, else the first exchange that it has posted.
+/// The rendezvous at which a core waits, else its first posted exchange.
 fn waiting_at<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiting<'p>> {
     let state = ranks[core.rank].state(core.core);
     state.waiting.as_ref().or_else(|| state.posted.first().map(|p| &p.waiting))
@@ -130,7 +130,7 @@ fn is_of(waiting: &Waiting<'_>, wanted: Kind) -> bool {
     waiting.inst.participants().is_some_and(|m| Kind::of(&m) == wanted)
 }
 
-/// The instructions of the members are compatible and name the same members.
+/// Checks that the members' instructions are compatible and name the same members.
 fn agree(ranks: &[Interpreter<'_>], all: &[CoreId], wanted: Kind) -> Result<(), Stopped> {
     for (i, &a) in all.iter().enumerate() {
         for &b in &all[i + 1..] {
@@ -188,7 +188,7 @@ fn who(core: CoreId, several_ranks: bool) -> String {
     if several_ranks { format!("core {} of rank {}", core.core, core.rank) } else { format!("core {}", core.core) }
 }
 
-/// Where a stream ends.
+/// The last statement of a stream, including those in loop bodies.
 fn last(nodes: &[Node]) -> Option<&Node> {
     let node = nodes.last()?;
     match node.kind.control() {
@@ -197,7 +197,7 @@ fn last(nodes: &[Node]) -> Option<&Node> {
     }
 }
 
-/// No core can proceed: names the core that the first one waits for, and where it is.
+/// No core can proceed: reports the core that the first one waits for, and its position.
 fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
     let several = ranks.len() > 1;
     let bug = |text| Stopped { rank: 0, error: Box::new(Diagnostic::error("internal", text)) };

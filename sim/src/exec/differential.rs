@@ -11,7 +11,7 @@ use crate::testing::Builder;
 
 const DTYPES: [DType; 5] = [DType::F32, DType::BF16, DType::F16, DType::I32, DType::U8];
 
-/// Tensors of all memories, some with addresses of their own in one shared storage.
+/// Tensors in all memories, some at explicit addresses in shared storage.
 fn tensors(random: &mut Random) -> Program {
     let mut b = Builder::new();
     for i in 0..3 {
@@ -26,7 +26,7 @@ fn tensors(random: &mut Random) -> Program {
     b.program
 }
 
-/// A view of `rows` x `free` elements of some tensor; none if a few tries did not fit.
+/// A view of `rows` x `free` elements of some tensor; `None` if no attempt fits.
 fn view(random: &mut Random, program: &Program, spaces: &[Space], rows: u32, free: &[u32]) -> Option<View> {
     for _ in 0..20 {
         let id = TensorId(random.below(program.tensors.len() as u64) as u32);
@@ -34,7 +34,7 @@ fn view(random: &mut Random, program: &Program, spaces: &[Space], rows: u32, fre
         if !spaces.contains(&t.space) {
             continue;
         }
-        // Read as another type; not floats, for the bits of a NaN are nobody's business.
+        // Reinterpreted as another type; not floats, because the bits of a NaN are unspecified.
         let other = t.dtype.is_int() && random.one_in(4);
         let dtype = if other { *random.pick(&[DType::I32, DType::U8, DType::I16]) } else { t.dtype };
         let mut view = View::whole(id, t);
@@ -76,7 +76,7 @@ fn view(random: &mut Random, program: &Program, spaces: &[Space], rows: u32, fre
     None
 }
 
-/// Bits of a whole tensor; NaNs are all the same.
+/// Bits of a whole tensor; all NaNs are mapped to one.
 fn contents(machine: &mut dyn Machine, program: &Program, id: TensorId) -> Vec<u32> {
     let t = program.tensor(id);
     let bits = machine.read_bits(&View::whole(id, t)).expect("in bounds");
@@ -84,13 +84,13 @@ fn contents(machine: &mut dyn Machine, program: &Program, id: TensorId) -> Vec<u
     bits.iter().map(|&b| if t.dtype.is_float() && nan(b) { u32::MAX } else { b }).collect()
 }
 
-/// Programs tried; thousands more have been.
+/// Number of programs in this test; thousands more have been tried.
 const SEEDS: u64 = 100;
 
 const CHIP: [Space; 2] = [Space::Sbuf, Space::Psum];
 const ALL: [Space; 3] = [Space::Sbuf, Space::Psum, Space::Hbm];
 
-/// One operation on a machine, described, with a result to compare.
+/// An operation on a machine: a description, and a function that returns a result to compare.
 type Operation = (String, Box<dyn Fn(&mut dyn Machine) -> String>);
 
 #[expect(clippy::too_many_lines, reason = "one arm for each operation of a machine")]
@@ -106,7 +106,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
             if random.one_in(4) {
                 dsts.push(view(random, program, &CHIP, rows, &[1])?);
             }
-            // Unwritten bytes read as two types at once have no one value.
+            // Unwritten bytes read as two types have no consistent value.
             if srcs.iter().any(|a| srcs.iter().any(|b| a.tensor == b.tensor && a.dtype != b.dtype)) {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Diagnostics of a run: where it happened and in which iteration.
+//! Diagnostics of a run, with location and iteration.
 
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId, TensorId};
@@ -18,31 +18,31 @@ use crate::memory::account::Account;
 use crate::memory::{Clobbered, Memory};
 use crate::place::span;
 
-/// What a run finds, each thing once.
+/// The findings of a run, without repeats.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) list: Vec<Diagnostic>,
-    /// (place of the instruction, place of the tensor): unrolled iterations say the same.
+    /// (location of the instruction, location of the tensor): unrolled iterations repeat findings.
     seen: FxHashSet<(Loc, Loc)>,
     seen_registers: FxHashSet<(Loc, RegId)>,
-    /// (place of the instruction, operand): values that it does not expect.
+    /// (location of the instruction, operand): unexpected values.
     seen_values: FxHashSet<(Loc, &'static str)>,
-    /// Places in the list: reads of what nothing has written, by instructions that only pass it on.
+    /// Indices in the list: reads of unwritten memory by instructions that only pass it on.
     passed_on: Vec<usize>,
-    /// (place of the read, place of the write over it).
+    /// (location of the read, location of the overwriting write).
     seen_clobbers: FxHashSet<(Loc, Loc)>,
 }
 
 impl Findings {
-    /// Findings that are known before the run.
+    /// Starts with findings from before the run.
     pub(super) fn starting_with(list: &[Diagnostic]) -> Self {
         Findings { list: list.to_vec(), ..Findings::default() }
     }
 }
 
-/// The iterations around a statement: of unrolled loops by name and value, of dynamic loops by number.
+/// The iterations around a statement: by name and value for unrolled loops, by number for dynamic loops.
 pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
-    // The target of a loop may be several names, and `while` has none.
+    // The target of a loop may be several names, and `while` has no target.
     let text = |(name, value): (&str, i64)| match name {
         "" => format!("iteration {value}"),
         name => format!("{name} = {value}"),
@@ -52,7 +52,7 @@ pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)])
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Whether all that an instruction does is to write tensors: it sets no register and no accumulator.
+/// Whether an instruction only writes tensors: it sets no register or accumulator.
 fn passes_on(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
     let mut footprint = Footprint::default();
@@ -60,19 +60,19 @@ fn passes_on(node: &Node) -> bool {
     !footprint.writes.is_empty() && !keeps_what_it_reads(inst, &footprint)
 }
 
-/// The name of the operand that is this view and is read, with the instruction's.
+/// The name of the instruction, and of the operand by which it reads this view.
 fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
     let NodeKind::Inst(inst) = &node.kind else { return ("loop", None) };
     let schema = inst.schema();
     let args = inst.args();
     let same = |arg: &Arg| matches!(arg, Arg::View(v) if v == view);
     let mut all = args.iter().zip(schema.operands).filter(|(arg, _)| same(arg)).map(|(_, o)| o);
-    // A matmul reads its destination, too.
+    // A matmul also reads its destination.
     let read = all.clone().find(|o| o.role != Role::Out).or_else(|| all.next());
     (schema.name, read.map(|o| o.name))
 }
 
-/// The index of an element of a tensor, counted row by row, as `[i, j]`.
+/// The index `[i, j]` of an element of a tensor, from its row-major number.
 pub(super) fn position(shape: &[u32], element: usize) -> String {
     let mut rest = element;
     let mut index: Vec<String> = shape
@@ -97,7 +97,7 @@ pub(crate) fn name_of(node: &Node) -> &'static str {
     }
 }
 
-/// Where in the program something is found.
+/// The context of a finding in the program.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p, 'l> {
     pub(super) program: &'p Program,
@@ -107,8 +107,8 @@ pub(super) struct Place<'p, 'l> {
 }
 
 impl Findings {
-    /// Checks a read: of bytes that were written over through another tensor, or that nothing has written. Returns whether there
-    /// are such as nothing has written.
+    /// Checks a read for bytes overwritten through another tensor, and for unwritten bytes. Returns whether there are
+    /// unwritten ones.
     pub(super) fn check_read(
         &mut self,
         account: &mut Account<'_, '_>,
@@ -127,7 +127,7 @@ impl Findings {
         gap.is_some()
     }
 
-    /// Checks what a matmul adds to: before trn3, a matmul must have written it.
+    /// Checks the accumulation target of a matmul: before trn3, a matmul must have written it.
     pub(super) fn check_accumulation(
         &mut self,
         account: &Account<'_, '_>,
@@ -144,7 +144,7 @@ impl Findings {
         }
     }
 
-    /// An instruction reads bytes that nothing has written.
+    /// An instruction reads unwritten bytes.
     pub(super) fn uninitialized(
         &mut self,
         program: &Program,
@@ -185,7 +185,7 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// What nothing has written has reached no tensor that the caller sees: reads that only passed it on have no effect.
+    /// Drops reads that only passed on unwritten bytes, which have not reached a visible tensor.
     pub(super) fn forget_reads_without_effect(&mut self) {
         let mut place = 0;
         self.list.retain(|_| {
@@ -195,7 +195,7 @@ impl Findings {
         self.passed_on.clear();
     }
 
-    /// A matmul adds to what another instruction has put into PSUM.
+    /// A matmul accumulates onto a PSUM value that another instruction has written.
     pub(super) fn foreign_accumulation(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], view: &View) {
         let tensor = program.tensor(view.tensor);
         if !self.seen.insert((node.loc, tensor.loc)) {
@@ -222,7 +222,7 @@ impl Findings {
     /// Reports the outputs that the program leaves unwritten.
     pub(super) fn outputs(&mut self, memory: &mut Memory<'_>, program: &Program) {
         for (i, output) in program.outputs.iter().enumerate() {
-            // A tensor that is returned twice is one output to its author.
+            // A tensor that is returned twice is reported once.
             if program.outputs[..i].iter().any(|o| o.tensor == output.tensor) {
                 continue;
             }
@@ -232,7 +232,7 @@ impl Findings {
         }
     }
 
-    /// An output has elements that nothing has written: all of them, or some.
+    /// Some or all elements of an output are unwritten.
     pub(super) fn unwritten_output(
         &mut self,
         program: &Program,
@@ -270,7 +270,7 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// Memory that nothing has written has reached an output. `read` is where it was read first, and of which tensor.
+    /// Unwritten memory has reached an output. `read` is the location and tensor of its first read.
     pub(super) fn tainted_output(
         &mut self,
         program: &Program,
@@ -294,7 +294,7 @@ impl Findings {
         );
     }
 
-    /// An instruction reads through one tensor what has been written over through another.
+    /// An instruction reads bytes through one tensor after they were overwritten through another.
     pub(super) fn clobbered(
         &mut self,
         program: &Program,
@@ -333,7 +333,7 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// Two cores access the same bytes of shared memory, at least one writes, and nothing orders them. `this` came to run later.
+    /// Two cores access the same bytes of shared memory, at least one writes, and the accesses are unordered. `this` was executed later.
     pub(super) fn race(
         &mut self,
         program: &Program,
@@ -348,7 +348,7 @@ impl Findings {
             Hazard::Raw => ("reads", "writes"),
             Hazard::Waw => ("writes", "writes"),
             Hazard::War => ("writes", "reads"),
-            // Two accesses never conflict for the order that a kernel requests.
+            // The requested order of a kernel is never a conflict between two accesses.
             Hazard::Order => ("follows", "precedes"),
         };
         let (this_name, other_name) = (name_of(this.1), name_of(other.1));
@@ -376,7 +376,7 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// An operand has values that the instruction does not expect.
+    /// An operand has values that the instruction does not support.
     pub(super) fn unexpected_values(
         &mut self,
         program: &Program,
@@ -397,12 +397,12 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// Whether [`Self::overlapping_store`] would say nothing new.
+    /// Whether [`Self::overlapping_store`] would be a repeat.
     pub(super) fn has_overlapping_store(&self, program: &Program, node: &Node, tensor: TensorId) -> bool {
         self.seen.contains(&(node.loc, program.tensor(tensor).loc))
     }
 
-    /// A store overwrites a part of what an earlier one has stored in an output, with other values. `total` is how many elements it stores.
+    /// A store overwrites part of an earlier store to an output, with other values. `total` is the number of elements stored.
     pub(super) fn overlapping_store(
         &mut self,
         (program, dynamic): (&Program, &[(Loc, u32)]),
@@ -444,7 +444,7 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// A register is read that nothing has set.
+    /// An unset register is read.
     pub(super) fn unset_register(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], register: RegId) {
         if !self.seen_registers.insert((node.loc, register)) {
             return;
@@ -460,7 +460,7 @@ impl Findings {
     }
 }
 
-/// A fault as the error that ends the run.
+/// The error for a fault, which ends the run.
 pub(super) fn fault(program: &Program, node: &Node, dynamic: &[(Loc, u32)], fault: Fault) -> Box<Diagnostic> {
     let what = match &node.kind {
         NodeKind::Inst(inst) => format!("`{}`", inst.schema().name),

@@ -1,4 +1,4 @@
-//! Whether the given inputs are what the program was compiled for.
+//! Checks the given inputs against the compiled program.
 
 use nki_diag::Diagnostic;
 use nki_isa::Program;

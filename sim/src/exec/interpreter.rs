@@ -29,36 +29,36 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 /// State of a run of one rank. Memories are shared by its cores.
 pub(super) struct Interpreter<'p> {
     pub(super) program: &'p Program,
-    /// Memory, and what waits to be computed on it.
+    /// Memory, and the computations deferred on it.
     pub(super) deferred: Deferred<'p>,
     pub(super) findings: Findings,
     pub(super) values: ValueFindings,
-    /// Where memory that nothing has written has got to, from the first read of such.
+    /// Tracks unwritten memory from its first read.
     pub(super) taint: Option<Box<Taint>>,
     /// See [`ExecOptions::reads_without_effect`].
     reads_without_effect: bool,
     pub(super) prints: Vec<String>,
     /// The core that runs.
     pub(super) core: CoreState<'p>,
-    /// The others by number; an empty state in the place of the one that runs.
+    /// The other cores by number, with an empty state in place of the running one.
     parked: Vec<CoreState<'p>>,
     pub(super) races: Races<'p>,
-    /// The outputs whose stores are watched.
+    /// The outputs whose stores are checked.
     pub(super) stored: Outputs,
     /// The rank, for instructions that read it.
     pub(super) rank: u32,
-    /// What the members of the rendezvous that is being held have contributed.
+    /// The contributions of the members of the current rendezvous.
     pub(super) contributed: Arc<[Contribution]>,
     steps: u64,
     step_limit: u64,
     most_events: Events,
-    /// Who sees what is written.
+    /// The observer of written values.
     pub(super) observer: Option<&'p mut dyn Observer>,
-    /// Converted operands of matmuls, kept for their buffers.
+    /// Converted operands of matmuls, kept to reuse their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
 
-/// What each core has for itself.
+/// Private state of a core.
 #[derive(Default)]
 pub(super) struct CoreState<'p> {
     pub(super) number: u32,
@@ -74,58 +74,58 @@ pub(super) struct CoreState<'p> {
     frames: Vec<Frame>,
     /// Position of the statement being executed.
     position: u32,
-    /// On-chip tensors of the core by last use, and how many of them end before `position`: those are released.
+    /// On-chip tensors of the core by last use; the first `dead` of them have been released, because they ended before `position`.
     dying: Vec<(u32, TensorId)>,
     dead: usize,
-    /// Tensors that are made anew in each iteration.
+    /// Tensors that are created anew in each iteration.
     renewed: Renewed,
-    /// The instruction that waits for others.
+    /// The instruction that waits for other cores.
     pub(super) waiting: Option<Waiting<'p>>,
-    /// Exchanges that the core has left behind: it has sent, and goes on until it needs what it is to receive.
+    /// Posted exchanges: the core has sent its data, and continues until it needs the data to be received.
     pub(super) posted: Vec<Posted<'p>>,
     trace: CoreTrace,
 }
 
 impl CoreState<'_> {
-    /// The next of the tensors that end before the current statement, which counts as released then.
+    /// Returns the next tensor whose last use is before the current statement, and marks it as released.
     pub(super) fn next_dead(&mut self) -> Option<TensorId> {
         let next = self.all_dead().next();
         self.dead += usize::from(next.is_some());
         next
     }
 
-    /// The tensors that end before the current statement and are not released.
+    /// The unreleased tensors whose last use is before the current statement.
     pub(super) fn all_dead(&self) -> impl Iterator<Item = TensorId> {
         let dying = self.dying[self.dead..].iter();
         dying.take_while(|(last, _)| *last < self.position).map(|&(_, tensor)| tensor)
     }
 }
 
-/// A block being executed: positions in the core's stream.
+/// An active block: positions in the core's stream.
 struct Frame {
     /// The next statement.
     next: u32,
-    /// After the last one.
+    /// The end of the block, exclusive.
     until: u32,
     end: End,
 }
 
-/// What follows a block.
+/// The continuation of a block.
 enum End {
     /// The statements after it.
     Leave,
-    /// Another iteration of this loop, perhaps.
+    /// Possibly another iteration of this loop.
     Loop { at: NodeIndex, iteration: u32, counter: Counter },
 }
 
-/// What decides whether there is another iteration.
+/// Decides whether there is another iteration.
 #[derive(Clone, Copy)]
 enum Counter {
     For { variable: RegId, next: i64, upper: i64, step: i64 },
     While(RegId),
 }
 
-/// An instruction that waits for others.
+/// An instruction that waits for other cores.
 pub(super) struct Waiting<'p> {
     pub(super) node: &'p Node,
     pub(super) inst: &'p Inst,
@@ -133,10 +133,10 @@ pub(super) struct Waiting<'p> {
     resolved: Option<Box<[Resolved]>>,
 }
 
-/// An exchange whose other side has not come yet.
+/// An exchange whose peer has not arrived.
 pub(super) struct Posted<'p> {
     pub(super) waiting: Waiting<'p>,
-    /// What the core has sent.
+    /// The tiles that the core has sent.
     pub(super) tiles: Vec<Array2<u32>>,
 }
 
@@ -146,12 +146,12 @@ impl<'p> CoreState<'p> {
         self.position
     }
 
-    /// The statements before the current one, the last first.
+    /// The statements before the current one, in reverse order.
     pub(super) fn statements_before(&self) -> impl Iterator<Item = &'p Node> + '_ {
         self.statements.iter().take(self.position as usize).rev().map(|s| s.node)
     }
 
-    /// What a register holds, if it was set.
+    /// The content of a register, if it was set.
     pub(super) fn register(&self, register: RegId) -> Option<i64> {
         self.registers.get(register.0 as usize).copied().flatten()
     }
@@ -208,7 +208,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Makes `core` the one that runs.
+    /// Switches to `core`.
     pub(super) fn switch(&mut self, core: u32) {
         let now = self.core.number;
         if now != core {
@@ -232,14 +232,14 @@ impl<'p> Interpreter<'p> {
         outcome.map_err(|fault| self.diagnose(fault))
     }
 
-    /// What the current core contributes to the rendezvous that it waits for.
+    /// The current core's contribution to the rendezvous at which it waits.
     pub(super) fn contribute(&mut self) -> Result<Vec<Array2<u32>>, Box<Diagnostic>> {
         let Some(Waiting { node, inst, .. }) = self.core.waiting else { return Ok(Vec::new()) };
         self.core.node = Some(node);
         inst.contribute(self).map_err(|fault| self.diagnose(fault))
     }
 
-    /// Holds the rendezvous that the current core waits for: executes its instruction.
+    /// Completes the rendezvous at which the current core waits: executes its instruction.
     pub(super) fn hold(&mut self, contributed: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
         let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
         self.contributed = Arc::clone(contributed);
@@ -254,7 +254,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Posts the exchange at which the current core waits: what it sends is read now, and the core proceeds.
+    /// Posts the exchange at which the current core waits: reads the data to send, and lets the core proceed.
     pub(super) fn post(&mut self) -> Result<(), Box<Diagnostic>> {
         let tiles = self.contribute()?;
         if let Some(mut waiting) = self.core.waiting.take() {
@@ -267,7 +267,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// The other side of an exchange that the current core has left behind has come: receives.
+    /// Receives the data of a posted exchange after its peer has arrived.
     pub(super) fn receive(
         &mut self,
         posted: Posted<'p>,
@@ -284,7 +284,7 @@ impl<'p> Interpreter<'p> {
         outcome
     }
 
-    /// Whether an instruction must wait for an exchange that the core has left behind: it uses the tile to be received, has the same pipe, or
+    /// Whether an instruction must wait for a posted exchange: it uses the tile to be received, has the same pipe, or
     /// orders everything before it.
     fn needs_posted(&self, inst: &Inst, footprint: &Footprint<'_>) -> bool {
         let mut own = Footprint::default();
@@ -305,7 +305,7 @@ impl<'p> Interpreter<'p> {
         })
     }
 
-    /// Whether two views on chip may have a byte in common: rectangles of partitions and bytes.
+    /// Whether two on-chip views may share a byte, by bounding boxes of partitions and bytes.
     fn may_share(&self, a: &View, b: &View) -> bool {
         if a.space != b.space || self.program.tensor(a.tensor).core != self.program.tensor(b.tensor).core {
             return false;
@@ -341,7 +341,7 @@ impl<'p> Interpreter<'p> {
                 continue;
             }
             let Statement { node, end, otherwise, .. } = self.core.statements[position as usize];
-            // The statements in between are its body.
+            // Skip the statement's body.
             frame.next = end;
             self.core.position = position;
             self.release_dead();
@@ -365,7 +365,7 @@ impl<'p> Interpreter<'p> {
                     footprint.clear();
                     inst.footprint(&mut footprint);
                     if !self.core.posted.is_empty() && self.needs_posted(inst, &footprint) {
-                        // The statement comes again when the exchange is over.
+                        // Retry the statement after the exchange.
                         if let Some(frame) = self.core.frames.last_mut() {
                             frame.next = position;
                         }
@@ -422,7 +422,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// The member of a rendezvous that the current core is.
+    /// The member number of the current core in a rendezvous.
     pub(super) fn member(&self, participants: &Participants<'_>) -> u32 {
         if participants.is_of_ranks() { self.rank } else { self.core.number }
     }
@@ -430,11 +430,11 @@ impl<'p> Interpreter<'p> {
     fn enter(&mut self, loc: Loc, at: NodeIndex, until: u32, counter: Counter) {
         self.core.trace.push(at, EventKind::LoopEnter);
         self.core.loops.push((loc, 0));
-        // The body counts as ended before its first iteration.
+        // The state at the end of the body, before the first iteration.
         self.core.frames.push(Frame { next: until, until, end: End::Loop { at, iteration: 0, counter } });
     }
 
-    /// Starts another iteration or goes on behind the block.
+    /// Starts another iteration or continues after the block.
     fn end_of_block(&mut self) -> Result<(), Fault> {
         let Some(Frame { until, end, .. }) = self.core.frames.pop() else { return Ok(()) };
         let End::Loop { at, iteration, mut counter } = end else { return Ok(()) };
@@ -461,7 +461,7 @@ impl<'p> Interpreter<'p> {
             last.1 = iteration;
         }
         self.most_events.check(self.core.trace.events.len())?;
-        // An empty body must reach the limit as well.
+        // An empty body must reach the limit, too.
         self.steps += 1;
         if self.steps > self.step_limit {
             return Err(Fault::new(
@@ -473,7 +473,7 @@ impl<'p> Interpreter<'p> {
             ));
         }
         self.core.renewed.begin(at.0, &mut self.deferred.account());
-        // What ends inside the body ends in this iteration again.
+        // Tensors whose last use is inside the body are alive again.
         let first = self.core.dying.partition_point(|(last, _)| *last <= at.0);
         self.core.dead = self.core.dead.min(first);
         self.reached(Reached::Iteration { header: at.0, number: iteration });
@@ -514,7 +514,7 @@ impl<'p> Interpreter<'p> {
 
     /// The outputs, after the last core has ended.
     pub(super) fn outputs(&mut self) -> Vec<HostTensor> {
-        // All statements are behind: what is on chip is not read any more.
+        // All statements have been executed: on-chip memory is not read any more.
         self.core.position = self.core.statements.len() as u32;
         self.flush_without_dead();
         let program = self.program;
@@ -547,7 +547,7 @@ impl<'p> Interpreter<'p> {
         out
     }
 
-    /// What each core has executed.
+    /// The trace of each core.
     pub(super) fn take_trace(&mut self) -> Trace {
         let all = 0..self.program.cores.len() as u32;
         let mut take = |core| {

@@ -1,4 +1,4 @@
-//! The memory of a run: what its tensors need is known beforehand, what its trace needs is counted.
+//! Memory limits of a run: the size of its tensors is known in advance, the size of its trace is counted.
 
 use nki_diag::memory::{size, sizes};
 use nki_diag::{Advice, Diagnostic};
@@ -8,15 +8,15 @@ use super::ExecOptions;
 use crate::place::{Placement, span};
 use crate::trace::Trace;
 
-/// The diagnostic of a run that needs more memory than it may use.
+/// The diagnostic of a run that exceeds its memory limit.
 pub(super) const MEMORY_LIMIT: &str = "memory-limit";
 
-/// Bytes counted for an event of the trace: the event, its dependences, its row of the timeline (docs/performance.md, memory of an instruction).
+/// Bytes charged per trace event: the event, its dependences, its row of the timeline (docs/performance.md, memory of an instruction).
 const EVENT: u64 = 768;
-/// Bytes counted in addition where reports list every event.
+/// Additional bytes if reports list every event.
 const REPORTED: u64 = 768;
 
-/// Bytes that the tensors of a run need at most, all cores together: HBM tensors whole, on-chip tensors at their peak.
+/// Upper bound of the bytes of a run's tensors over all cores: HBM tensors whole, on-chip tensors at their peak.
 fn tensor_bytes(program: &Program, placement: &Placement, precise: bool) -> u64 {
     let arch = Arch::of(program.target);
     let scale = if precise { 1 } else { 4 };
@@ -28,7 +28,7 @@ fn tensor_bytes(program: &Program, placement: &Placement, precise: bool) -> u64 
     hbm.saturating_add(on_chip).saturating_mul(scale)
 }
 
-/// An error if the tensors of a run need more memory than it may use. To be called before anything is allocated.
+/// An error if the tensors of a run exceed the memory limit. Must be called before allocating them.
 pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOptions) -> Option<Diagnostic> {
     let needed = tensor_bytes(program, placement, options.precise);
     if needed <= options.memory.bytes {
@@ -45,14 +45,14 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
     Some(out.advise(Advice::MoreMemory))
 }
 
-/// An error if a trace is too long for the memory that the run, its timeline and its reports may use.
+/// An error if a trace is too long for the memory limit of the run, its timeline and its reports.
 pub fn check_trace(trace: &Trace, options: &ExecOptions) -> Option<Diagnostic> {
     let events = trace.cores.iter().map(|c| c.events.len()).sum();
     let Fault { id, message } = Events::of(options).check(events).err()?;
     Some(Diagnostic::error(id, message).advise(Advice::MoreMemory))
 }
 
-/// How many events the memory of a run has room for.
+/// Maximum number of events within the memory limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Events {
     limit: u64,
@@ -64,7 +64,7 @@ impl Events {
         Events { limit: options.memory.bytes, reported: options.reported }
     }
 
-    /// An error if so many are too many.
+    /// An error if the number of events exceeds the limit.
     pub(super) fn check(self, events: usize) -> Result<(), Fault> {
         let each = if self.reported { EVENT + REPORTED } else { EVENT };
         let needed = (events as u64).saturating_mul(each);

@@ -1,7 +1,7 @@
 //! Runs a program: numbers, findings and the dynamic trace.
 //!
-//! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `rendezvous` pairs them,
-//! `races` finds what no rendezvous orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
+//! Semantics are those of program order. Cores, and ranks, run one after the other, each until it must wait for others: `rendezvous` pairs them,
+//! `races` finds accesses that no rendezvous orders. A fault of the kernel stops the run with a diagnostic; the trace until then is kept.
 
 mod checks;
 mod cores;
@@ -46,23 +46,23 @@ pub(crate) use renewed::common_loops;
 pub use trace_only::{NeedsData, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};
 
-/// How to run.
+/// The options of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecOptions {
     /// Round every written value to its element type. Off (`NKI_PRECISE_FP=0`), all floats are kept as fp32.
     pub precise: bool,
-    /// Most statements that may be executed inside dynamic loops, so that an endless loop ends.
+    /// Maximum number of statements executed inside dynamic loops, so that endless loops terminate.
     pub step_limit: u64,
     /// Memory that tensors and trace may use.
     pub memory: Limit,
-    /// Whether reports follow that list every executed statement: they need memory, too.
+    /// Whether reports will list every executed statement, which takes memory, too.
     pub reported: bool,
-    /// Which findings about values are looked for.
+    /// The enabled findings about values.
     pub checks: Checks,
-    /// What memory reads as that nothing has written.
+    /// The value of unwritten memory.
     pub unwritten: UnwrittenValue,
-    /// Whether `uninitialized-read` also reports reads of which nothing reaches an argument or a result. In kernels for `neuronxcc.nki` these are
-    /// usual: a masked load leaves elements of a tile unwritten, functions work on all of them, and a masked store drops the results.
+    /// Whether `uninitialized-read` includes reads that have no effect on arguments and results. In kernels for `neuronxcc.nki` these are
+    /// common: a masked load leaves elements of a tile unwritten, functions process all of them, and a masked store drops the results.
     pub reads_without_effect: bool,
 }
 
@@ -80,50 +80,50 @@ impl Default for ExecOptions {
     }
 }
 
-/// What a run gives.
+/// The result of a completed run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExecResult {
-    /// In the program's order.
+    /// The outputs, in the program's order.
     pub outputs: Vec<HostTensor>,
-    /// What was executed.
+    /// The executed instructions.
     pub trace: Trace,
-    /// What is doubtful, in the order of execution.
+    /// Findings in execution order.
     pub findings: Vec<Diagnostic>,
-    /// What the kernel printed on the device, a line each.
+    /// Lines that the kernel printed on the device.
     pub prints: Vec<String>,
 }
 
-/// A run that did not come to its end.
+/// A run that ended early.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Why.
+    /// The errors that ended it.
     pub errors: Vec<Diagnostic>,
-    /// What had been executed.
+    /// The instructions executed until then.
     pub trace: Trace,
     /// Findings until then.
     pub findings: Vec<Diagnostic>,
-    /// Printed until then.
+    /// Lines printed until then.
     pub prints: Vec<String>,
 }
 
-/// One rank of a run: the program is the same for all, or one for each.
+/// A rank of a run. All ranks may have the same program or separate ones.
 pub struct Rank<'p> {
-    /// What it executes.
+    /// The program that it executes.
     pub program: &'p Program,
     /// The addresses of its tensors.
     pub placement: &'p Placement,
-    /// In the order of [`Program::inputs`].
+    /// Its inputs, in the order of [`Program::inputs`].
     pub inputs: Vec<HostTensor>,
-    /// Who sees what its instructions write.
+    /// Observes the values that its instructions write.
     pub observer: Option<&'p mut dyn Observer>,
 }
 
-/// A run of several ranks that did not come to its end.
+/// A run of several ranks that ended early.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RanksFailure {
     /// The rank that failed.
     pub rank: usize,
-    /// How.
+    /// Its error.
     pub failure: Failure,
 }
 
@@ -143,7 +143,7 @@ pub fn run(
     }
 }
 
-/// Runs all ranks, from 0, at the same time: they synchronise at collectives. One result for each.
+/// Runs all ranks concurrently; they synchronise at collectives. Returns one result per rank.
 ///
 /// # Errors
 /// As [`run`], for the first rank that fails.

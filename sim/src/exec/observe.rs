@@ -1,4 +1,4 @@
-//! Values of intermediates while a run executes.
+//! Observation of intermediate values during a run.
 
 use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::Footprint;
@@ -9,68 +9,68 @@ use nki_isa::{DType, Fault, Inst, TensorId, View};
 use super::interpreter::Interpreter;
 use crate::memory::elements::Codec;
 
-/// Sees what executed instructions have written. Instructions are then computed one by one, which gives the same values.
+/// Observes the results of executed instructions. Instructions are then computed one by one, which does not change values.
 pub trait Observer: Send {
-    /// Whether a value is to be read.
+    /// The extent of the value to read, if any.
     fn wants(&mut self, moment: &Moment<'_>) -> Option<Extent>;
 
-    /// The value that was wanted.
+    /// Receives the requested value.
     fn value(&mut self, moment: &Moment<'_>, value: Observed);
 
-    /// Whether it looks at memory while the run stands still ([`Observer::reached`]): then tensors keep their bytes after their last use.
+    /// Whether it inspects memory while the run is paused ([`Observer::reached`]): then tensors keep their bytes after their last use.
     fn looks(&self) -> bool {
         false
     }
 
-    /// The run has reached a place, and goes on when this returns. Called only if it looks.
+    /// The run is paused at a place, and continues when this returns. Called only if [`Observer::looks`].
     fn reached(&mut self, _core: u32, _place: Reached, _look: &mut dyn Look) {}
 }
 
 /// A place that a core has reached. Positions are those of statements in the core's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
-    /// It has not executed anything yet.
+    /// Before its first instruction.
     Start,
-    /// It has executed this instruction, or has left it behind as an exchange whose other side has not come yet.
+    /// After this instruction, or after posting it as an exchange whose peer has not arrived.
     After(u32),
-    /// Another iteration of this dynamic loop begins.
+    /// At the start of another iteration of this dynamic loop.
     Iteration {
         /// The loop.
         header: u32,
-        /// Which one, from 0.
+        /// Its number, from 0.
         number: u32,
     },
-    /// The last iteration of this dynamic loop has ended, if there was any.
+    /// After the last iteration of this dynamic loop, if there was any.
     Exit {
         /// The loop.
         header: u32,
-        /// The statement behind it.
+        /// The statement after its body.
         end: u32,
     },
 }
 
-/// Looks at the memory of a run that stands still.
+/// Access to the memory of a paused run.
 pub trait Look {
-    /// The elements of a view, with the registers of its offsets as they are now; none if it is outside of its tensor.
+    /// The elements of a view, with the current values of its offset registers; `None` if it is outside of its tensor.
     ///
     /// # Errors
-    /// The view has no place.
+    /// The view has no address.
     fn view(&mut self, view: &View) -> Result<Option<Observed>, Fault>;
 
-    /// What a register holds; none if nothing has set it.
+    /// The content of a register; `None` if it is unset.
     fn register(&mut self, register: RegId) -> Option<i64>;
 }
 
-/// What is read of a tensor.
+/// The part of a tensor to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What the instruction has written.
+    /// The elements that the instruction has written.
     Written,
     /// The whole tensor.
     Tensor,
 }
 
-/// An instruction has been executed and has written an operand.
+/// A moment after an executed instruction has written an operand.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// Its core.
@@ -83,18 +83,18 @@ pub struct Moment<'a> {
     pub loops: &'a [(Loc, u32)],
     /// The tensor written.
     pub tensor: TensorId,
-    /// Which of the operands that the instruction writes.
+    /// The index among the instruction's written operands.
     pub operand: usize,
 }
 
-/// Elements of a tensor, row-major. Those that nothing has written are the sentinel (NaN for floats).
+/// Elements of a tensor, row-major. Unwritten ones hold the sentinel (NaN for floats).
 #[derive(Debug, Clone)]
 pub struct Observed {
     bytes: Vec<u8>,
     codec: Codec,
     /// Extents.
     pub shape: Vec<usize>,
-    /// Of each element whether nothing has written some byte of it; empty if all are written.
+    /// For each element, whether some byte of it is unwritten; empty if all are written.
     pub unwritten: Vec<bool>,
 }
 
@@ -112,7 +112,7 @@ impl Observed {
         host
     }
 
-    /// The elements as memory holds them, as fp32; none for packed dtypes, whose elements are no numbers.
+    /// The elements as memory holds them, in fp32; `None` for packed dtypes, whose elements are not numbers.
     pub fn numbers(&self) -> Option<Vec<f32>> {
         if self.codec.dtype.is_packed() {
             return None;
@@ -124,14 +124,14 @@ impl Observed {
 }
 
 impl Interpreter<'_> {
-    /// Shows the observer, if there is one, what the current statement has written.
+    /// Passes the results of the current statement to the observer, if there is one.
     pub(super) fn observe(&mut self, inst: &Inst) -> Result<(), Fault> {
         let (Some(observer), Some(node)) = (self.observer.take(), self.core.node) else { return Ok(()) };
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
         let position = self.core.position();
         for (operand, view) in footprint.writes.iter().enumerate() {
-            // The loops are lent to the observer, and the interpreter is needed to read the value.
+            // The observer borrows the loops while the interpreter reads the value.
             let loops = std::mem::take(&mut self.core.loops);
             let moment = Moment { core: self.core.number, node, position, loops: &loops, tensor: view.tensor, operand };
             let wanted = observer.wants(&moment);
@@ -151,7 +151,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Tells the observer, if it looks, where the current core is.
+    /// Notifies the observer of the current core's place, if it inspects memory.
     pub(super) fn reached(&mut self, place: Reached) {
         let Some(observer) = self.observer.take_if(|o| o.looks()) else { return };
         self.flush();
@@ -159,7 +159,7 @@ impl Interpreter<'_> {
         self.observer = Some(observer);
     }
 
-    /// The elements of a view, or of its whole tensor; none if the view is outside of it and was skipped.
+    /// The elements of a view, or of its whole tensor; `None` if the view was out of bounds and skipped.
     fn read_observed(&mut self, view: &View, extent: Extent) -> Result<Option<Observed>, Fault> {
         let whole = match extent {
             Extent::Written => None,
@@ -203,10 +203,10 @@ mod tests {
     use crate::place::place;
     use crate::testing::*;
 
-    /// What it saw at a place of the program: numbers of the tile, and which are unwritten; whether a view beyond the tile has elements; the register.
+    /// An observation at a place: elements of the tile, and which are unwritten; whether a view beyond the tile has elements; the register.
     type Seen = (Reached, Vec<f32>, Vec<bool>, bool, Option<i64>);
 
-    /// Looks at a tile, at a row that a register chooses, and at the register, wherever the run stands still.
+    /// Inspects a tile, a row selected by a register, and the register, at each pause of the run.
     struct Looks {
         tile: View,
         row: View,
@@ -230,14 +230,14 @@ mod tests {
             let tile = look.view(&self.tile).expect("has a place").expect("is in its tensor");
             let beyond = matches!(look.view(&self.beyond), Ok(Some(_)));
             let register = look.register(RegId(0));
-            // The address is known while the register is.
+            // The address is known if the register is set.
             let row = register.and_then(|_| look.view(&self.row).expect("has a place"));
             self.rows.push(row.and_then(|row| row.numbers()));
             self.seen.push((place, tile.numbers().expect("no packed dtype"), tile.unwritten, beyond, register));
         }
     }
 
-    /// Loads two rows in a dynamic loop, and stores the tile that has the last one.
+    /// Loads two rows in a dynamic loop, and stores the tile, which holds the last one.
     #[test]
     fn what_is_seen_is_what_the_run_has_written_so_far() {
         let mut b = Builder::new();
@@ -285,10 +285,10 @@ mod tests {
                 assert_eq!(i64::from(index), *register, "{place:?}");
             }
         }
-        // The register of a view's offset is read as it is at that moment.
+        // An offset register is read at its current value.
         assert_eq!(looks.rows[2].as_deref(), Some(first));
         assert_eq!(looks.rows[4].as_deref(), Some(second));
-        // What was looked at stays as it is.
+        // Inspection changes nothing.
         assert_eq!(f32s(&results[0].outputs[0]), second);
     }
 }

@@ -1,4 +1,4 @@
-//! Stores that overwrite a part of what earlier ones have stored in an output, with other values.
+//! Stores that overwrite part of earlier stores to an output, with other values.
 
 use std::cell::OnceCell;
 
@@ -12,16 +12,16 @@ use super::interpreter::Interpreter;
 use crate::lint::overlap::address;
 use crate::memory::access::Access;
 
-/// Values that differ by less than this fraction are those of one computation in another order.
+/// Values with a smaller relative difference are attributed to another order of the same computation.
 const SAME: f32 = 0.01;
 
-/// The outputs whose stores are watched: those that the program only writes. What is read back may be written again. With two cores, nothing is
-/// watched: `shared-memory-race` covers their stores.
+/// The outputs whose stores are checked: those that the program only writes. Tensors that are read back may be overwritten. With two cores, nothing
+/// is checked: `shared-memory-race` covers their stores.
 #[derive(Debug, Default)]
 pub(super) struct Outputs {
-    /// Outputs that are no inputs.
+    /// Outputs that are not inputs.
     all: FxHashSet<TensorId>,
-    /// What instructions read, collected when a store is about to be compared.
+    /// Tensors that instructions read, collected at the first comparison of a store.
     read: OnceCell<FxHashSet<TensorId>>,
 }
 
@@ -52,7 +52,7 @@ impl Outputs {
     }
 }
 
-/// A destination of which a part is written, before the instruction.
+/// A partly written destination, before the instruction.
 pub(super) struct Before<'p> {
     view: &'p View,
     access: Access,
@@ -60,19 +60,19 @@ pub(super) struct Before<'p> {
     bytes: Vec<u8>,
 }
 
-/// What a store has overwritten.
+/// The elements that a store has overwritten.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overwritten {
-    /// How many elements have other values now.
+    /// Number of changed elements.
     pub(super) elements: usize,
-    /// The first of them, counted in the order of the view.
+    /// The first of them, by position in the view.
     pub(super) first: usize,
     /// Its value before and after.
     pub(super) values: (f32, f32),
 }
 
 impl<'p> Interpreter<'p> {
-    /// Executes an instruction, and reports outputs of which it overwrites a part while it also stores elements that are new.
+    /// Executes an instruction, and reports outputs that it partly overwrites while it also stores new elements.
     ///
     /// # Errors
     /// Those of the instruction.
@@ -108,7 +108,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// What is in a destination, if a part of it is written and another part is not.
+    /// The content of a destination, if it is partly written.
     fn before_store(&mut self, view: &'p View) -> Result<Option<Before<'p>>, Fault> {
         if view.dtype.is_packed() {
             return Ok(None);
@@ -129,7 +129,7 @@ impl<'p> Interpreter<'p> {
         Ok(Some(Before { view, access, unwritten, bytes }))
     }
 
-    /// The last statement before the current one that has stored this element, as far as addresses are static.
+    /// The last statement before the current one that stored this element, for static addresses.
     fn earlier_store(&self, view: &View, element: usize) -> Option<&'p Node> {
         if view.indirect.is_some() {
             return None;

@@ -1,25 +1,25 @@
-//! Threads that stay awake between instructions.
+//! Worker threads that stay awake between instructions.
 //!
-//! An instruction is shared between threads for some ten to a hundred microseconds; waking a sleeping thread costs as much. So while a program
-//! runs, the pool's other threads look for work instead of sleeping, and begin to doze only after a pause.
+//! A shared instruction takes ten to a hundred microseconds; waking a sleeping thread costs as much. While a program
+//! runs, the pool's other threads therefore spin for work instead of sleeping, and start to doze only after a pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nki_diag::stop;
 
-/// Looks for work this often before dozing: a tenth of a millisecond.
+/// Number of spins before dozing: a tenth of a millisecond.
 const EAGER: u32 = 2_000;
-/// Length of a doze: a tenth of the pause so far, within these limits. In a program whose instructions are too small to share, the others sleep
-/// most of the time; when an instruction is large after all, at most a tenth is lost.
+/// Length of a doze: a tenth of the pause so far, within these limits. In a program whose instructions are too small to share, the workers
+/// sleep most of the time; for a large instruction, the delay is at most a tenth of the pause.
 const DOZE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
-/// Elements of all tensors below which a program ends before other threads are awake.
+/// Programs with fewer elements in all tensors end before other threads are awake.
 pub const LITTLE: usize = 256 * 1024;
-/// Most threads kept awake: a tile is not shared between more.
+/// Maximum number of threads kept awake: a tile is not shared between more.
 const HELPERS: usize = 7;
 
-/// Runs `work` on `elements` elements on a thread of rayon's pool while the others stay awake. A little work just runs where it is; and inside
-/// the pool (a sweep, say), where the others have work of their own, any work does.
+/// Runs `work` on `elements` elements on a thread of rayon's pool while the other threads stay awake. Small work runs on the current thread, as
+/// does any work inside the pool (for example a sweep), where the other threads are busy.
 pub(super) fn with_threads_awake<R: Send>(elements: usize, work: impl FnOnce() -> R + Send) -> R {
     let threads = rayon::current_num_threads();
     if threads == 1 || elements < LITTLE || rayon::current_thread_index().is_some() {
@@ -31,7 +31,7 @@ pub(super) fn with_threads_awake<R: Send>(elements: usize, work: impl FnOnce() -
         let own = rayon::current_thread_index();
         for _ in 0..HELPERS.min(threads - 1) {
             scope.spawn(move |_| {
-                // The working thread itself may find this while it waits for a share of an instruction: it must not get stuck in it.
+                // The working thread may run this task itself while it waits for a share of an instruction, and must not loop in it.
                 if rayon::current_thread_index() != own {
                     look_for_work(done);
                 }
@@ -42,7 +42,7 @@ pub(super) fn with_threads_awake<R: Send>(elements: usize, work: impl FnOnce() -
     })
 }
 
-/// Ends the search for work, also when the work panics.
+/// Ends the spinning, even if the work panics.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

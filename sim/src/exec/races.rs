@@ -1,10 +1,10 @@
-//! Races of the cores of a logical core through shared HBM.
+//! Races between the cores of a logical core in shared HBM.
 //!
-//! The rule: every `core_barrier` and every `sendrecv` between the cores orders all that either core has accessed before it, in program
-//! order, ahead of all that the other accesses after it. Between two such rendezvous nothing is ordered. There, a byte that one core writes
+//! The rule: every `core_barrier` and every `sendrecv` between the cores orders all accesses of either core before it, in program
+//! order, before all accesses of the other core after it. Between two such rendezvous nothing is ordered. There, a byte that one core writes
 //! and the other reads or writes is a race, unless the later write does not change the bytes: both cores may write the same result.
 //!
-//! Cores run one after the other from rendezvous to rendezvous, so the accesses since the last one are all that has to be remembered.
+//! Cores run one after the other from rendezvous to rendezvous, so only the accesses since the last one are recorded.
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
@@ -19,7 +19,7 @@ use crate::deps::{self, By, Hazard, Index, Partitions, Region, Subject};
 use crate::place::Placement;
 use crate::trace::Resolved;
 
-/// Most races that are reported: a further one would only name another place.
+/// Maximum number of reported races: more would only repeat the problem at other locations.
 const MOST: usize = 50;
 
 /// Accesses to shared memory since the last rendezvous.
@@ -27,9 +27,9 @@ const MOST: usize = 50;
 pub(super) struct Races<'p> {
     on: bool,
     tensors: FxHashMap<TensorId, Index>,
-    /// Who accessed: core and statement, by the number in the index.
+    /// The access sites, core and statement, by the number in the index.
     sites: Vec<(u32, &'p Node)>,
-    /// Pairs of places that have been reported.
+    /// Pairs of locations already reported.
     seen: FxHashSet<(Loc, Loc)>,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Conflict<'p> {
     core: u32,
     node: &'p Node,
     pub(super) hazard: Hazard,
-    /// The view by which this core accesses them.
+    /// The number of this core's view that accesses them.
     view: usize,
-    /// What the other core accesses.
+    /// The region that the other core accesses.
     other: Region,
 }
 
 impl<'p> Races<'p> {
-    /// Watches if there are several cores.
+    /// Enabled for several cores.
     pub(super) fn new(program: &Program) -> Self {
         Races { on: program.cores.len() > 1, ..Races::default() }
     }
@@ -56,13 +56,13 @@ impl<'p> Races<'p> {
         self.on
     }
 
-    /// The cores have met: what was before is ordered.
+    /// Drops all accesses at a rendezvous, which orders them.
     pub(super) fn forget(&mut self) {
         self.tensors.clear();
         self.sites.clear();
     }
 
-    /// Remembers the accesses of an instruction of core `me`. Gives those of the other core that they conflict with.
+    /// Records the accesses of an instruction of core `me`. Returns the conflicting accesses of the other core.
     pub(super) fn note(
         &mut self,
         (program, placement): (&Program, &Placement),
@@ -106,7 +106,7 @@ impl<'p> Races<'p> {
         conflicts
     }
 
-    /// Reports a race between an instruction of core `me` and the access that it conflicts with.
+    /// Reports a race between an instruction of core `me` and a conflicting access.
     pub(super) fn report(
         &mut self,
         findings: &mut Findings,
@@ -122,7 +122,7 @@ impl<'p> Races<'p> {
 }
 
 impl<'p> Interpreter<'p> {
-    /// Executes an instruction and reports the races that it takes part in.
+    /// Executes an instruction and reports its races.
     pub(super) fn execute_watched(
         &mut self,
         node: &'p Node,
@@ -155,7 +155,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// The bytes that a view names, as far as its index is within bounds.
+    /// The bytes that a view names, for indices within bounds.
     fn bytes_of(&mut self, view: &View) -> Result<Vec<u8>, Fault> {
         self.flush();
         let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(Vec::new()) };
@@ -165,7 +165,7 @@ impl<'p> Interpreter<'p> {
     }
 }
 
-/// Whether a write through a view of shared memory, whose bytes were `old` and are `new`, has changed a byte of what another core accesses.
+/// Whether a write through a view of shared memory, from bytes `old` to `new`, has changed a byte that another core accesses.
 fn changes(view: &View, other: &Region, old: &[u8], new: &[u8]) -> bool {
     let size = view.dtype.size();
     if view.indirect.is_some() || old.len() != new.len() || old.len() != view.elements() * size {

@@ -1,18 +1,18 @@
-//! Rendezvous: instructions of several cores, of one rank or of several, that wait for each other. Lets the cores advance and pairs them.
+//! Rendezvous: instructions of several cores, of one or several ranks, that wait for each other. Advances the cores and pairs them.
 //!
-//! Each core advances until it waits. A rendezvous is held when all of its members wait at one of its kind. If nobody can go on, whoever waits
-//! at an exchange posts it and continues: exchanges of different pipes do not wait for each other.
+//! Each core advances until it waits. A rendezvous completes when all of its members wait at one of its kind. If no core can proceed, cores that wait
+//! at an exchange post it and continue: exchanges on different pipes do not wait for each other.
 
 use nki_isa::Participants;
 
 use crate::trace::{CoreId, Rendezvous};
 
-/// What the members of a rendezvous have in common.
+/// The common properties of a rendezvous' members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Cores of one rank.
     Cores,
-    /// Cores of one rank, each sending to another.
+    /// Cores of one rank, each of which sends to another.
     Exchange { pipe: i64 },
     /// A collective of a group of ranks.
     Group { whole: bool },
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// The members of a rendezvous, `me` included, and the names of those that do not exist. `cores` gives the number of cores by rank.
+/// The members of a rendezvous, including `me`, and the names of missing ones. `cores` is the number of cores by rank.
 pub(super) fn members(participants: &Participants<'_>, me: CoreId, cores: &[usize]) -> (Vec<CoreId>, Vec<String>) {
     let of_ranks = participants.is_of_ranks();
     let whole = participants.is_of_whole_cores();
@@ -41,7 +41,7 @@ pub(super) fn members(participants: &Participants<'_>, me: CoreId, cores: &[usiz
         let others = match (of_ranks, whole) {
             (false, _) => vec![CoreId { rank: me.rank, core: member }],
             (true, false) => vec![CoreId { rank: member as usize, core: me.core }],
-            // The other rank has as many cores as this one, or the rendezvous is impossible.
+            // The other rank must have as many cores as this one, else the rendezvous is impossible.
             (true, true) => {
                 let count = cores.get(me.rank).copied().unwrap_or(1) as u32;
                 (0..count).map(|core| CoreId { rank: member as usize, core }).collect()
@@ -63,14 +63,14 @@ pub(super) fn members(participants: &Participants<'_>, me: CoreId, cores: &[usiz
     (there, missing)
 }
 
-/// Why a core stopped.
+/// The reason why a core stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Its stream has ended.
     Done,
     /// It waits for others.
     Waits,
-    /// Its next statement needs an exchange that it has left behind.
+    /// Its next statement needs one of its posted exchanges.
     Blocked,
 }
 
@@ -80,26 +80,26 @@ pub(super) struct Place {
     /// Its position among the events of the core.
     pub(super) event: u32,
     pub(super) kind: Kind,
-    /// Who must come, the core itself included; `None` if they cannot all come.
+    /// The members, including the core itself; `None` if some do not exist.
     pub(super) members: Option<Vec<CoreId>>,
 }
 
 /// The cores of all ranks while they advance.
 pub(super) trait Cores {
-    /// Why the run cannot go on.
+    /// The reason why the run cannot continue.
     type Stopped;
 
     /// Cores by rank.
     fn counts(&self) -> Vec<usize>;
     /// Lets a core advance until it ends or waits.
     fn advance(&mut self, core: CoreId) -> Result<Stop, Self::Stopped>;
-    /// Where a core waits that stopped with [`Stop::Waits`].
+    /// The place of a core that stopped with [`Stop::Waits`].
     fn place(&self, core: CoreId) -> Option<Place>;
-    /// All members of the rendezvous at which `core` waits have come, or have left it behind.
+    /// Completes the rendezvous at which `core` waits: all members have arrived or posted it.
     fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
-    /// A core posts the exchange at which it waits: it has sent, and proceeds.
+    /// Posts the exchange at which a core waits: it sends its data and proceeds.
     fn post(&mut self, core: CoreId) -> Result<(), Self::Stopped>;
-    /// Nobody can go on.
+    /// The error if no core can proceed.
     fn deadlock(&self) -> Self::Stopped;
 }
 
@@ -107,12 +107,12 @@ pub(super) trait Cores {
 #[derive(Debug, Default)]
 struct Standing {
     waits: Option<Place>,
-    /// Exchanges that it has left behind.
+    /// Its posted exchanges.
     posted: Vec<Place>,
     held: Vec<Rendezvous>,
 }
 
-/// Which rendezvous have been held.
+/// The completed rendezvous of all cores.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     /// By rank and core.
@@ -121,7 +121,7 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    /// What `core` took part in, in the order of its events.
+    /// The rendezvous of `core`, in the order of its events.
     pub(super) fn take(&mut self, core: CoreId) -> Vec<Rendezvous> {
         let mut held = std::mem::take(&mut self.of(core).held);
         held.sort_unstable_by_key(|r| r.event);
@@ -139,7 +139,7 @@ impl Pairing {
         self.standing.iter().enumerate().flat_map(of_rank).collect()
     }
 
-    /// The members of the rendezvous at which `core` waits, if all of them wait at one of its kind or have left it behind.
+    /// The members of the rendezvous at which `core` waits, if all of them wait at one of its kind or have posted it.
     fn complete(&self, core: CoreId) -> Option<Vec<CoreId>> {
         let of = |core: &CoreId| &self.standing[core.rank][core.core as usize];
         let place = of(&core).waits.as_ref()?;
@@ -148,7 +148,7 @@ impl Pairing {
         members.iter().all(|m| here(of(m))).then(|| members.clone())
     }
 
-    /// The rendezvous at which `core` waits is held; gives those of its members that had left it behind.
+    /// Completes the rendezvous at which `core` waits; returns the members that had posted it.
     fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Vec<CoreId> {
         let number = self.count;
         let Some(kind) = self.of(core).waits.as_ref().map(|p| p.kind) else { return Vec::new() };
@@ -171,7 +171,7 @@ impl Pairing {
         left
     }
 
-    /// Whether no core waits, and none has left an exchange behind.
+    /// Whether no core waits or has a posted exchange.
     fn is_empty(&self) -> bool {
         self.standing.iter().flatten().all(|s| s.waits.is_none() && s.posted.is_empty())
     }
@@ -180,12 +180,12 @@ impl Pairing {
 /// Lets all cores advance to their end.
 ///
 /// # Errors
-/// If a core cannot proceed, or cores deadlock; what has been paired until then is in `pairing`.
+/// If a core cannot proceed, or cores deadlock; `pairing` then has the rendezvous so far.
 pub(super) fn run<C: Cores + ?Sized>(cores: &mut C, pairing: &mut Pairing) -> Result<(), C::Stopped> {
     let standing = |n: usize| (0..n).map(|_| Standing::default()).collect();
     *pairing = Pairing { standing: cores.counts().into_iter().map(standing).collect(), count: 0 };
     let mut ready = pairing.cores();
-    // Those whose next statement needs an exchange that they have left behind.
+    // Cores whose next statement needs one of their posted exchanges.
     let mut blocked: Vec<CoreId> = Vec::new();
     loop {
         for core in std::mem::take(&mut ready) {
@@ -198,7 +198,7 @@ pub(super) fn run<C: Cores + ?Sized>(cores: &mut C, pairing: &mut Pairing) -> Re
         if blocked.is_empty() && pairing.is_empty() {
             return Ok(());
         }
-        // In a fixed order, so that a run is the same every time.
+        // In a fixed order, so that runs are deterministic.
         let mut received: Vec<CoreId> = Vec::new();
         for core in pairing.cores() {
             let Some(members) = pairing.complete(core) else { continue };

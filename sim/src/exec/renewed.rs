@@ -1,4 +1,4 @@
-//! Tensors that a dynamic loop makes anew in each iteration.
+//! Tensors that a dynamic loop creates anew in each iteration.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,17 +10,17 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::account::Account;
 
-/// The tensors of a core that begin anew, by the position of the loop.
+/// The tensors of a core that are renewed, by the position of the loop.
 #[derive(Debug, Default)]
 pub(super) struct Renewed {
-    /// Tensors on chip that the body makes: what an earlier iteration has written to their bytes is no value of theirs.
+    /// On-chip tensors declared in the body: values written by an earlier iteration are not theirs.
     made: FxHashMap<u32, Vec<TensorId>>,
-    /// Tensors in PSUM that only this loop uses: the first matmul of an iteration overwrites them.
+    /// PSUM tensors used only by this loop: the first matmul of an iteration overwrites them.
     sums: FxHashMap<u32, Vec<TensorId>>,
 }
 
 impl Renewed {
-    /// Those of the statements of a core.
+    /// Collects the tensors from the statements of a core.
     pub(super) fn new(program: &Program, statements: &[Statement<'_>]) -> Self {
         let mut out = Self::default();
         if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
@@ -28,7 +28,7 @@ impl Renewed {
         }
         for (id, path) in common_loops(statements) {
             let tensor = program.tensor(id);
-            // A tensor with an address keeps what is there.
+            // A tensor with an explicit address keeps its content.
             let own = tensor.address.is_none() && tensor.data.is_none();
             if let Some(&at) = (tensor.loops as usize).checked_sub(1).and_then(|n| path.get(n)).filter(|_| own) {
                 out.made.entry(at).or_default().push(id);
@@ -40,14 +40,14 @@ impl Renewed {
         out
     }
 
-    /// An iteration of the loop at a position begins.
+    /// Starts an iteration of the loop at a position.
     pub(super) fn begin(&self, at: u32, account: &mut Account<'_, '_>) {
         self.made.get(&at).into_iter().flatten().for_each(|&tensor| account.renew(tensor));
         self.sums.get(&at).into_iter().flatten().for_each(|&tensor| account.begin_sums(tensor));
     }
 }
 
-/// The loops around the uses of each tensor on chip, outermost first, as far as all uses share them.
+/// The common loops around all uses of each on-chip tensor, outermost first.
 pub(crate) fn common_loops(statements: &[Statement<'_>]) -> BTreeMap<TensorId, Vec<u32>> {
     let mut common: BTreeMap<TensorId, Vec<u32>> = BTreeMap::new();
     let mut footprint = Footprint::default();

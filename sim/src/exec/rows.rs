@@ -1,4 +1,4 @@
-//! Functions of partitions that are computed at once: integers, element bits, and those of which a partition may touch what another one writes.
+//! Functions of partitions that are computed immediately: integers, element bits, and functions whose partitions may access each other's results.
 
 use nki_isa::machine::{RowBits, RowsBits, RowsF32, RowsI64};
 use nki_isa::{Fault, View};
@@ -13,7 +13,7 @@ use crate::memory::elements::{self, Steps};
 
 pub(super) type Accesses = SmallVec<[Access; 4]>;
 
-/// Shows the watch all sources of 32-bit integers.
+/// Passes all 32-bit integer sources to the watch.
 pub(super) fn look_at_integers(memory: &Memory<'_>, watch: &Watch<'_>, from: &[Access]) {
     for (n, a) in from.iter().enumerate().filter(|(n, _)| watch.takes_integers(*n)) {
         let mut bytes = vec![0; a.elements() * a.codec.size()];
@@ -25,7 +25,7 @@ pub(super) fn look_at_integers(memory: &Memory<'_>, watch: &Watch<'_>, from: &[A
 }
 
 impl<'p> Interpreter<'p> {
-    /// Resolves the operands of a function of rows, while earlier ones may wait to be computed.
+    /// Resolves the operands of a function of rows, while earlier computations may still be deferred.
     pub(super) fn operands(&mut self, dsts: &[&View], srcs: &[&View]) -> Result<(Accesses, Accesses), Fault> {
         self.flush_matmuls();
         let from = srcs.iter().map(|v| self.source(v)).collect::<Result<Accesses, _>>()?;
@@ -109,7 +109,7 @@ impl<'p> Interpreter<'p> {
             return Err(Fault::new("internal", format!("elements of {} have more than 32 bits", wide.codec.dtype)));
         }
         let memory = self.memory();
-        // Where no partition touches what another one writes, a few are read and written at a time, while they are in the cache.
+        // If no partition accesses what another one writes, process a few at a time, while they are in the cache.
         let is_regular = |a: &Access| a.starts.is_none() && a.per_row > 0;
         let by_blocks = if to.is_empty() { from.iter().all(is_regular) } else { apart(memory, &to, &from) };
         if by_blocks {
@@ -140,7 +140,7 @@ impl<'a> Block<'a> {
 }
 
 impl Memory<'_> {
-    /// Applies `f` to a few partitions at a time, of which none touches what another one writes.
+    /// Applies `f` to a few partitions at a time, none of which accesses what another one writes.
     fn map_blocks(&mut self, to: &[Access], from: &[Access], f: RowsBits<'_>) -> Result<(), Fault> {
         let mut ins: SmallVec<[Block<'_>; 4]> = from.iter().map(|a| Block::of(self, a)).collect();
         let mut outs: SmallVec<[Block<'_>; 2]> = to.iter().map(|a| Block::of(self, a)).collect();

@@ -1,4 +1,4 @@
-//! Timings by hand: `cargo test --release -p nki-sim-core speed -- --ignored --nocapture --test-threads=1`.
+//! Manual timings: `cargo test --release -p nki-sim-core speed -- --ignored --nocapture --test-threads=1`.
 
 use std::time::Instant;
 

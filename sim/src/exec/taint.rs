@@ -1,9 +1,9 @@
-//! Follows what an instruction has read that nothing has written, to the outputs.
+//! Taint tracking of unwritten memory from reads to the outputs.
 //!
-//! Nothing is followed before the first such read, so a kernel without one pays nothing. From then on each byte that an instruction writes is
-//! tainted if what it is made of is: element by element where results and operands have the same elements, by row or column where the
-//! instruction works so, else all of the result. The value confirms it: an output element counts only if it still holds what unwritten memory
-//! reads as, NaN or the pattern of integers.
+//! Tracking starts at the first such read, so a kernel without one pays nothing. From then on each byte that an instruction writes is
+//! tainted if its sources are: element by element if results and operands have the same elements, by row or column if the
+//! instruction works so, else the whole result. The value must confirm the taint: an output element counts only if it still holds the
+//! value of unwritten memory, NaN or the pattern of integers.
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::values::Feeds;
@@ -17,23 +17,23 @@ use super::interpreter::Interpreter;
 use crate::memory::access::{Access, Shift};
 use crate::memory::elements;
 
-/// Tainted bytes, and where they were read first.
+/// Tainted bytes, and the location of their first read.
 #[derive(Debug)]
 pub(super) struct Taint {
     /// By storage: its size, and one flag for each of its bytes.
     storages: FxHashMap<usize, Vec<bool>>,
-    /// The first read of what nothing has written.
+    /// The first read of unwritten memory.
     pub(super) read: Loc,
     pub(super) tensor: TensorId,
-    /// It has reached a register or accumulators, from where it is not followed.
+    /// Whether taint has reached a register or accumulators, where it is not tracked.
     escaped: bool,
 }
 
-/// The elements of an output that are made of what nothing has written.
+/// The elements of an output that depend on unwritten memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reached {
     pub(super) elements: usize,
-    /// The first, counted row by row.
+    /// The first, in row-major order.
     pub(super) first: usize,
 }
 
@@ -41,7 +41,7 @@ impl Taint {
     fn bytes(&mut self, storage: usize, length: usize) -> &mut Vec<bool> {
         let bytes = self.storages.entry(storage).or_default();
         if bytes.len() != length {
-            // Another tensor has the storage now.
+            // The storage now belongs to another tensor.
             bytes.clear();
             bytes.resize(length, false);
         }
@@ -49,12 +49,12 @@ impl Taint {
     }
 }
 
-/// Whether an instruction leaves what it reads in a register or accumulators, from where it is not followed.
+/// Whether an instruction stores what it reads in a register or accumulators, where taint is not tracked.
 pub(super) fn keeps_what_it_reads(inst: &Inst, footprint: &Footprint<'_>) -> bool {
     !footprint.register_writes.is_empty() || inst.accumulators().is_some_and(|use_| use_.sets || use_.reads)
 }
 
-/// How the elements of a result depend on those of an operand.
+/// Dependence of a result's elements on those of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mapping {
     Elements,
@@ -80,7 +80,7 @@ fn mapping(feeds: Feeds, nth: usize, from: &Access, to: &Access) -> Mapping {
 }
 
 /// Taints the elements of a result, rows of `width`, that depend on tainted elements of an operand, rows of `from_width`. Each row or column of the
-/// result is filled once, however many elements it depends on: they may be all of a long tile.
+/// result is filled only once, because it may depend on all elements of a long tile.
 fn spread(mapping: Mapping, flags: &[bool], from_width: usize, result: &mut [bool], width: usize) {
     let any = |row: &[bool]| row.contains(&true);
     match mapping {
@@ -112,7 +112,7 @@ fn spread(mapping: Mapping, flags: &[bool], from_width: usize, result: &mut [boo
     }
 }
 
-/// Which columns have a tainted element.
+/// The columns with a tainted element.
 fn columns(flags: &[bool], width: usize) -> Vec<bool> {
     let mut tainted = vec![false; width];
     for row in flags.chunks(width) {
@@ -148,7 +148,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// An instruction reads elements that nothing has written: they are tainted.
+    /// Taints the unwritten elements that an instruction reads.
     pub(super) fn taint_unwritten(&mut self, view: &View, access: &Access) {
         if !self.values.checks().uninitialized_output {
             return;
@@ -160,7 +160,7 @@ impl Interpreter<'_> {
         self.each_flag(access, |element, flags| flags.iter_mut().for_each(|f| *f |= missing[element]));
     }
 
-    /// After an instruction: what it has written is tainted if what it is made of is.
+    /// Taints the results of an executed instruction whose sources are tainted.
     pub(super) fn spread_taint(&mut self, inst: &Inst) {
         if self.taint.is_none() {
             return;
@@ -195,7 +195,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The statement that runs has been executed: see [`Self::spread_taint`].
+    /// Calls [`Self::spread_taint`] for the executed current statement.
     pub(super) fn spread_taint_of_statement(&mut self) {
         if self.taint.is_some()
             && let Some(node) = self.core.node
@@ -205,7 +205,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Whether an argument or a result has bytes that are made of what nothing has written, or may be.
+    /// Whether bytes of an argument or a result depend, or may depend, on unwritten memory.
     pub(super) fn taint_is_visible(&mut self) -> bool {
         match &self.taint {
             None => return false,
@@ -218,7 +218,7 @@ impl Interpreter<'_> {
         tensors.into_iter().any(|tensor| self.flags_of(tensor).is_none_or(|(_, flags)| flags.contains(&true)))
     }
 
-    /// All of a tensor, and which of its elements are tainted. `None` if it cannot be resolved.
+    /// A whole tensor with the taint of its elements. `None` if it cannot be resolved.
     fn flags_of(&mut self, tensor: TensorId) -> Option<(Access, Vec<bool>)> {
         let view = View::whole(tensor, self.program.tensor(tensor));
         let access = self.deferred.account().resolve(&view, &Shift::Offset(0)).ok()?;
@@ -227,7 +227,7 @@ impl Interpreter<'_> {
         Some((access, flags))
     }
 
-    /// The elements of an output that hold what unwritten memory reads as, and are made of it.
+    /// The elements of an output that hold the value of unwritten memory and depend on it.
     pub(super) fn tainted_output(&mut self, tensor: TensorId) -> Option<Reached> {
         self.taint.as_ref()?;
         let (access, flags) = self.flags_of(tensor)?;

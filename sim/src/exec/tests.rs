@@ -55,7 +55,7 @@ fn bf16_rounds_unless_all_fp32() {
     assert_eq!(f32s(&result.outputs[0]), vec![2.002; 32]);
 }
 
-/// What instructions make of numbers, registers and chance, and not of other elements, is the same number whether memory keeps elements in their own
+/// Elements that instructions create from numbers, registers or at random have the same values whether memory holds elements in their own
 /// type or in 32 bits.
 #[test]
 fn made_bits_are_numbers_in_wide_memory_too() {
@@ -289,14 +289,14 @@ fn gather_skips_rows_out_of_bounds() {
         let index = HostTensor { name: "index".into(), shape: vec![3, 1], dtype: DType::I32, data: index.into() };
         vec![host_f32("x", &[5, 2], &x), index]
     };
-    // Rows of the tile that are those of the index, and others.
+    // Tiles with the shape of the index, and with others.
     for shape in [[3, 2], [2, 3], [1, 6], [6, 1]] {
         let program = build(OobMode::Skip, shape);
         let result = run_program(&program, inputs());
         let got = f32s(&result.outputs[0]);
         assert_eq!((&got[..2], &got[4..]), (&[8.0, 9.0][..], &[2.0, 3.0][..]));
         assert!(got[2].is_nan() && got[3].is_nan());
-        // The row that was skipped was never written.
+        // The skipped row was never written.
         assert_eq!(slugs(&result.findings), ["uninitialized-read", "uninitialized-output"], "{shape:?}");
         assert!(trace_only(&program).expect_err("needs data").what.contains("`i`"));
     }
@@ -309,7 +309,7 @@ fn gather_skips_rows_out_of_bounds() {
     assert!(message.contains("valid are 0 to 4"), "{message}");
 }
 
-/// Memory of a caller who watches it.
+/// A caller's memory that records its release.
 struct Watched {
     bytes: Vec<u8>,
     writable: bool,
@@ -333,7 +333,7 @@ impl Drop for Watched {
 
 #[test]
 fn inputs_stay_where_they_are() {
-    // x becomes x + x and is an output, too.
+    // x becomes x + x and is also an output.
     let mut b = Builder::new();
     let x = b.input("x", &[4, 8], DType::F32);
     let t = b.tensor("t", Space::Sbuf, &[4, 8], DType::F32);
@@ -354,7 +354,7 @@ fn inputs_stay_where_they_are() {
         drop(result);
         assert_eq!(freed.recv().expect("freed"), if writable { six.clone() } else { three.clone() });
     }
-    // An input that is only read is never copied, whoever may write to it.
+    // A read-only input is never copied, even if others may write to it.
     let program = adder(4, 8, DType::F32);
     let (sender, freed) = std::sync::mpsc::channel();
     let input = |name: &str| HostTensor {

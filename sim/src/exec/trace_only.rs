@@ -1,4 +1,4 @@
-//! The dynamic trace without numbers, where nothing that decides it comes from memory.
+//! The dynamic trace without numbers, for programs whose control flow and addresses do not depend on memory.
 
 use ndarray::{Array2, ArrayView2};
 use nki_isa::ids::{Loc, RegId};
@@ -14,22 +14,22 @@ use crate::trace::{CoreId, CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 pub struct NeedsData {
     /// The statement that needs them.
     pub loc: Loc,
-    /// What is needed for what.
+    /// The missing data and its use, for the message.
     pub what: String,
 }
 
-/// Most statements inside dynamic loops before a trace is given up.
+/// Maximum number of statements inside dynamic loops before tracing is abandoned.
 const MOST_STEPS: u64 = 4_000_000;
 
-/// What running `program` would trace, without numbers.
+/// The trace of running `program`, without numbers.
 ///
 /// # Errors
-/// If control flow or an address depends on values in memory, or a dynamic loop does not seem to end. The caller runs the program then.
+/// If control flow or an address depends on values in memory, or a dynamic loop does not seem to end. The caller then runs the program.
 pub fn trace_only(program: &Program) -> Result<Trace, NeedsData> {
     trace_within(program, MOST_STEPS)
 }
 
-/// The same with at most this many statements inside dynamic loops.
+/// The same with a given maximum number of statements inside dynamic loops.
 ///
 /// # Errors
 /// As [`trace_only`].
@@ -54,7 +54,7 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
     Ok(trace)
 }
 
-/// Pairs the rendezvous of the cores. Of those that never come about (the run would fail), there are none.
+/// Pairs the rendezvous of the cores. Rendezvous that never complete (the run would fail) are not paired.
 fn pair(program: &Program, trace: &mut Trace) {
     let stops = program.cores.iter().zip(&trace.cores).zip(0..).map(|((stream, executed), core)| {
         let nodes = statements(stream);
@@ -73,16 +73,16 @@ fn pair(program: &Program, trace: &mut Trace) {
     });
     let mut traced = Traced { stops: stops.collect(), waits: vec![None; program.cores.len()] };
     let mut pairing = Pairing::default();
-    // Where nobody can go on, what has been paired until then counts.
+    // After a deadlock, the pairs so far are used.
     let _ = rendezvous::run(&mut traced, &mut pairing);
     for (core, executed) in trace.cores.iter_mut().enumerate() {
         executed.rendezvous = pairing.take(CoreId { rank: 0, core: core as u32 });
     }
 }
 
-/// Cores that have been traced, and advance once more from rendezvous to rendezvous.
+/// Traced cores, which advance once more from rendezvous to rendezvous.
 struct Traced {
-    /// By core: the rendezvous to come, the next one last.
+    /// By core: the remaining rendezvous, the next one last.
     stops: Vec<Vec<Place>>,
     waits: Vec<Option<Place>>,
 }
@@ -144,7 +144,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Executes the statements of a block, from a position up to another.
+    /// Executes the statements of a block in a range of positions.
     fn block(&mut self, all: &[Statement<'_>], from: u32, until: u32) -> Result<(), NeedsData> {
         let mut footprint = Footprint::default();
         let mut next = from;
@@ -346,7 +346,7 @@ impl nki_isa::Machine for Registers<'_, '_> {
     }
     fn print(&mut self, _: String) {}
     fn engine_state(&mut self, _: &'static str) -> &mut Vec<u32> {
-        // What comes of it depends on what ran before: the instruction counts as failed.
+        // The state depends on earlier instructions: the instruction counts as failed.
         self.failed = true;
         &mut self.state
     }

@@ -1,4 +1,4 @@
-//! Findings about values: from what a [`Watch`] has seen to a diagnostic.
+//! Findings about values: converts the observations of a [`Watch`] to diagnostics.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::memory::access::Access;
 use crate::memory::elements::Codec;
 use crate::place::span;
 
-/// What findings about values keep between instructions.
+/// State of value findings that persists between instructions.
 #[derive(Debug, Default)]
 pub(super) struct ValueFindings {
     checks: Checks,
-    /// (finding, place of the instruction, place of the tensor): unrolled iterations say the same.
+    /// (finding, location of the instruction, location of the tensor): unrolled iterations repeat findings.
     seen: FxHashSet<(&'static str, Loc, Loc)>,
-    /// An infinity has been reported: what is made of infinities may follow from it.
+    /// An infinity has been reported: values computed from infinities may be consequences.
     infinity: bool,
     registers: Arc<Registers>,
-    /// Of the activation function that the current instruction applies.
+    /// Arguments of the activation function in the current instruction.
     arguments: Option<Arc<Arguments>>,
 }
 
@@ -44,12 +44,12 @@ impl ValueFindings {
         self.checks
     }
 
-    /// Whether infinity and NaN that an instruction makes are looked for at all.
+    /// Whether infinities and NaN produced by an instruction are checked at all.
     pub(super) fn wants_non_finite_at(&self, node: Option<&Node>) -> bool {
         self.checks.non_finite && node.is_some()
     }
 
-    /// Whether infinity and NaN that an instruction puts into a tensor are still looked for.
+    /// Whether infinities and NaN that an instruction writes to a tensor are still unreported.
     pub(super) fn wants_non_finite(&self, inst: Loc, tensor: Loc) -> bool {
         self.checks.non_finite && !self.seen.contains(&("non-finite", inst, tensor))
     }
@@ -63,12 +63,12 @@ pub(super) struct Place<'a> {
     pub(super) from: &'a [Access],
 }
 
-/// A value as a message shows it.
+/// A value formatted for a message.
 fn show(x: f32) -> String {
     if x.is_nan() { "NaN".into() } else { format!("{x:?}").trim_end_matches(".0").to_owned() }
 }
 
-/// A value that no integer type of the machine holds, to its last digit: the shortest text of 2^31 ends with zeros.
+/// A value beyond every integer type, with all digits: the shortest text of 2^31 ends with zeros.
 pub(super) fn show_integer(x: f32) -> String {
     if x.fract() == 0.0 && x.abs() < 1e16 { show_exact(f64::from(x)) } else { show(x) }
 }
@@ -77,7 +77,7 @@ fn show_exact(x: f64) -> String {
     format!("{x:?}").trim_end_matches(".0").to_owned()
 }
 
-/// The operands of an instruction that are memory, by name, in the order of the schema.
+/// The memory operands of an instruction, by name, in schema order.
 fn operands(node: &Node) -> Vec<(&'static str, Role, View)> {
     let NodeKind::Inst(inst) = &node.kind else { return Vec::new() };
     let mut out = Vec::new();
@@ -129,7 +129,7 @@ fn instruction(node: &Node) -> String {
     if parts.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", parts.join(", ")) }
 }
 
-/// Where an element of an access is.
+/// Description of an element's position in an access.
 fn place(access: &Access, space: Space, row: usize, element: usize) -> String {
     if space.is_on_chip() {
         format!("partition {row}, element {element}")
@@ -152,7 +152,7 @@ fn largest(dtype: DType) -> String {
     .to_string()
 }
 
-/// Whether an instruction writes memory or registers; one that does not (a print) computes nothing.
+/// Whether an instruction writes memory or registers; others (a print) compute nothing.
 fn has_results(inst: &Inst) -> bool {
     let mut footprint = Footprint::default();
     inst.footprint(&mut footprint);
@@ -167,7 +167,7 @@ fn loads_register(inst: &Inst) -> bool {
 }
 
 impl<'p> Interpreter<'p> {
-    /// A watch over the values of the current instruction, which reads `from` and writes `to`; none if nothing can be found.
+    /// A watch over the values of the current instruction, which reads `from` and writes `to`; `None` if nothing can be found.
     pub(super) fn watch(&mut self, to: &[Access], from: &[Access], moves: bool) -> Option<Box<Watch<'p>>> {
         let mut checks = self.values.checks;
         if checks == Checks::NONE {
@@ -211,7 +211,7 @@ impl<'p> Interpreter<'p> {
         values.arguments.clone()
     }
 
-    /// Reports what a watch has found.
+    /// Reports the findings of a watch.
     pub(super) fn report_values(&mut self, watch: &Watch<'_>, to: &[Access], from: &[Access]) {
         let at = Place { node: watch.node, loops: &watch.loops, to, from };
         if let Some(found) = watch.inexact.take() {
@@ -315,7 +315,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Checks a copy between types, which is made at once.
+    /// Checks a copy between types, which is executed immediately.
     pub(super) fn look_at_copy(&mut self, to: &Access, from: &Access) {
         let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
         let Some(watch) = self.watch(to, from, true) else { return };
@@ -327,7 +327,7 @@ impl<'p> Interpreter<'p> {
         self.report_values(&watch, to, from);
     }
 
-    /// Checks a source that an instruction computes with in fp32 as a whole.
+    /// Checks a whole source that an instruction reads in fp32.
     pub(super) fn look_at_read(&mut self, from: &Access) {
         let Some(node) = self.core.node else { return };
         let word = matches!(from.codec.dtype, DType::I32 | DType::U32);
@@ -342,8 +342,8 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// A result of exact arithmetic on int32 exceeds its range. `outs` has the results of each destination, row by row. Unsigned integers are
-    /// left out: who chooses them may mean arithmetic modulo 2^32.
+    /// Reports a result of exact int32 arithmetic that exceeds its range. `outs` has the results of each destination, row by row. Unsigned integers
+    /// are excluded: they may be intended as arithmetic modulo 2^32.
     pub(super) fn look_at_integer_results(&mut self, to: &[Access], outs: &[Vec<i64>]) {
         let (Some(node), true) = (self.core.node, self.values.checks.wrapped_integer) else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
@@ -369,7 +369,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// A register gets the bits of a float.
+    /// Reports a register that receives the bits of a float.
     pub(super) fn look_at_register_load(&mut self, from: &Access, bytes: &[u8]) {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
@@ -395,7 +395,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// A number that a memset writes is not finite in the tensor's type.
+    /// Reports a memset value that is not finite in the tensor's type.
     pub(super) fn look_at_fill(&mut self, to: &Access, value: f32) {
         let (Some(node), Limit::Magnitude(limit)) = (self.core.node, Limit::of(to.codec)) else { return };
         let new = Newness { limit, arises: false };

@@ -1,4 +1,4 @@
-//! Findings about values: the same for every number of threads, and without an effect on the outputs.
+//! Findings about values do not depend on the number of threads, and do not affect the outputs.
 
 use nki_isa::inst::vector::nc_match_replace8::NcMatchReplace8;
 use nki_isa::{DType, Imm, Space};
@@ -7,7 +7,7 @@ use super::*;
 use crate::place::place;
 use crate::testing::*;
 
-/// Sums that overflow in some rows, computed by several threads, in a run of instructions.
+/// Sums that overflow in some rows, computed by several threads, in a sequence of instructions.
 fn overflowing(dtype: DType) -> Program {
     let shape = [128, 2048];
     let mut b = Builder::new();
@@ -21,7 +21,7 @@ fn overflowing(dtype: DType) -> Program {
     b.program
 }
 
-/// Zeros, but 1e38 in one place (four times that is infinite) and 3e38 in another (twice that is).
+/// Zeros except 1e38 at one position (four times that is infinite) and 3e38 at another (twice that is).
 fn peaks(first: usize, second: usize) -> HostTensor {
     let mut x = vec![0.0_f32; 128 * 2048];
     x[first] = 1e38;
@@ -113,7 +113,7 @@ fn data_beside_an_index_of_absent_values_is_clipped() {
         findings.iter().map(|d| d.id).collect::<Vec<_>>()
     };
     assert_eq!(found([1e6, 300.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), ["saturated-store"]);
-    // No value is found: the indices are all ones, which is no loss.
+    // No value is found: all indices are all ones, which is not a loss.
     assert!(found([1.0; 8]).is_empty());
 }
 

@@ -1,8 +1,8 @@
-//! Watches the values that an instruction computes: infinity and NaN that arise, values that are clipped, integers that lose bits, arguments of
-//! functions out of range.
+//! Checks the values that an instruction computes: new infinities and NaN, clipped values, integers that lose bits, function arguments
+//! out of range.
 //!
-//! Threads call [`Watch::row`] with each row of results while it is in the cache. It makes one pass over the row; only if that finds a value out
-//! of range are the operands looked at. Of each kind the first row is kept, so what is found does not depend on the number of threads.
+//! Threads call [`Watch::row`] with each row of results while it is in the cache. It makes one pass over the row, and reads the operands only if
+//! a value is out of range. For each kind of finding the first row is kept, so the findings do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -20,23 +20,23 @@ use smallvec::SmallVec;
 use super::checks::Checks;
 use crate::memory::elements::Codec;
 
-/// The magnitude up to which fp32 holds every integer.
+/// The magnitude up to which fp32 represents every integer.
 const EXACT: f32 = 16_777_216.0;
 
 /// Values that a type of memory can hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Limit {
-    /// All that matter are.
+    /// All relevant values.
     None,
-    /// Those of a smaller magnitude: this one becomes infinity or NaN.
+    /// Smaller magnitudes: this one becomes infinity or NaN.
     Magnitude(u32),
-    /// Positive ones of a smaller magnitude (scales).
+    /// Smaller positive magnitudes (scales).
     Positive(u32),
-    /// Those from the first to below the second; others are clipped.
+    /// The half-open interval; values outside are clipped.
     Between(f32, f32),
 }
 
-/// By type: the least magnitude that is not finite in it.
+/// By type: the smallest magnitude that is not finite in it.
 static OVERFLOW: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let least = |dtype: DType| {
         if !dtype.is_float() {
@@ -56,7 +56,7 @@ static OVERFLOW: LazyLock<Vec<u32>> = LazyLock::new(|| {
 });
 
 impl Limit {
-    /// Whether a finite number stays finite, and is not clipped.
+    /// Whether a finite number stays finite and is not clipped.
     fn holds(self, x: f32) -> bool {
         match self {
             Limit::None => true,
@@ -72,7 +72,7 @@ impl Limit {
         }
         match (codec.dtype, codec.dtype.int_range()) {
             (DType::Bool, _) => Limit::None,
-            // A value that is half above the highest rounds to an even number beyond it.
+            // A value half above the highest rounds to an even number beyond it.
             (_, Some((low, high))) => Limit::Between((low as f64 - 0.5) as f32, (high as f64 + 0.5) as f32),
             (DType::F8E8M0, None) => Limit::Positive(OVERFLOW[codec.dtype as usize]),
             (d, None) if d.is_float() => Limit::Magnitude(OVERFLOW[d as usize]),
@@ -81,22 +81,22 @@ impl Limit {
     }
 }
 
-/// Infinity or NaN has arisen.
+/// A result that became infinity or NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arose {
     pub(super) row: usize,
     pub(super) element: usize,
-    /// Which destination.
+    /// The index of the destination.
     pub(super) output: usize,
-    /// Before it is rounded to the destination's type.
+    /// The value before it is rounded to the destination's type.
     pub(super) value: f32,
-    /// A value of each source (by number).
+    /// A value of each source, by source number.
     pub(super) operands: SmallVec<[(usize, f32); 4]>,
     /// Some operand is infinite.
     pub(super) from_infinite: bool,
 }
 
-/// A value was clipped.
+/// A value that was clipped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Clipped {
     pub(super) row: usize,
@@ -105,20 +105,20 @@ pub(super) struct Clipped {
     pub(super) value: f32,
 }
 
-/// An integer lost bits.
+/// An integer that lost bits.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Inexact {
     pub(super) row: usize,
     pub(super) element: usize,
-    /// The source that holds it; none if it is the result.
+    /// The source that holds it; `None` for the result.
     pub(super) source: Option<usize>,
-    /// The type of the destination that cannot hold it, if only its conversion to that loses bits.
+    /// The destination type that cannot hold it, if only the conversion to it loses bits.
     pub(super) narrow: Option<DType>,
     pub(super) exact: f64,
     pub(super) value: f32,
 }
 
-/// An argument of a function that is not valid.
+/// An invalid argument of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Argument {
     pub(super) row: usize,
@@ -126,7 +126,7 @@ pub(super) struct Argument {
     pub(super) value: f32,
 }
 
-/// The first of something, by row.
+/// The first finding of a kind, by row.
 #[derive(Debug)]
 pub(super) struct First<T> {
     row: AtomicUsize,
@@ -140,7 +140,7 @@ impl<T> Default for First<T> {
 }
 
 impl<T> First<T> {
-    /// Whether something in this row would be the first.
+    /// Whether a finding in this row would be the first.
     fn precedes(&self, row: usize) -> bool {
         row < self.row.load(Ordering::Relaxed)
     }
@@ -163,7 +163,7 @@ impl<T> First<T> {
 pub(super) struct Arguments {
     pub(super) op: ActFn,
     pub(super) range: activation::ValidRange,
-    /// Arguments whose result is not finite are left to `non-finite`.
+    /// Arguments with non-finite results are left to `non-finite`.
     finite_only: bool,
     pub(super) first: First<Argument>,
 }
@@ -192,7 +192,7 @@ impl Arguments {
     }
 }
 
-/// What is watched of one execution of an instruction.
+/// The checks of one execution of an instruction.
 #[derive(Debug)]
 pub(super) struct Watch<'p> {
     pub(super) node: &'p Node,
@@ -201,13 +201,13 @@ pub(super) struct Watch<'p> {
     pub(super) facts: Values<'p>,
     /// By destination.
     limits: SmallVec<[Limit; 2]>,
-    /// All sources and destinations are integers of 32 bits at most, one of the latter of 32: sums may be inexact.
+    /// All sources and destinations are integers of at most 32 bits, and a destination has 32: sums may be inexact.
     exact: bool,
     /// Sources of 32-bit integers, by number.
     wide: u32,
-    /// The float type of fewer than 32 bits to which it converts integers of 16 or 32 bits, and does nothing else.
+    /// The narrow float type to which the instruction converts 16- or 32-bit integers, if it does nothing else.
     narrow: Option<DType>,
-    /// What the accumulators hold, if it uses them.
+    /// The state of the accumulators, if it uses them.
     registers: Option<Arc<Registers>>,
     pub(super) arguments: Option<Arc<Arguments>>,
     pub(super) arose: First<Arose>,
@@ -215,7 +215,7 @@ pub(super) struct Watch<'p> {
     pub(super) inexact: First<Inexact>,
 }
 
-/// What is known of the accumulators: which of them may hold infinity or NaN. Each partition's is its own, so threads do not conflict.
+/// The accumulators that may hold infinity or NaN. Each partition has its own, so threads do not conflict.
 #[derive(Debug)]
 pub(super) struct Registers([AtomicBool; 128]);
 
@@ -230,12 +230,12 @@ impl Registers {
         self.0.get(partition).is_none_or(|r| r.load(Ordering::Relaxed))
     }
 
-    /// All may hold anything: an instruction that is not watched any more has used them.
+    /// Marks all as unknown, after an instruction without checks has used them.
     pub(super) fn give_up(&self) {
         self.0.iter().for_each(|r| r.store(true, Ordering::Relaxed));
     }
 
-    /// An instruction has put what it made into a register, together with what was there if it `carries`.
+    /// Updates a register with an instruction's result, combined with its old content if it `carries`.
     fn update(&self, partition: usize, carries: bool, tainted: bool) {
         if let Some(r) = self.0.get(partition) {
             r.store(tainted || carries && r.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -244,8 +244,8 @@ impl Registers {
 }
 
 impl<'p> Watch<'p> {
-    /// A watch for some kinds of findings; none if nothing can be found. An instruction that `moves` values makes no new ones, whatever it is. A line that is
-    /// `muted` has had its finding of infinity or NaN.
+    /// A watch for some kinds of findings; `None` if nothing can be found. An instruction that only `moves` values produces no new ones. A `muted`
+    /// line already has a finding of infinity or NaN.
     pub(super) fn new(
         (node, loops): (&'p Node, &[(Loc, u32)]),
         checks: Checks,
@@ -263,7 +263,7 @@ impl<'p> Watch<'p> {
             (facts.arises, facts.registers) = ([false, false], None);
         }
         let clips = |n: usize| checks.saturated_store && !facts.marks_absence[n.min(1)];
-        // What only moves values can overflow where it rounds to a type of another range, or where a number of the kernel's enters.
+        // A move can overflow only if it rounds to a type with another range, or if an immediate does not fit.
         let same = |c: &Codec| {
             let limit = Limit::of(*c);
             !from.is_empty()
@@ -318,7 +318,7 @@ impl<'p> Watch<'p> {
         })
     }
 
-    /// A watch over the arguments of a function only.
+    /// A watch only for the arguments of a function.
     pub(super) fn of_arguments(node: &'p Node, loops: &[(Loc, u32)]) -> Watch<'p> {
         Watch {
             node,
@@ -355,7 +355,7 @@ impl<'p> Watch<'p> {
     /// Checks the results of a row, not yet rounded to the types of the destinations.
     #[inline]
     pub(super) fn row(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
-        // Whether the first result has infinity or NaN, where that is known.
+        // Whether the first result contains infinity or NaN, if known.
         let mut not_finite = None;
         for (n, (out, limit)) in outs.iter().zip(&self.limits).enumerate() {
             match *limit {
@@ -387,7 +387,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Integers that the type of the destination does not hold become others.
+    /// Reports integers that the conversion to the destination's type changes.
     fn narrows(&self, row: usize, dtype: DType, out: &[f32]) {
         if !self.inexact.precedes(row) {
             return;
@@ -407,7 +407,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// A type of positive numbers only gives NaN for others.
+    /// Scale types hold only positive numbers; others become NaN.
     fn scales(&self, row: usize, output: usize, bits: u32, out: &[f32]) {
         let bad = |x: f32| x.is_finite() && (x <= 0.0 || magnitude(x) >= bits);
         if self.arose.precedes(row)
@@ -433,7 +433,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// A result is not finite in its type: whether that is new.
+    /// Reports a result that is not finite in its type, if this is new.
     #[cold]
     fn exceeds(&self, row: usize, output: usize, limit: u32, ins: &[&[f32]], outs: &[&mut [f32]]) {
         if !self.arose.precedes(row) {
@@ -443,7 +443,7 @@ impl<'p> Watch<'p> {
         let out = &*outs[output];
         let constant = self.facts.immediates.iter().map(|&x| magnitude(x)).max().unwrap_or(0);
         if output > 0 {
-            // A reduction of the first result.
+            // The second result is a reduction of the first.
             let carried = self.facts.registers.is_some_and(|r| r.carries)
                 && self.registers.as_ref().is_some_and(|r| r.is_tainted(row));
             let row_cover = ins.iter().map(|i| extent::most(i)).chain([constant, extent::most(outs[0])]).max();
@@ -462,7 +462,7 @@ impl<'p> Watch<'p> {
         self.arose.put(row, Arose { row, element, output, value: out[element], operands, from_infinite });
     }
 
-    /// One value of each source that an element is made of: its own, or the one of the largest magnitude.
+    /// For each source, the value that contributes to an element: the corresponding one, or the one of the largest magnitude.
     fn operands(&self, ins: &[&[f32]], results: usize, element: usize) -> SmallVec<[(usize, f32); 4]> {
         let largest = |row: &[f32]| row.iter().copied().max_by_key(|&x| magnitude(x));
         let pick = |row: &[f32]| match self.facts.feeds {
@@ -478,7 +478,7 @@ impl<'p> Watch<'p> {
     }
 }
 
-/// The largest magnitude of what each of `results` elements is made of.
+/// The largest magnitude among the values that contribute to each of `results` elements.
 fn cover(feeds: Feeds, constant: u32, ins: &[&[f32]], results: usize) -> Vec<u32> {
     let single = ins.iter().filter(|i| i.len() == 1).map(|i| magnitude(i[0])).fold(constant, u32::max);
     let mut cover = vec![single; results];

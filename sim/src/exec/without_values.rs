@@ -1,9 +1,9 @@
-//! The findings of a run that need no values, from the trace alone: what is read before it was written, or written over through another
+//! The findings of a run that need no values, from the trace alone: reads of unwritten bytes, or of bytes overwritten through another
 //! tensor, outputs that nothing writes, races.
 //!
-//! The same memories keep account as in a run, without bytes, and the same functions report. What only values show is left out: a write of one
-//! core over what the other one has read or written may leave the bytes as they were, which is no race, so of races only a read of what the
-//! other core writes is reported.
+//! The same accounting as in a run, without bytes, and the same reporting functions. Findings that depend on values are left out: a write by one
+//! core over bytes that the other has read or written may leave them unchanged, which is not a race, so the only races reported are reads of
+//! bytes that the other core writes.
 
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
@@ -21,7 +21,7 @@ use crate::memory::access::{Shift, Unwritten};
 use crate::place::Placement;
 use crate::trace::{NodeIndex, Resolved, Trace};
 
-/// What a run would find, as far as no values are needed. `trace` is that of the whole program.
+/// The findings of a run that need no values. `trace` is that of the whole program.
 pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let mut account = Account {
         program,
@@ -43,7 +43,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
     account.findings.list
 }
 
-/// The outputs that no instruction of the program writes: none of their elements is ever written, whatever is executed.
+/// The outputs that no instruction of the program writes: their elements are unwritten in every execution.
 pub(crate) fn never_written(program: &Program) -> Vec<Diagnostic> {
     let written = crate::deps::written_tensors(program);
     let mut findings = Findings::default();
@@ -130,7 +130,7 @@ impl<'p> Visitor<'p> for Account<'p> {
         let accumulation = step.inst.accumulation(self.memory.arch());
         for &view in &footprint.reads {
             let d = dynamic(view);
-            // What a matmul adds to is checked with its destination.
+            // The accumulation target is checked together with the destination.
             if accumulation.is_some_and(|(dst, _)| std::ptr::eq(dst, view)) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Accumulators of an engine that go into a result before anything has set them, and sums in them that nothing reads.
+//! Reads of an engine's accumulators before anything sets them, and sums in accumulators that nothing reads.
 
 use std::collections::hash_map::Entry;
 
@@ -13,20 +13,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::walk::{Step, Visitor};
 use super::words;
 
-/// Watches the accumulators of all cores.
+/// Tracks the accumulators of all cores.
 pub(super) struct Unset<'p> {
     program: &'p Program,
     /// The partitions whose accumulators are set, by core, one bit each.
     set: FxHashMap<(u32, Engine), u128>,
-    /// The instruction that may have left anything in them since.
+    /// The last instruction that left unspecified values in them.
     spoiled: FxHashMap<(u32, Engine), &'p Node>,
-    /// The first instruction whose sum is in them and has not been read out, with the dynamic loops around it.
+    /// The first instruction that contributed to an unread sum, with the dynamic loops around it.
     unread: FxHashMap<(u32, Engine), Unread<'p>>,
     seen: FxHashSet<Loc>,
     list: Vec<Diagnostic>,
 }
 
-/// A sum in accumulators that nothing has read out yet.
+/// A sum in accumulators that nothing has read out.
 struct Unread<'p> {
     node: &'p Node,
     /// The partitions whose sums have not been read, one bit each.
@@ -46,7 +46,7 @@ impl<'p> Unset<'p> {
         }
     }
 
-    /// All that it has found. What is still in the accumulators when the kernel ends is lost.
+    /// All findings. Sums left in the accumulators when the kernel ends are lost.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         let mut rest: Vec<_> = std::mem::take(&mut self.unread).into_iter().collect();
         rest.sort_by_key(|((core, engine), _)| (*core, *engine as u32));
@@ -116,8 +116,8 @@ impl<'p> Visitor<'p> for Unset<'p> {
     }
 }
 
-/// Of a program whose trace is unknown: instructions that read accumulators which no instruction of their core sets without reading them. Whatever is
-/// executed, the first such instruction reads what nothing has set.
+/// For a program without a known trace: instructions that read accumulators which no instruction of their core sets without reading them.
+/// In every execution, the first such instruction reads unset accumulators.
 pub(super) fn never_set(program: &Program) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let mut seen = FxHashSet::default();

@@ -1,7 +1,7 @@
-//! Iterations of a loop that the kernel calls independent, and that read what an earlier iteration has written.
+//! Iterations of a loop that the kernel declares independent, but that read data written by an earlier iteration.
 //!
 //! An instruction that reads and writes one tensor is not reported: a sum, product or maximum over the iterations is allowed (manual,
-//! `nl.affine_range`: "associative reductions are not considered loop carried dependencies"). Addresses that depend on data are left out.
+//! `nl.affine_range`: "associative reductions are not considered loop carried dependencies"). Data-dependent addresses are excluded.
 
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::Footprint;
@@ -15,22 +15,22 @@ use crate::deps::{self, Index, Region, Subject};
 use crate::place::Placement;
 use crate::trace::index_nodes;
 
-/// An instruction that reads what another iteration has written.
+/// An instruction that reads data written by another iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dependent<'p> {
     /// The instruction that reads.
     pub(super) reader: &'p Node,
-    /// The one that has written.
+    /// The instruction that wrote.
     pub(super) writer: &'p Node,
-    /// What it reads.
+    /// The tensor that it reads.
     pub(super) tensor: TensorId,
-    /// The iteration of the loop in which it reads.
+    /// The iteration of the loop that reads.
     pub(super) read_in: &'p Step,
-    /// That in which it was written.
+    /// The iteration that wrote.
     pub(super) written_in: &'p Step,
 }
 
-/// All such instructions of a program, each line and tensor once.
+/// All such instructions of a program, one per line and tensor.
 pub(super) fn dependent(program: &Program) -> Vec<Dependent<'_>> {
     if !program.trails.iter().any(|trail| is_independent(&trail.step)) {
         return Vec::new();
@@ -49,16 +49,16 @@ pub(super) fn dependent(program: &Program) -> Vec<Dependent<'_>> {
     found
 }
 
-/// The instructions of a core in program order.
+/// State of the walk over a core's instructions in program order.
 struct Watch<'p> {
     program: &'p Program,
-    /// Without addresses: bytes are counted from the beginning of their tensor.
+    /// No addresses: bytes are relative to their tensor.
     placement: Placement,
-    /// What was written last, by tensor.
+    /// The last writes, by tensor.
     written: FxHashMap<TensorId, Index>,
-    /// The instructions that write, by the number that they have in `written`.
+    /// The writing instructions, indexed by the numbers in `written`.
     writers: Vec<&'p Node>,
-    /// The lines that read, with those that make what they read.
+    /// Reported pairs: the line that reads, and the line that declares the tensor.
     seen: FxHashSet<(Loc, Loc)>,
     found: Vec<Dependent<'p>>,
 }
@@ -106,7 +106,7 @@ impl<'p> Watch<'p> {
         let new = region(self.program, &self.placement, view);
         let mut rest: SmallVec<[(Region, u32); 4]> = SmallVec::new();
         index.retain(&new, |op, earlier| {
-            // What a few rectangles cannot describe is forgotten: the analysis errs towards silence.
+            // A remainder that a few rectangles cannot describe is dropped: the analysis errs on the side of false negatives.
             rest.extend(earlier.minus(&new).into_iter().flatten().map(|left| (left, op)));
             false
         });
@@ -128,8 +128,8 @@ fn is_independent(step: &Step) -> bool {
     matches!(step, Step::Iteration { independent: true, .. })
 }
 
-/// The two iterations, if what surrounds `a` and `b` differs first in the iteration of a loop whose iterations are independent, and a tensor
-/// that is made at `made` is made outside of it.
+/// The two iterations, if the first difference between the surroundings of `a` and `b` is the iteration of a loop with independent iterations, and
+/// a tensor declared at `made` is declared outside of that loop.
 fn crossed(program: &Program, made: TrailId, [a, b]: [TrailId; 2]) -> Option<[&Step; 2]> {
     if a == b {
         return None;

@@ -1,8 +1,8 @@
-//! Results that are lost: written over before anything reads them, or never read at all.
+//! Lost results: overwritten before they are read, or never read.
 //!
-//! Only an instruction of which *no* byte is ever read is reported. Where a few rectangles cannot describe what is left of a write that another
-//! one has partly overwritten, it counts as read: the analysis errs towards silence. It does so, too, where values decide whether the result is read
-//! or overwritten, because the next run may have others.
+//! An instruction is reported only if *no* byte of its result is ever read. If a few rectangles cannot describe the remainder of a partly overwritten
+//! write, the write counts as read: the analysis errs on the side of false negatives. The same applies if values decide whether the result is
+//! read or overwritten, because the next run may have other values.
 
 use std::collections::BTreeMap;
 
@@ -20,39 +20,39 @@ use crate::deps::{self, Index, Region, Subject};
 use crate::place::Placement;
 use crate::trace::{NodeIndex, Resolved};
 
-/// An executed instruction whose result is lost.
+/// An executed instruction with a lost result.
 #[derive(Debug, Clone)]
 pub(crate) struct Lost<'p> {
     /// The instruction.
     pub(crate) node: &'p Node,
-    /// Its core and its place in the core's stream.
+    /// Its core, and its position in the core's stream.
     pub(crate) place: (u32, NodeIndex),
     /// The dynamic loops around it and their iterations.
     pub(crate) loops: Box<[(Loc, u32)]>,
     /// A tensor that it writes.
     pub(crate) tensor: TensorId,
-    /// The instruction that writes over the last of it; `None` if nothing does.
+    /// The instruction that overwrites the last remainder; `None` if there is none.
     pub(crate) over: Option<&'p Node>,
-    /// In the order of execution.
+    /// Its position in execution order.
     order: u64,
 }
 
-/// A write of which nothing has been read yet.
+/// A write that has not been read.
 struct Slot<'p> {
     node: &'p Node,
     place: (u32, NodeIndex),
     loops: Box<[(Loc, u32)]>,
     tensor: TensorId,
     order: u64,
-    /// Regions of it in the indexes.
+    /// Number of its regions in the indexes.
     regions: u32,
     read: bool,
-    /// It may end unread: an output, or an instruction with other effects.
+    /// It may remain unread: an output, or an instruction with other effects.
     may_end: bool,
     over: Option<&'p Node>,
 }
 
-/// Shared tensors of a logical core with two cores: the order of their accesses is not known.
+/// Tensors shared by the two cores of a logical core: the order of their accesses is unknown.
 #[derive(Default)]
 struct Shared<'p> {
     read: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Watch<'p> {
     chip: Vec<[Index; 2]>,
     hbm: FxHashMap<TensorId, Index>,
     shared: BTreeMap<TensorId, Shared<'p>>,
-    /// Tensors whose final contents the caller sees.
+    /// Tensors whose final contents are visible to the caller.
     visible: Vec<bool>,
     slots: Vec<Slot<'p>>,
     free: Vec<u32>,
@@ -97,7 +97,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// What is lost, in the order of execution.
+    /// The lost results, in execution order.
     pub(crate) fn finish(mut self) -> Vec<Lost<'p>> {
         for slot in self.slots.drain(..).filter(|s| s.regions > 0 && !s.read && !s.may_end) {
             let Slot { node, place, loops, tensor, order, .. } = slot;
@@ -128,7 +128,7 @@ impl<'p> Watch<'p> {
             return;
         }
         let (program, placement) = (self.program, self.placement);
-        // Any part of the tensor, if values say which.
+        // If values decide the address, this may read any part of the tensor.
         let dynamic = dynamic.filter(|_| !self.undecided.is_address(core, view));
         let mut slots = std::mem::take(&mut self.slots);
         let mut free = std::mem::take(&mut self.free);
@@ -172,7 +172,7 @@ impl<'p> Watch<'p> {
             let bytes = self.program.tensor(view.tensor).bytes() as u64;
             self.hbm.entry(view.tensor).or_insert_with(|| Index::new(bytes));
         }
-        // What a scatter overwrites, or a write at an offset that values decide: this time all, and part of it the next.
+        // If values decide the address (a scatter or a dynamic offset), the write may overwrite everything this time and only part the next time.
         let scattered = self.undecided.is_address(step.core, view);
         let partly = partly || scattered || !is_exact(view, dynamic);
         let mut regions: SmallVec<[Region; 2]> = SmallVec::new();
@@ -220,7 +220,7 @@ impl<'p> Watch<'p> {
         own
     }
 
-    /// Takes `region` out of the earlier writes; with `partly`, only some of its bytes are written and what overlaps it counts as read.
+    /// Removes `region` from the earlier writes; with `partly`, only some of its bytes are written, and overlapping writes count as read.
     fn overwrite(&mut self, step: &Step<'p, '_>, view: &View, region: &Region, own: Option<u32>, partly: bool) {
         let mut slots = std::mem::take(&mut self.slots);
         let mut free = std::mem::take(&mut self.free);
@@ -263,7 +263,7 @@ impl<'p> Watch<'p> {
             }
         }
         for mut lost in gone {
-            // An address that the placement gave to another tensor later is no overwriting: the first one was never read.
+            // If the placement has reassigned the address to another tensor, this is not an overwrite: the first tensor was never read.
             let (a, b) = (self.program.tensor(lost.tensor), self.program.tensor(view.tensor));
             if lost.tensor != view.tensor && (a.address.is_none() || b.address.is_none()) {
                 lost.over = None;
@@ -283,7 +283,7 @@ fn drop_region(slot: &mut Slot<'_>, id: u32, free: &mut Vec<u32>) {
     }
 }
 
-/// Whether [`deps::regions`] names the bytes of the view and no others.
+/// Whether [`deps::regions`] yields exactly the bytes of the view.
 fn is_exact(view: &View, dynamic: Option<&Resolved>) -> bool {
     let Some(indirect) = view.indirect.as_deref() else { return true };
     match dynamic {
@@ -297,7 +297,7 @@ fn is_exact(view: &View, dynamic: Option<&Resolved>) -> bool {
     }
 }
 
-/// Whether some of an instruction's accesses are left out, so that it may write less than its destination.
+/// Whether the instruction skips accesses, so that it may write less than its destination.
 fn skips(resolved: &[Resolved]) -> bool {
     resolved.iter().any(|r| match r {
         Resolved::Skipped => true,
@@ -306,7 +306,7 @@ fn skips(resolved: &[Resolved]) -> bool {
     })
 }
 
-/// A matmul that adds to what earlier matmuls have written, and only to that.
+/// A matmul that accumulates only onto results of earlier matmuls.
 fn adds(inst: &Inst, arch: &Arch) -> bool {
     matches!(inst.accumulation(arch), Some((_, None)))
 }
@@ -315,7 +315,7 @@ fn is_matmul(node: &Node, arch: &Arch) -> bool {
     matches!(&node.kind, NodeKind::Inst(inst) if inst.accumulation(arch).is_some())
 }
 
-/// Whether an instruction does something besides writing its destinations.
+/// Whether an instruction has effects other than writing its destinations.
 fn may_stay_unread(inst: &Inst) -> bool {
     inst.sets_engine_state() || inst.participants().is_some()
 }

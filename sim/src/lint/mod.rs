@@ -1,5 +1,5 @@
-//! Findings that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`]; [`without_run`], which adds what a run finds
-//! by itself; and [`without_trace`], for a program whose trace only a run knows.
+//! Findings that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`]; [`without_run`], which adds the findings of
+//! a run itself; and [`without_trace`], for a program whose trace only a run determines.
 
 mod accumulators;
 mod independent;
@@ -26,10 +26,10 @@ use lost::Lost;
 use overlap::Passage;
 use walk::{Step, Visitor, walk};
 
-/// Operands that have no effect or are hardly intended, destinations that give two elements one address (`overlapping-write`), instructions that
-/// read what they have written themselves (`overlapping-operands`) or accumulators that nothing has set (`uninitialized-read`), exchanges of a core
-/// with itself (`unexpected-values`), and results that are lost, in memory or in accumulators (`overwritten-before-read`, `dead-load`,
-/// `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
+/// Findings, one per line of the kernel: operands without effect or with probably unintended values, destinations with two elements at one address
+/// (`overlapping-write`), instructions that read what they have just written (`overlapping-operands`) or unset accumulators (`uninitialized-read`),
+/// exchanges of a core with itself (`unexpected-values`), and lost results in memory or accumulators (`overwritten-before-read`, `dead-load`,
+/// `dead-store`). `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let mut out = operands(program);
     let mut all = All {
@@ -46,15 +46,15 @@ pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<
     out
 }
 
-/// Whether every run of the program has this trace: one of its runs does, nothing in it is decided by a value, and no address is.
+/// Whether every run of the program has this trace of one run: no value decides a branch, a loop or an address.
 pub fn is_always_traced_alike(program: &Program, trace: &Trace) -> bool {
     let decided = |node: &Node| !matches!(node.kind, NodeKind::Inst(_));
     let addressed = |event: &Event| matches!(event.kind, EventKind::Inst { resolved: Some(_) });
     !program.cores.iter().flatten().any(decided) && !trace.cores.iter().flat_map(|core| &core.events).any(addressed)
 }
 
-/// All findings about accesses, for those who do not run the program: what [`crate::exec::run`] finds by itself, as far as it needs no values,
-/// and then [`accesses`].
+/// All findings about accesses, for callers that do not run the program: the findings of [`crate::exec::run`] that need no values,
+/// followed by [`accesses`].
 pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let (mut out, more) =
         rayon::join(|| exec::without_values(program, placement, trace), || accesses(program, placement, trace));
@@ -62,8 +62,8 @@ pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> V
     out
 }
 
-/// What can be said of a placed program whose trace depends on values, without running it: outputs that no instruction writes, operands that have no
-/// effect or are hardly intended, accumulators that nothing sets, and tensors that share bytes while both are used.
+/// Findings about a placed program whose trace depends on values, without running it: outputs that no instruction writes, operands without
+/// effect or with probably unintended values, accumulators that nothing sets, and tensors that share bytes while both are in use.
 pub fn without_trace(program: &Program, placement: &Placement) -> Vec<Diagnostic> {
     let mut findings = exec::never_written(program);
     findings.extend(operands(program));
@@ -72,19 +72,19 @@ pub fn without_trace(program: &Program, placement: &Placement) -> Vec<Diagnostic
     findings
 }
 
-/// Iterations that depend on others, of loops whose iterations the kernel calls independent (`affine-dependence`), each line once. `program` is as
-/// the kernel is written: the older compiler's changes join what several iterations do.
+/// Dependent iterations of loops that the kernel declares independent (`affine-dependence`), one per line. `program` must not contain the older
+/// compiler's changes, which merge operations of several iterations.
 pub fn dependent_iterations(program: &Program) -> Vec<Diagnostic> {
     independent::dependent(program).iter().map(|found| words::dependent(program, found)).collect()
 }
 
-/// Matmuls that go on with a sum which has been read (`accumulation-after-read`), each line once. In kernels for the older compiler, `+=` states that a
-/// matmul goes on.
+/// Matmuls that continue a sum after it was read (`accumulation-after-read`), one per line. In kernels for the older compiler, `+=` states that a
+/// matmul continues a sum.
 pub fn continued_sums(program: &Program) -> Vec<Diagnostic> {
     sums::continued(program)
 }
 
-/// Operands without effect (`inert-operand`), and those that are hardly intended whenever their line runs; each once for a line.
+/// Operands without effect (`inert-operand`), and operands that are probably unintended whenever their line runs; one per line.
 fn operands(program: &Program) -> Vec<Diagnostic> {
     let mut seen = FxHashSet::default();
     let mut out = Vec::new();
@@ -149,11 +149,11 @@ impl<'p> Visitor<'p> for Exchanges<'p> {
     }
 }
 
-/// Destinations that give two elements one address.
+/// Destinations with two elements at one address.
 struct Overlaps<'p> {
     program: &'p Program,
     seen: FxHashSet<Loc>,
-    /// Lines that read what they have written.
+    /// Lines that read what they have just written.
     crossed: FxHashSet<Loc>,
     list: Vec<Diagnostic>,
 }
@@ -195,7 +195,7 @@ impl<'p> Overlaps<'p> {
         }
     }
 
-    /// Whether the instruction reads what it has written.
+    /// Whether the instruction reads what it has just written.
     fn check_source(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
         if self.crossed.contains(&step.node.loc) {
             return;
@@ -216,7 +216,7 @@ impl<'p> Overlaps<'p> {
     }
 }
 
-/// How an instruction goes through its elements, if it makes each element of its result from those of its sources at its place.
+/// The order in which an instruction processes its elements, if each element of its result depends on the source elements at the same position.
 fn passage(inst: &Inst) -> Option<Passage> {
     match inst.action() {
         Action::Transfers(_) => Some(Passage { streams: false, copies: true }),
@@ -241,11 +241,12 @@ impl<'p> Visitor<'p> for Overlaps<'p> {
     }
 }
 
-/// Findings for lost results: one for each line (and line that overwrites), with the number of times.
+/// Findings for lost results: one per line (and overwriting line), with the number of occurrences.
 ///
-/// What an instruction computes may well be lost in one iteration of a loop and not in the others: the last update of a value that is carried from
-/// one iteration to the next. So a computed result that is lost only sometimes is reported only where the same line overwrites it, or where a fill
-/// overwrites all but the last. One that is lost always, or so, is reported only if it is not carried (a loop may have one iteration). A transfer is reported however often its data is lost.
+/// A computed result may legitimately be lost in one iteration of a loop but not in the others: the last update of a loop-carried value.
+/// A computed result that is only sometimes lost is therefore reported only if the same line overwrites it, or if a fill
+/// overwrites all but the last. One that is (almost) always lost is reported only if it is not loop-carried (a loop may have one iteration). A
+/// transfer is reported however often its data is lost.
 fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagnostic> {
     if all.is_empty() {
         return Vec::new();
@@ -281,7 +282,7 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
         if l.over.is_some() && fills_with_zero(l.node) {
             continue;
         }
-        // A fill in a loop resets what each iteration but the last has computed.
+        // A fill in a loop resets the results of all iterations but the last.
         let resets = times >= 2 && times + 1 == executed && l.over.is_some_and(|n| words::filled(n).is_some());
         if words::is_load(l.node) || again || (always || resets) && !is_carried(program, &nodes, l) {
             out.push(words::lost(program, l, times, executed.max(times)));
@@ -290,18 +291,18 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
     out
 }
 
-/// A fill with 0 that is written over is a precaution that many kernels take, and loses nothing.
+/// A fill with 0 that is overwritten is a common precaution, and nothing is lost.
 fn fills_with_zero(node: &Node) -> bool {
     words::filled(node).is_some_and(|value| value.as_f32() == 0.0)
 }
 
-/// A trail and those around it, innermost first.
+/// A trail and its ancestors, innermost first.
 fn around(program: &Program, id: TrailId) -> impl Iterator<Item = TrailId> + '_ {
     std::iter::successors(Some(id), |id| program.trails.get(id.0 as usize)?.parent)
 }
 
-/// Whether a lost result looks like a value carried from one iteration of an unrolled loop to the next: its tensor is made outside of the
-/// iteration, and read in it before.
+/// Whether a lost result looks like a loop-carried value of an unrolled loop: its tensor is declared outside of the
+/// iteration, and read earlier in it.
 fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
     let step = |id: &TrailId| program.trails.get(id.0 as usize).map(|trail| &trail.step);
     let is_iteration = |id: &TrailId| matches!(step(id), Some(TrailStep::Iteration { .. }));
@@ -320,7 +321,7 @@ fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
     })
 }
 
-/// Whether the dynamic loop around a result that nothing has read reads its tensor: the next iteration would, if there were one.
+/// Whether the dynamic loop around an unread result reads its tensor: a further iteration would read it.
 fn is_read_in(
     program: &Program,
     l: &Lost<'_>,
@@ -346,7 +347,7 @@ fn is_read_in(
     read.contains(&l.tensor)
 }
 
-/// How often each statement of each core was executed.
+/// The number of executions of each statement of each core.
 fn executions(nodes: &[Vec<&Node>], trace: &Trace) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = nodes.iter().map(|nodes| vec![0; nodes.len()]).collect();
     for (times, core) in out.iter_mut().zip(&trace.cores) {
@@ -359,7 +360,7 @@ fn executions(nodes: &[Vec<&Node>], trace: &Trace) -> Vec<Vec<usize>> {
     out
 }
 
-/// The tensors that instructions read which this run has not executed: with other values, a loop has more iterations or a branch is taken.
+/// The tensors read by instructions that this run has not executed: with other values, a loop has more iterations or a branch is taken.
 fn read_if_values_say_so<'p>(executed: impl Iterator<Item = (&'p Node, usize)>) -> FxHashSet<TensorId> {
     let mut out = FxHashSet::default();
     let mut footprint = Footprint::default();

@@ -1,4 +1,4 @@
-//! Destinations that give two elements one address.
+//! Destinations with two elements at one address.
 
 use nki_isa::View;
 use nki_isa::view::{Dim, Index};
@@ -6,17 +6,17 @@ use rustc_hash::FxHashMap;
 
 use crate::trace::Resolved;
 
-/// Most elements of which the addresses are compared one by one.
+/// Maximum number of elements whose addresses are compared one by one.
 const MOST: usize = 1 << 22;
 
-/// Two elements of a view, by their position in its order, that have one address.
+/// Two elements of a view, by position, with the same address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Twice {
     pub(crate) first: usize,
     pub(crate) second: usize,
 }
 
-/// Two positions of `view` whose addresses are the same, as far as its static dimensions say so.
+/// Two positions of `view` with the same address, according to its static dimensions.
 pub(crate) fn of_dims(view: &View) -> Option<Twice> {
     let on_chip = view.space.is_on_chip();
     let free = view.free_elements();
@@ -36,12 +36,12 @@ pub(crate) fn of_dims(view: &View) -> Option<Twice> {
     first_repeat(dims)
 }
 
-/// Whether each dimension steps over all that the smaller ones reach.
+/// Whether the stride of each dimension exceeds the extent of the smaller ones.
 fn surely_distinct(dims: &[Dim]) -> bool {
     let mut reach = 0;
     let mut below = 0;
     let mut left = dims.iter().filter(|d| d.count > 1).count();
-    // Nearly always the strides fall from the outermost to the innermost.
+    // In nearly all views strides descend from the outermost to the innermost dimension.
     for d in dims.iter().rev().filter(|d| d.count > 1) {
         let stride = d.stride.abs();
         if stride < below {
@@ -68,7 +68,7 @@ fn surely_distinct(dims: &[Dim]) -> bool {
     })
 }
 
-/// The first position whose address an earlier one has. Views beyond [`MOST`] elements are taken to have none unless a stride is 0.
+/// The first position that repeats an earlier address. Views beyond [`MOST`] elements are assumed to have none unless a stride is 0.
 fn first_repeat(dims: &[Dim]) -> Option<Twice> {
     let total: usize = dims.iter().map(|d| d.count as usize).product();
     let mut inner = 1;
@@ -93,16 +93,16 @@ fn first_repeat(dims: &[Dim]) -> Option<Twice> {
     })
 }
 
-/// Two entries of an index that choose the same row of a destination (HBM), or two offsets the same element of a partition (on chip).
+/// Two entries of an index that select the same row of a destination (HBM), or two offsets that select the same element of a partition (on chip).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SameRow {
-    /// With offsets for each partition: which partition.
+    /// The partition, for per-partition offsets.
     pub(crate) partition: Option<usize>,
     pub(crate) first: usize,
     pub(crate) second: usize,
     /// The value of both entries.
     pub(crate) value: i64,
-    /// How many entries repeat one before them.
+    /// Number of entries that repeat an earlier one.
     pub(crate) repeats: usize,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn of_index(view: &View, resolved: &Resolved) -> Option<SameRow> {
     found
 }
 
-/// An address that two accesses of an instruction have: its destination and its source, or two destinations.
+/// An address shared by two accesses of an instruction: its destination and its source, or two destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedAddress {
     /// The position in the destination, or in the first of two.
@@ -139,20 +139,20 @@ pub(crate) struct SharedAddress {
     pub(crate) second: usize,
 }
 
-/// Most elements of two views of different shapes that are compared one by one.
+/// Maximum number of elements of two views of different shapes that are compared one by one.
 const MOST_COMPARED: usize = 1 << 16;
 
-/// How an instruction goes through its elements.
+/// The order in which an instruction processes its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passage {
-    /// It takes the elements of each partition in order; else in none.
+    /// Each partition's elements are processed in order; else the order is undefined.
     pub(crate) streams: bool,
-    /// Each element of the result is that of the source.
+    /// The result elements are copies of the source elements.
     pub(crate) copies: bool,
 }
 
-/// Of two views of one tensor, an address of `dst` that `src` reads at another position: at a later one in the same lane, if the
-/// instruction streams. What an element is overwritten with must be another one.
+/// For two views of one tensor, an address of `dst` that `src` reads at another position: at a later one in the same lane, if the
+/// instruction streams. Overwriting an element with itself does not count.
 pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<SharedAddress> {
     if !comparable(dst, src) {
         return None;
@@ -171,7 +171,7 @@ pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Share
         let rest_steps = steps(rest, shift.1);
         let all = lane_steps.iter().flat_map(|lane| rest_steps.iter().map(move |rest| [&lane[..], rest].concat()));
         return all.into_iter().find_map(|steps| {
-            // The first positions that are this far apart.
+            // The first positions at this distance.
             let position = |sign: i64| {
                 let index = steps.iter().zip(&dst.dims).map(|(k, d)| ((k * sign).max(0) as usize, d.count as usize));
                 index.fold(0, |sum, (i, count)| sum * count + i)
@@ -191,7 +191,7 @@ pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Share
     })
 }
 
-/// Whether each element of one view stands for one of the other, at addresses that are known.
+/// Whether the elements of the views correspond one to one, at known addresses.
 fn comparable(dst: &View, src: &View) -> bool {
     dst.dtype.size() == src.dtype.size()
         && dst.indirect.is_none()
@@ -199,7 +199,7 @@ fn comparable(dst: &View, src: &View) -> bool {
         && dst.elements() == src.elements()
 }
 
-/// Partition and offset of the element at a position of a view's order.
+/// Partition and offset of the element at a position of a view.
 pub(crate) fn address(view: &View, position: usize) -> (i64, i64) {
     let on_chip = view.space.is_on_chip();
     let mut left = position;
@@ -212,14 +212,14 @@ pub(crate) fn address(view: &View, position: usize) -> (i64, i64) {
     at
 }
 
-/// Of two destinations on chip of one instruction, an address that both have: its positions in the first and in the second.
+/// For two on-chip destinations of one instruction, a shared address: its positions in the first and in the second.
 pub(crate) fn shared(a: &View, b: &View) -> Option<SharedAddress> {
     let known = a.tensor == b.tensor && a.indirect.is_none() && b.indirect.is_none() && a.space.is_on_chip();
     let [(a_low, a_high), (b_low, b_high)] = [a, b].map(free_bytes);
     if !known || a_high <= b_low || b_high <= a_low || a.free_elements().max(b.free_elements()) > MOST_COMPARED {
         return None;
     }
-    // Partitions, and bytes of a partition, each with its position.
+    // Partitions, and bytes of a partition, each with position.
     let lanes = |view: &View| -> Vec<(i64, usize)> {
         let outer = view.dims.first().copied().unwrap_or(Dim { stride: 1, count: 1 });
         (0..outer.count).map(|i| (i64::from(view.partition) + outer.stride * i64::from(i), i as usize)).collect()
@@ -239,7 +239,7 @@ pub(crate) fn shared(a: &View, b: &View) -> Option<SharedAddress> {
     Some(SharedAddress { first: position(a, lane.0, free.0), second: position(b, lane.1, free.1) })
 }
 
-/// The first byte that a view has in a partition, and the one behind the last.
+/// The first byte of a view in a partition, and the byte after the last.
 fn free_bytes(view: &View) -> (i64, i64) {
     let reach = |d: &Dim| d.stride * (i64::from(d.count) - 1);
     let size = view.dtype.size() as i64;
@@ -248,7 +248,7 @@ fn free_bytes(view: &View) -> (i64, i64) {
     ((view.offset + low) * size, (view.offset + high + 1) * size)
 }
 
-/// Of a transpose to a view of its own tensor, an address that is read for another element than the one written there. The dimensions of
+/// For a transpose within one tensor, an address that is read for another element than the one written there. The dimensions of
 /// `dst` are those of `src` in the order `axes`.
 pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<SharedAddress> {
     let known = dst.tensor == src.tensor && dst.elements() <= MOST_COMPARED && axes.len() == src.dims.len();
@@ -269,7 +269,7 @@ pub(crate) fn transposed(dst: &View, src: &View, axes: &[usize]) -> Option<Share
     })
 }
 
-/// By dimension, how many steps make up this distance: all solutions, none if no two elements are so far apart.
+/// All combinations of steps by dimension that add up to this distance; empty if no two elements have this distance.
 fn steps(dims: &[Dim], distance: i64) -> Vec<Vec<i64>> {
     let mut order: Vec<usize> = (0..dims.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(dims[*i].stride.abs()));
@@ -287,7 +287,7 @@ fn solve(dims: &[Dim], order: &[usize], distance: i64, found: &mut Vec<i64>, out
     };
     let Dim { stride, count } = dims[first];
     let reach = if stride == 0 { 0 } else { i64::from(count) - 1 };
-    // The smaller strides make up less than one step, of either sign.
+    // The smaller strides contribute less than one step, of either sign.
     let middle = if stride == 0 { 0 } else { distance / stride };
     let mut tried = None;
     for k in [-1, 0, 1].map(|more| (middle + more).clamp(-reach, reach)) {
@@ -375,7 +375,7 @@ mod tests {
         };
         // The element written at [0, 0] is read at [0, 1].
         assert_eq!(found(&tile(0, 1, 7), &tile(0, 0, 7), true), Some((0, 1)));
-        // Reads ahead of what it writes: only the parts of a transfer have no order.
+        // Reading ahead of the writes is a problem only for transfers, which have no order.
         assert_eq!(found(&tile(0, 0, 7), &tile(0, 1, 7), true), None);
         assert_eq!(found(&tile(0, 0, 7), &tile(0, 1, 7), false), Some((1, 0)));
         // Other lanes, in step.
@@ -387,7 +387,7 @@ mod tests {
         // A transpose in place.
         let (rows, columns) = (view(Space::Hbm, &[(4, 4), (1, 4)]), view(Space::Hbm, &[(1, 4), (4, 4)]));
         assert_eq!(found(&columns, &rows, false), Some((4, 1)));
-        // A column over the whole tile is overwritten with itself, if nothing is computed.
+        // A broadcast column is overwritten with itself, if nothing is computed.
         let (tile, column) = (view(Space::Sbuf, &[(1, 8), (1, 4)]), view(Space::Sbuf, &[(1, 8), (0, 4)]));
         assert_eq!(found(&tile, &column, true), None);
         assert!(crossing(&tile, &column, Passage { streams: true, copies: false }).is_some());
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(found(&tile(0, 4, 4), &tile(0, 4, 4)), Some((1, 1)));
         assert_eq!(found(&tile(4, 4, 4), &tile(0, 4, 4)), None);
         assert_eq!(found(&tile(2, 4, 4), &tile(0, 4, 4)), Some((0, 2)));
-        // One element, and the transposed view of the same memory, keep everything where it is.
+        // A single element, and the transposed view of the same memory, keep all elements in place.
         assert_eq!(found(&tile(0, 1, 1), &tile(0, 1, 1)), None);
         let (rows, columns) = (view(Space::Hbm, &[(8, 4), (1, 8)]), view(Space::Hbm, &[(1, 8), (8, 4)]));
         assert_eq!(found(&columns, &rows), None);

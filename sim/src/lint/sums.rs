@@ -1,4 +1,4 @@
-//! Matmuls that go on with a sum in PSUM which has been read.
+//! Matmuls that continue a sum in PSUM after it was read.
 
 use nki_diag::Diagnostic;
 use nki_isa::ids::{Loc, TensorId};
@@ -13,7 +13,7 @@ use crate::exec::common_loops;
 /// A sum of matmuls in PSUM.
 struct Sum<'p> {
     dst: &'p View,
-    /// Who has read all of it since the last matmul.
+    /// The last instruction that has read all of it since the last matmul.
     reader: Option<&'p Node>,
 }
 
@@ -23,9 +23,9 @@ struct Sums<'p> {
     all: FxHashMap<TensorId, Vec<Sum<'p>>>,
 }
 
-/// Matmuls without `accumulate` that go on with a sum which another instruction has read (`accumulation-after-read`), each line once. The kernel may
-/// state that it goes on: `accumulate=True`. Sums are followed within straight code only, and not over the iterations of a dynamic loop, except that
-/// a tile made outside of a loop which uses it alone holds one sum or one for each iteration ([`in_loops`]).
+/// Matmuls without `accumulate` that continue a sum which another instruction has read (`accumulation-after-read`), one per line. The kernel can
+/// make this explicit: `accumulate=True`. Sums are tracked within straight-line code only, not across iterations of a dynamic loop, except that
+/// a tile declared outside of a loop and used only by it holds one sum overall or one per iteration ([`in_loops`]).
 pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
     let mut seen: FxHashSet<Loc> = FxHashSet::default();
     let mut out = Vec::new();
@@ -49,8 +49,8 @@ pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
     out
 }
 
-/// Matmuls without `accumulate` in a dynamic loop, to a tile that is made outside of the loop and that only the loop uses, which reads it: the first
-/// of an iteration may begin a sum or go on with the last.
+/// Matmuls without `accumulate` in a dynamic loop, to a tile that is declared outside of the loop, but used only by it and read in it: the first
+/// matmul of an iteration may start a sum or continue the last one.
 fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: &mut Vec<Diagnostic>) {
     let statements = statements(stream);
     if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
@@ -79,7 +79,7 @@ fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: 
                 }
                 _ => {
                     is_read |= footprint.reads.iter().any(|view| view.tensor == id);
-                    // What something else writes is no sum of matmuls.
+                    // The result of another instruction is not a sum of matmuls.
                     if first.is_none() && footprint.writes.iter().any(|view| view.tensor == id) {
                         break;
                     }
@@ -95,7 +95,7 @@ fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: 
 }
 
 impl<'p> Sums<'p> {
-    /// The destination of a matmul that goes on with a sum, and who has read it.
+    /// The destination of a matmul that continues a sum, and the reader of that sum.
     fn instruction(&mut self, node: &'p Node, inst: &'p Inst) -> Option<(&'p View, &'p Node)> {
         if let Some((dst, accumulate)) = inst.accumulation(self.arch) {
             return self.matmul(dst, accumulate);
@@ -134,7 +134,7 @@ impl<'p> Sums<'p> {
     }
 }
 
-/// Whether the rectangle around a view, which names all its elements, contains that around another one.
+/// Whether the bounding box of a dense view contains that of another view.
 fn covers(outer: &View, inner: &View) -> bool {
     let contains = |a: (i64, i64), b: (i64, i64)| a.0 <= b.0 && b.1 <= a.1;
     outer.indirect.is_none()

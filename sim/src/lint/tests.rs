@@ -1,4 +1,4 @@
-//! Lost results against a model that keeps the writer of every byte.
+//! Lost results against a model that tracks the writer of every byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ fn found(program: &Program) -> Vec<&'static str> {
     accesses(program, &placement, &trace).iter().map(|d| d.id).collect()
 }
 
-/// A part of a tile, or a strided pattern in it.
+/// A part of a tile, or a strided pattern within it.
 #[derive(Debug, Clone)]
 struct Part {
     tensor: usize,
@@ -41,7 +41,7 @@ fn part(strided: bool) -> impl Strategy<Value = Part> {
     )
 }
 
-/// The lost instructions by what the analysis says, and by definition.
+/// The lost instructions, by the analysis and by definition.
 fn both(ops: &[(Part, Part, bool)]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let mut b = Builder::new();
     // Two tiles share bytes, one is disjoint.
@@ -131,7 +131,7 @@ fn a_tile_that_another_gets_the_place_of_is_not_overwritten_but_unread() {
     let x = b.input("x", &[128, 40000], DType::F32);
     let out = b.output("out", &[128, 40000], DType::F32);
     for (name, stored) in [("first", false), ("second", true)] {
-        // Two of these do not fit side by side.
+        // Two of these do not fit at the same time.
         let t = b.tensor(name, Space::Sbuf, &[128, 40000], DType::F32);
         let tile = b.whole(t);
         let (from, to) = (b.whole(x), b.whole(out));

@@ -1,4 +1,4 @@
-//! What the values of a run decide: which statements it executes and which elements they access. Another run may differ in both.
+//! Decisions that depend on values: which statements are executed, and which elements they access. Both may differ in another run.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use rustc_hash::FxHashSet;
 
 use crate::trace::NodeIndex;
 
-/// Positions of statements: the first, and the one after the last.
+/// Positions of statements: the first, and the position after the last.
 type Block = (u32, u32);
 
 const STREAM: Block = (0, u32::MAX);
 
 /// One core's stream.
 struct OfCore {
-    /// By statement: the innermost block around it that a run executes or not, as values say. Empty if the stream has neither loops nor branches.
+    /// By statement: the innermost enclosing block whose execution depends on values. Empty if the stream has neither loops nor branches.
     blocks: Vec<Block>,
     /// The variables of loops whose bounds are known.
     known: FxHashSet<RegId>,
 }
 
-/// What values decide in a program.
+/// The value-dependent decisions in a program.
 pub(super) struct Undecided {
     cores: Vec<OfCore>,
 }
@@ -32,15 +32,15 @@ impl Undecided {
         Undecided { cores: program.cores.iter().map(|stream| OfCore::new(stream)).collect() }
     }
 
-    /// The statements that always lead to the execution of the statement `at`, in this iteration of a loop or a later one: those of the innermost
-    /// block around it that values decide to execute.
+    /// The statements whose execution implies that of statement `at`, in the same or a later iteration of a loop: those of the innermost
+    /// enclosing block whose execution depends on values.
     pub(super) fn implying(&self, core: u32, at: NodeIndex) -> Range<u32> {
         let block = self.cores.get(core as usize).and_then(|c| c.blocks.get(at.0 as usize)).copied();
         let (begin, end) = block.unwrap_or(STREAM);
         begin..end
     }
 
-    /// Whether values decide which elements of the tensor the view names.
+    /// Whether the view's elements depend on values.
     pub(super) fn is_address(&self, core: u32, view: &View) -> bool {
         match view.indirect.as_deref().map(|indirect| &indirect.index) {
             None => false,
@@ -51,7 +51,7 @@ impl Undecided {
         }
     }
 
-    /// Whether values decide if the instruction leaves out some of its accesses.
+    /// Whether values decide if the instruction skips accesses.
     pub(super) fn is_extent(&self, core: u32, inst: &Inst) -> bool {
         let mut indexed = false;
         inst.each_view(&mut |_, view| indexed |= self.is_address(core, view));

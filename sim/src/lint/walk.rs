@@ -1,4 +1,4 @@
-//! Visits the executed instructions of all cores in the order in which a run executes them.
+//! Visits the executed instructions of all cores in execution order.
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint};
@@ -12,11 +12,11 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, Trace, index_nodes
 pub(crate) struct Step<'p, 's> {
     /// The core that executed it.
     pub(crate) core: u32,
-    /// Its statement.
+    /// The position of its statement.
     pub(crate) at: NodeIndex,
-    /// The same.
+    /// Its statement.
     pub(crate) node: &'p Node,
-    /// The same.
+    /// The instruction of the statement.
     pub(crate) inst: &'p Inst,
     /// Its dynamic addresses (see [`EventKind::Inst`]).
     pub(crate) resolved: Option<&'s [Resolved]>,
@@ -30,21 +30,21 @@ pub(crate) trait Visitor<'p> {
     fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>);
     /// A dynamic loop starts another iteration.
     fn iteration(&mut self, _core: u32, _at: NodeIndex) {}
-    /// The cores have met: everything so far comes before everything that follows.
+    /// The cores have synchronised: all previous accesses precede all later ones.
     fn met(&mut self) {}
 }
 
-/// One core on its way through its events.
+/// The position of one core in its events.
 struct Cursor<'p, 't> {
     core: u32,
     nodes: Vec<&'p Node>,
     trace: &'t CoreTrace,
-    /// How many of its events have been visited.
+    /// Number of events visited.
     visited: usize,
     loops: Vec<(Loc, u32)>,
 }
 
-/// Visits all that `trace` has of `program`. A core runs until it must wait for the other one, as [`crate::exec`] does it.
+/// Visits all events that `trace` has of `program`. A core runs until it must wait for the other one, as in [`crate::exec`].
 pub(crate) fn walk<'p>(program: &'p Program, trace: &Trace, visitor: &mut impl Visitor<'p>) {
     let mut footprint = Footprint::default();
     let mut cursors: Vec<Cursor<'p, '_>> = program
@@ -91,7 +91,7 @@ fn waits(inst: &Inst) -> bool {
 }
 
 impl<'p, 't> Cursor<'p, 't> {
-    /// Visits everything up to an instruction that waits for the other core, which it returns.
+    /// Visits all events up to an instruction that waits for the other core, and returns that.
     fn advance(
         &mut self,
         several: bool,
@@ -132,7 +132,7 @@ impl<'p, 't> Cursor<'p, 't> {
     fn visit(&self, event: &crate::trace::Event, footprint: &mut Footprint<'p>, visitor: &mut impl Visitor<'p>) {
         let Some(&node) = self.nodes.get(event.node.0 as usize) else { return };
         let (NodeKind::Inst(inst), EventKind::Inst { .. }) = (&node.kind, event.kind) else { return };
-        // It orders the cores and moves nothing, although its footprint names a tensor.
+        // It orders the cores and moves no data, although its footprint names a tensor.
         if inst.action() == Action::Orders {
             return;
         }

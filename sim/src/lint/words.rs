@@ -1,4 +1,4 @@
-//! The findings about accesses as diagnostics.
+//! Diagnostics for findings about accesses.
 
 use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
@@ -24,7 +24,7 @@ fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnos
     diagnostic.with_loc(span(loc), loc.line, loc.column, label)
 }
 
-/// Whether data comes from HBM.
+/// Whether the instruction reads from HBM.
 pub(super) fn is_load(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
     let from_hbm = |(arg, operand): (&Arg, &OperandSchema)| {
@@ -33,7 +33,7 @@ pub(super) fn is_load(node: &Node) -> bool {
     inst.values().are_moved() && inst.args().iter().zip(inst.schema().operands).any(from_hbm)
 }
 
-/// The value that an instruction writes everywhere; `None` of others.
+/// The value with which an instruction fills its destination; `None` for other instructions.
 pub(super) fn filled(node: &Node) -> Option<Imm> {
     match &node.kind {
         NodeKind::Inst(inst) => match inst.action() {
@@ -44,7 +44,7 @@ pub(super) fn filled(node: &Node) -> Option<Imm> {
     }
 }
 
-/// The result of an instruction is lost, `times` of the `executed` times that its line runs.
+/// The result of an instruction is lost, `times` out of `executed` executions of its line.
 pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usize) -> Diagnostic {
     let tensor = program.tensor(l.tensor);
     let (inst, name) = (name_of(l.node), &tensor.name);
@@ -106,7 +106,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
     out
 }
 
-/// What to do about a result that nothing reads. What a kernel writes to HBM is usually meant to be an output.
+/// Advice for a result that nothing reads. A tensor written in HBM is usually meant to be an output.
 fn unread(program: &Program, tensor: &Tensor) -> String {
     let name = &tensor.name;
     if tensor.space != Space::SharedHbm {
@@ -117,7 +117,7 @@ fn unread(program: &Program, tensor: &Tensor) -> String {
     format!("{returns}: write `return {name}` to make it an output, or leave the instruction out")
 }
 
-/// An operand that has no effect or is hardly intended.
+/// An operand without effect or with a probably unintended value.
 pub(super) fn operand_finding(program: &Program, node: &Node, why: &Violation) -> Diagnostic {
     let message = format!("`{}`: {}", name_of(node), why.message);
     let mut out = at(Diagnostic::warning(why.id, message), node.loc, format!("`{}`", why.operand));
@@ -142,7 +142,7 @@ fn operand(inst: &Inst, view: &View) -> &'static str {
     named.find(|(arg, _)| same(arg)).map_or("dst", |(_, o)| o.name)
 }
 
-/// The static dimensions of a destination give two of its elements one address.
+/// Two elements of a destination have the same address according to its static dimensions.
 pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, twice: Twice) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
     let operand = operand(step.inst, view);
@@ -175,7 +175,7 @@ pub(super) fn shared_results(
     with_iterations(out, program, step)
 }
 
-/// A matmul goes on with a sum that has been read.
+/// A matmul continues a sum that has been read.
 pub(super) fn continued_sum(program: &Program, node: &Node, dst: &View, reader: &Node) -> Diagnostic {
     let (inst, name) = (name_of(node), &program.tensor(dst.tensor).name);
     let message = format!(
@@ -193,7 +193,7 @@ pub(super) fn continued_sum(program: &Program, node: &Node, dst: &View, reader: 
     }
 }
 
-/// A matmul in a dynamic loop writes to a tile from outside that only the loop uses: whether each iteration begins a sum is not said.
+/// A matmul in a dynamic loop writes to a tile from outside that only the loop uses: it is unspecified whether each iteration starts a sum.
 pub(super) fn sum_of_iterations(program: &Program, node: &Node, tensor: TensorId, header: &Node) -> Diagnostic {
     let tensor = program.tensor(tensor);
     let (inst, name) = (name_of(node), &tensor.name);
@@ -208,7 +208,7 @@ pub(super) fn sum_of_iterations(program: &Program, node: &Node, tensor: TensorId
     )
 }
 
-/// Accumulators of an engine go into a result before anything has set them.
+/// Accumulators of an engine are read before anything has set them.
 pub(super) fn unset_accumulators(
     program: &Program,
     (node, spoiled_by): (&Node, Option<&Node>),
@@ -295,7 +295,7 @@ pub(super) fn own_exchange(program: &Program, step: &Step<'_, '_>, (to, from): (
     with_iterations(out, program, step)
 }
 
-/// An element of a destination is read at another position.
+/// An element of a destination is also read at another position.
 pub(super) fn crossing(
     program: &Program,
     step: &Step<'_, '_>,
@@ -341,7 +341,7 @@ pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same
     with_iterations(out, program, step)
 }
 
-/// An iteration of a loop whose iterations are independent reads what another one has written.
+/// An iteration of a loop declared independent reads data written by another one.
 pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic {
     let Dependent { reader, writer, tensor, read_in, written_in } = found;
     let (inst, tensor) = (name_of(reader), program.tensor(*tensor));
@@ -364,7 +364,7 @@ pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic 
     out.help("loop over nl.sequential_range: the older compiler may run iterations of an affine_range in any order")
 }
 
-/// Places a finding at the instruction, and beside the statement that makes the tensor of `view`; `does` is what the one does to the other.
+/// Attaches a finding to the instruction, and to the declaration of the tensor of `view`; `does` describes the relation.
 fn at_tensor(program: &Program, step: &Step<'_, '_>, view: &View, finding: Diagnostic, does: &str) -> Diagnostic {
     let tensor = program.tensor(view.tensor);
     let out = at(finding, step.node.loc, format!("{does} `{}`", tensor.name));

@@ -1,4 +1,4 @@
-//! Fits a program into PSUM: matmuls wait for a bank, and results that nothing adds to any more leave PSUM.
+//! Fits a program into PSUM: matmuls wait for a bank, and complete results leave PSUM.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::uses::{Uses, each_view, is_whole};
 use super::{Changes, What, added, has_fixed_order, inst, leaves_values, overflows_of};
 
-/// Bytes of PSUM that small tiles share, as in the placement.
+/// Alignment of small tiles that share a PSUM bank, as in the placement.
 const SHARED: u32 = 32;
 
-/// Makes the tiles that are in PSUM at one time fit. An instruction whose result finds no bank waits, and with it all that depends on it, until an
-/// earlier tile has been read for the last time; instructions that depend on nothing that waits go first. Where all wait, the complete result whose next
-/// use is furthest away is copied to SBUF, and all results of the statement that made it are, as soon as they are complete: those that stayed would
-/// leave the matmuls after them no bank. Tiles take whole banks, or share them if that does not work out. Leaves the program as it is if
-/// neither does, and if its cores wait for each other. If tiles that are begun early take all banks and nothing can go on, banks are given in the
-/// order of the program.
+/// Makes the live PSUM tiles fit. An instruction whose result finds no free bank waits, together with all instructions that depend on it, until
+/// the last read of an earlier tile; independent instructions are issued first. If all wait, the complete result with the furthest next
+/// use is copied to SBUF, as are all results of the statement that produced it as soon as they are complete: those that stayed would
+/// occupy the banks of later matmuls. Tiles occupy whole banks; if that fails, they share banks. The program is unchanged if
+/// both fail, or if its cores wait for each other. If tiles that begin early occupy all banks and nothing can be issued, banks are assigned in
+/// program order.
 ///
-/// Evidence: kda's `matmul_v2_b16` adds up 16 banks in one loop. It stored 55 MB beside its result and read 1309 MB, these 24 times, beside what its
-/// source loads: each matrix was loaded once, so that the loop over the 16 was divided while all tiles of the other matrix stayed in SBUF.
-/// A published report (junjietang.dev, flash-attention-trainium-llm-kernel-generation) has attention `v7` of nki-samples at 400 us for 4,096 columns of
-/// scores, which fit into PSUM, and at 6,236 us for 16,384, which do not: 16 times as long, as the work is. With only as many copies as it takes to go
-/// on, this is predicted 62% too slow, with all of them 14% (and 4,096 columns 8%).
+/// Evidence: kda's `matmul_v2_b16` accumulates into 16 banks in one loop. Beyond its result and its source's loads it stored 55 MB and read 1309 MB,
+/// 24 times these: each matrix was loaded once, so the loop over the 16 was split while all tiles of the other matrix stayed in SBUF.
+/// A published report (junjietang.dev, flash-attention-trainium-llm-kernel-generation) has attention `v7` of nki-samples at 400 us for 4,096 columns
+/// of scores, which fit into PSUM, and at 6,236 us for 16,384, which do not: 16 times as long, in proportion to the work. With the minimum number of
+/// copies, the prediction is 62% too slow, with all of them 14% (and 8% for 4,096 columns).
 pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
     if has_fixed_order(program) {
         return;
@@ -45,7 +45,7 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
     }
 }
 
-/// The program with as many tiles in PSUM at one time as there is room for; `None` if all instructions that are left wait for each other.
+/// The program with its live tiles limited to PSUM's capacity; `None` if all remaining instructions wait for each other.
 fn fitted(program: &Program, align: u32, turns: Turns, changes: &mut Changes) -> Option<Program> {
     let mut tensors = program.tensors.clone();
     let mut cores = Vec::new();
@@ -63,25 +63,25 @@ fn fitted(program: &Program, align: u32, turns: Turns, changes: &mut Changes) ->
     Some(Program { cores, tensors, ..program.clone() })
 }
 
-/// Who gets a bank that is free.
+/// The assignment of free banks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
-    /// The first that is ready.
+    /// To the first instruction that is ready.
     Ready,
-    /// The first in the program of those that are ready. The sums of a later loop could otherwise take all banks while what they add up
-    /// waits for one.
+    /// To the first ready instruction in program order. Otherwise the sums of a later loop could occupy all banks while their summands
+    /// wait for one.
     Program,
 }
 
-/// An instruction that waits.
+/// The dependences of a waiting instruction.
 #[derive(Default)]
 struct Waiting {
-    /// Instructions before it that wait and that it depends on.
+    /// Number of waiting instructions on which it depends.
     blockers: usize,
     dependents: Vec<u32>,
 }
 
-/// What an instruction that waits does with a tensor.
+/// An access of a waiting instruction to a tensor.
 struct Access<'p> {
     at: u32,
     view: &'p View,
@@ -96,29 +96,29 @@ struct Banks<'p> {
     uses: Uses,
     tensors: &'p mut Vec<Tensor>,
     changes: &'p mut Changes,
-    /// Instructions that leave a value in the accumulators of an engine are among them: then all that use accumulators keep their order.
+    /// Whether some instructions leave a value in an engine's accumulators: then all that use accumulators keep their order.
     accumulates: bool,
-    /// By position: whether the instruction is in the stream.
+    /// By position: whether the instruction has been issued to the stream.
     issued: Vec<bool>,
-    /// By tensor: uses that are not in the stream yet.
+    /// By tensor: uses that have not been issued.
     left: Vec<u32>,
-    /// Bytes of PSUM that no tile has.
+    /// Free bytes of PSUM.
     free: usize,
     /// Tiles in PSUM.
     alive: BTreeSet<TensorId>,
-    /// By position.
+    /// Waiting instructions, by position.
     waiting: FxHashMap<u32, Waiting>,
-    /// Instructions that wait for nothing but room.
+    /// Instructions that wait only for space.
     for_room: BTreeSet<u32>,
-    /// Instructions that wait and use a tile in PSUM first, if banks are given in the order of the program.
+    /// Waiting instructions that are the first to use a PSUM tile, if banks are assigned in program order.
     begins: BTreeSet<u32>,
-    /// Instructions that wait no longer.
+    /// Instructions that no longer wait.
     ready: BTreeSet<u32>,
-    /// By tensor that instructions write: what those that wait do with it, in program order.
+    /// By tensor: accesses of waiting instructions, in program order.
     pending: FxHashMap<TensorId, Vec<Access<'p>>>,
-    /// Instructions that wait and keep their order.
+    /// Waiting instructions that keep their order.
     sequence: BTreeSet<u32>,
-    /// The tile in SBUF that a result was copied to.
+    /// The SBUF copy of a result.
     copied: FxHashMap<TensorId, TensorId>,
     /// Statements whose tiles leave PSUM as soon as they are complete.
     leaving: FxHashSet<Loc>,
@@ -170,7 +170,7 @@ impl<'p> Banks<'p> {
         &self.program.cores[self.core][at as usize]
     }
 
-    /// Whether a tensor takes room: a tile of this core in PSUM, which was not copied to SBUF.
+    /// Whether a tensor occupies PSUM: a PSUM tile of this core that was not copied to SBUF.
     fn in_psum(&self, tensor: TensorId) -> bool {
         let t = self.program.tensor(tensor);
         t.space == Space::Psum && t.core as usize == self.core && !self.copied.contains_key(&tensor)
@@ -180,7 +180,7 @@ impl<'p> Banks<'p> {
         self.program.tensor(tile).bytes().max(1).next_multiple_of(self.align)
     }
 
-    /// Takes the next instruction of the program.
+    /// Processes the next instruction of the program.
     fn step(&mut self, at: u32) -> Option<()> {
         let blockers = self.blockers(at);
         if blockers.is_empty() && self.take_room(at) {
@@ -207,14 +207,14 @@ impl<'p> Banks<'p> {
         Some(())
     }
 
-    /// The instructions that wait and that this one has to follow.
+    /// The waiting instructions that this one depends on.
     fn blockers(&self, at: u32) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         each_view(self.node(at), &mut |view, writes| {
             for access in self.pending.get(&view.tensor).into_iter().flatten().rev() {
                 if (writes || access.writes) && access.view.intersects(view) {
                     found.insert(access.at);
-                    // What was before a write of the same bytes is before this, too.
+                    // This instruction transitively depends on accesses before a write of the same bytes.
                     let same =
                         |a: &View, b: &View| (a.partition, a.offset, a.dtype) == (b.partition, b.offset, b.dtype);
                     if access.writes && same(access.view, view) && access.view.dims == view.dims {
@@ -229,7 +229,7 @@ impl<'p> Banks<'p> {
         found
     }
 
-    /// Whether it is the first to use a tile in PSUM.
+    /// Whether it is the first use of a PSUM tile.
     fn begins_tile(&self, at: u32) -> bool {
         let mut begins = false;
         each_view(self.node(at), &mut |view, _| {
@@ -238,14 +238,14 @@ impl<'p> Banks<'p> {
         begins
     }
 
-    /// Whether its place among other instructions matters beside its operands.
+    /// Whether it has ordering constraints other than its operands.
     fn keeps_order(&self, at: u32) -> bool {
         inst(self.node(at)).is_some_and(|inst| {
             inst.action() == Action::Sequenced || self.accumulates && inst.values().registers.is_some()
         })
     }
 
-    /// Gives room to the tiles that an instruction uses first; false if there is too little.
+    /// Allocates space for the tiles that an instruction uses first; false if there is too little.
     fn take_room(&mut self, at: u32) -> bool {
         let mut new: BTreeSet<TensorId> = BTreeSet::new();
         each_view(self.node(at), &mut |view, _| {
@@ -263,7 +263,7 @@ impl<'p> Banks<'p> {
         there
     }
 
-    /// Adds the instructions that wait no longer, in program order.
+    /// Issues the instructions that no longer wait, in program order.
     fn resume(&mut self) -> Option<()> {
         loop {
             if let Some(at) = self.ready.pop_first() {
@@ -284,7 +284,7 @@ impl<'p> Banks<'p> {
         }
     }
 
-    /// Adds an instruction to the stream, and releases what waits for it.
+    /// Appends an instruction to the stream, and releases its dependents.
     fn issue(&mut self, at: u32) -> Option<()> {
         let node = self.node(at);
         self.stream.push(self.renamed(node)?);
@@ -320,15 +320,15 @@ impl<'p> Banks<'p> {
         Some(())
     }
 
-    /// Where a result is read next, if it is only read from now on.
+    /// The next read of a result, if it will only be read from now on.
     fn next_read(&self, tile: TensorId) -> Option<u32> {
         let mut left = self.uses.of_tensor(tile).iter().filter(|u| !self.issued[u.at as usize]);
         let next = left.next()?;
         (!next.writes && left.all(|u| !u.writes) && self.is_written(tile)).then_some(next.at)
     }
 
-    /// Copies a result to SBUF that is read only from now on: the one whose next use is furthest away, and with it all others that the same statement
-    /// makes. `None` if there is none.
+    /// Copies a complete result to SBUF: the one with the furthest next use, together with all other complete results of the same
+    /// statement. `None` if there is none.
     fn evict(&mut self) -> Option<()> {
         let mut complete: Vec<(u32, TensorId)> =
             self.alive.iter().filter_map(|&tile| Some((self.next_read(tile)?, tile))).collect();
@@ -344,7 +344,7 @@ impl<'p> Banks<'p> {
         Some(())
     }
 
-    /// Copies those of `tiles` to SBUF that are complete now and made by a statement whose tiles leave.
+    /// Copies those of `tiles` to SBUF that are now complete and belong to a leaving statement.
     fn copy_out_leaving(&mut self, tiles: &BTreeSet<TensorId>) {
         for &tile in tiles {
             if self.alive.contains(&tile)
@@ -356,7 +356,7 @@ impl<'p> Banks<'p> {
         }
     }
 
-    /// Copies a complete result to SBUF; false if what reads it next, or later, cannot read SBUF.
+    /// Copies a complete result to SBUF; false if one of its later readers cannot read SBUF.
     fn copy_out(&mut self, bank: TensorId, next: u32) -> bool {
         let mut copy = self.program.tensor(bank).clone();
         copy.space = Space::Sbuf;
@@ -378,7 +378,7 @@ impl<'p> Banks<'p> {
         true
     }
 
-    /// Whether one of the instructions so far has written the whole tile.
+    /// Whether an issued instruction has written the whole tile.
     fn is_written(&self, tile: TensorId) -> bool {
         self.uses.of_tensor(tile).iter().filter(|u| u.writes && self.issued[u.at as usize]).any(|u| {
             let mut whole = false;
@@ -389,7 +389,7 @@ impl<'p> Banks<'p> {
         })
     }
 
-    /// Whether all instructions that read a result from now on may read it in SBUF.
+    /// Whether all remaining readers of a result can read it in SBUF.
     fn can_read(&self, bank: TensorId, tile: TensorId) -> bool {
         let context = Context { arch: Arch::of(self.program.target), tensors: self.tensors };
         let mut left = self.uses.of_tensor(bank).iter().filter(|u| !self.issued[u.at as usize]);
@@ -399,7 +399,7 @@ impl<'p> Banks<'p> {
         })
     }
 
-    /// The instruction with the copies of results that are no longer in PSUM.
+    /// The instruction, reading the SBUF copies of results that have left PSUM.
     fn renamed(&self, node: &Node) -> Option<Node> {
         let mut moved = false;
         each_view(node, &mut |view, _| moved |= self.copied.contains_key(&view.tensor));
@@ -410,7 +410,7 @@ impl<'p> Banks<'p> {
         Some(Node { kind: NodeKind::Inst(inst), ..node.clone() })
     }
 
-    /// The instruction with operands in SBUF for results that were copied there, and for one `more`: its tile in PSUM and the copy.
+    /// The instruction, reading SBUF copies, including one `more`: a PSUM tile and its copy.
     fn reading_copies(&self, inst: &Inst, more: Option<(TensorId, TensorId)>) -> Option<Inst> {
         inst.with_views(&mut |view| {
             let new = more.filter(|(bank, _)| *bank == view.tensor).map(|(_, tile)| tile);

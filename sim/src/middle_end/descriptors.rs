@@ -1,4 +1,4 @@
-//! Who makes the descriptors of the transfers for which a kernel leaves that open.
+//! Selects the descriptor generator of transfers for which the kernel leaves it open.
 
 use nki_isa::inst::{Action, Transfer};
 use nki_isa::machine::Context;
@@ -11,28 +11,28 @@ use super::{has_one_partition, hbm_and_tile};
 /// How a compiler chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptors {
-    /// They are made before the program runs, as the compiler does with `--disable-dge`.
+    /// Descriptors are built before the program runs, as by the compiler with `--disable-dge`.
     Static,
-    /// As the older compiler does: the hardware makes those of tensors that are neither arguments nor results, for loads on Sync and for stores on
-    /// Scalar. The others stay open: the target has its own default.
+    /// As the older compiler: the hardware builds the descriptors for tensors that are neither arguments nor results, triggered by Sync for loads
+    /// and by Scalar for stores. Other transfers stay open: the target's default applies.
     ///
     /// Evidence: in the public profiles of attention (trainium-kernel-fusion, trn2) GpSimd triggers the loads of the arguments and the stores of
-    /// the result, Scalar the stores of the scores to HBM, Sync the loads of them and of the identity matrix.
+    /// the result, Scalar the stores of the scores to HBM, Sync their loads and the load of the identity matrix.
     Older,
-    /// As the compiler of today does: descriptors of transfers with a tile of one partition are made before the program runs; the hardware makes those
-    /// of transfers between all partitions of SBUF and a core's own HBM. The others stay open.
+    /// As the current compiler: descriptors of transfers with a tile of one partition are built before the program runs; the hardware builds those
+    /// of transfers between all partitions of SBUF and a core's private HBM. Other transfers stay open.
     ///
-    /// Evidence: the packets by kind of nine profiles of nki-moe-megakernel (trn2). Attention `v3`: 7,776 static packets, which are 16 for each of
-    /// 484 transfers of tiles of one partition; 14,976 of the hardware, 144 for each of 104 loads from private HBM; 14,912 of software, 32 for each of 466
-    /// others. Likewise v0, v1, v2, v6 and the sparse mixtures of experts v5 to v7c. The manual of the older compiler says of hardware descriptors
-    /// that they are for spilled tensors and 128 partitions. Tilebench's reverse_array stores single rows of tiles of 128 partitions, in the 0.65 us that
-    /// software descriptors take. The matmuls inside graphs pass tensors in shared HBM on: their times are those of software descriptors (1.4% in the
-    /// median; 5.3% and up to 47% too fast with those of the hardware).
+    /// Evidence: the packets by kind of nine profiles of nki-moe-megakernel (trn2). Attention `v3`: 7,776 static packets, 16 for each of
+    /// 484 transfers of tiles of one partition; 14,976 hardware packets, 144 for each of 104 loads from private HBM; 14,912 software packets, 32 for
+    /// each of 466 others. Likewise v0, v1, v2, v6 and the sparse mixtures of experts v5 to v7c. The older compiler's manual says that hardware
+    /// descriptors are for spilled tensors and 128 partitions. Tilebench's reverse_array stores single rows of tiles of 128 partitions in 0.65 us
+    /// each, the time of software descriptors. The matmuls inside graphs pass tensors in shared HBM: their times are those of software descriptors
+    /// (1.4% in the median; with hardware descriptors 5.3% and up to 47% too fast).
     Current,
 }
 
-/// Chooses for the transfers that leave it open. Where the target or the transfer cannot have these descriptors, it stays open: gathers, addresses
-/// that are known only when the program runs, targets without hardware descriptors.
+/// Selects descriptors for the transfers that leave them open. A transfer stays open if it or the target cannot have these descriptors:
+/// gathers, addresses known only at run time, targets without hardware descriptors.
 pub fn choose(program: &mut Program, descriptors: Descriptors) {
     let visible = program.visible();
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };

@@ -1,4 +1,4 @@
-//! Which engine computes what both the vector and the scalar engine can, where the kernel leaves that open.
+//! Selects the vector or the scalar engine for instructions that both can run, where the kernel leaves the choice open.
 
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
@@ -13,13 +13,13 @@ use crate::timeline::Ps;
 use crate::timing::cost::{CostKind, CostModel, Direction, Place};
 use crate::trace::NodeIndex;
 
-/// Gives each copy, and each product or sum with a scalar, to the engine on which it is done first: on a clock of the compiler's own, on which
-/// every instruction starts as soon as its operands are there and the instructions before it on its engine have begun.
+/// Assigns each copy, and each product or sum with a scalar, to the engine that completes it first: on the compiler's own clock, where
+/// an instruction starts as soon as its operands are available and its engine can accept it.
 ///
-/// Evidence (active time of the engines): on trn1, where the scalar engine is the faster one, it does all copies out of PSUM of the NKIBench
-/// matmuls (the vector engine works 4e-8 of the time), and all eight such instructions of a tile of adamw and both of silu, beside which the
-/// vector engine is busy with what only it can do; in the public profiles of attention on trn2 copies go to both, the first to the scalar
-/// engine.
+/// Evidence (active time of the engines): on trn1, whose scalar engine is faster, it runs all copies out of PSUM of the NKIBench
+/// matmuls (the vector engine works 4e-8 of the time), and all eight such instructions of a tile of adamw and both of silu, while the
+/// vector engine is busy with instructions that only it can run; in the public profiles of attention on trn2 copies go to both, the first to the
+/// scalar engine.
 pub(super) fn choose(program: &mut Program, model: &dyn CostModel, changes: &mut Changes) {
     for core in 0..program.cores.len() {
         let mut stream = std::mem::take(&mut program.cores[core]);
@@ -32,18 +32,18 @@ pub(super) fn choose(program: &mut Program, model: &dyn CostModel, changes: &mut
     }
 }
 
-/// When engines are free and tensors are there.
+/// Times when engines become free and tensors available.
 struct Clock<'p> {
     core: u32,
     context: Context<'p>,
     model: &'p dyn CostModel,
-    /// By queue.
+    /// By queue: the time when its engine is free.
     engines: [Ps; Engine::QUEUES.len()],
-    /// The DMA engines, for loads and for stores: a store that waits for its data holds no load up.
+    /// The DMA engines, separately for loads and stores: a store that waits for its data does not delay loads.
     transfers: [Ps; 2],
     /// By tensor: its last writers.
     written: Vec<Accesses>,
-    /// By tensor: its last readers since.
+    /// By tensor: its readers since the last write.
     read: Vec<Accesses>,
 }
 
@@ -60,7 +60,7 @@ impl<'p> Clock<'p> {
         }
     }
 
-    /// Chooses the engine of an instruction, and lets it run.
+    /// Selects the engine of an instruction, and runs it on the clock.
     fn step(&mut self, node: &mut Node, changes: &mut Changes) {
         let NodeKind::Inst(original) = &node.kind else { return };
         let on =
@@ -80,27 +80,27 @@ impl<'p> Clock<'p> {
         }
     }
 
-    /// Whether an engine can compute the instruction. On trn1 a copy of the scalar engine is an activation, which the language spells apart.
+    /// Whether an engine can run the instruction. On trn1 a scalar-engine copy is an activation, which has another name in the language.
     fn allows(&self, inst: &Inst) -> bool {
         inst.validate(&self.context).map_or_else(|violation| violation.id == "unsupported-on-target", |()| true)
     }
 
-    /// When the operands are there and the results may be overwritten. An engine does not wait for what it wrote itself before it writes to the same bytes
-    /// again: sums in PSUM follow each other.
+    /// Time when the operands are available and the results may be overwritten. An engine that writes the same bytes again does not wait for its own
+    /// earlier write: sums in PSUM follow each other.
     fn ready(&self, node: &Node, queue: Option<usize>) -> Ps {
         let mut ready = 0;
         each_view(node, &mut |view, writes| {
             let at = view.tensor.0 as usize;
             let part = part(view);
             let written = self.written[at].iter().filter(|a| !writes || queue.is_none() || a.queue != queue);
-            // Different parts of a tensor in HBM are independent.
+            // WAR hazards exist on chip only: different parts of an HBM tensor are taken as independent.
             let read = self.read[at].iter().filter(|_| writes && view.space.is_on_chip());
             ready = written.chain(read).filter(|a| a.overlaps(part)).map(|a| a.done).fold(ready, Ps::max);
         });
         ready
     }
 
-    /// When an instruction would run.
+    /// The run of an instruction on the clock, without recording it.
     fn run(&self, inst: &Inst, node: &Node) -> Run {
         let place = Place { core: self.core, node: NodeIndex(u32::MAX), ..Place::default() };
         let cost = self.model.cost(&inst.work(&self.context), place);
@@ -140,11 +140,11 @@ impl<'p> Clock<'p> {
 /// An access to a part of a tensor.
 #[derive(Debug, Clone, Copy)]
 struct Access {
-    /// Its first byte in a partition, and the byte behind the last.
+    /// Its first byte in a partition, and the byte after the last.
     bytes: (i64, i64),
     /// The queue of the engine; `None` for a transfer.
     queue: Option<usize>,
-    /// When it is done.
+    /// Time when it completes.
     done: Ps,
 }
 
@@ -158,7 +158,7 @@ impl Access {
     }
 }
 
-/// What an access to a tensor keeps apart from others: its bytes on chip, all of a tensor in HBM.
+/// The bytes by which accesses to a tensor are distinguished: exact on chip, the whole tensor in HBM.
 fn part(view: &View) -> (i64, i64) {
     if view.space.is_on_chip() { extent(view) } else { (0, i64::MAX) }
 }
@@ -166,10 +166,10 @@ fn part(view: &View) -> (i64, i64) {
 /// Accesses to one tensor.
 type Accesses = SmallVec<[Access; 1]>;
 
-/// How many parts of a tensor are kept apart. More become one, which takes until the last of them is done.
+/// Maximum number of accesses per tensor. Beyond it, they are merged into one that ends with the last of them.
 const APART: usize = 64;
 
-/// The accesses with another one in place of those to no other bytes.
+/// Adds an access, which replaces those within its bytes.
 fn add(accesses: &mut Accesses, mut new: Access) {
     accesses.retain(|old| {
         let is_replaced = old.is_within(new.bytes);
@@ -192,12 +192,12 @@ fn add(accesses: &mut Accesses, mut new: Access) {
 /// A run of an instruction on the clock.
 #[derive(Clone, Copy)]
 struct Run {
-    /// The queue of its engine; `None` of a transfer.
+    /// The queue of its engine; `None` for a transfer.
     queue: Option<usize>,
     stores: bool,
-    /// When the engine can begin another one.
+    /// Time when the engine can start the next instruction.
     free: Ps,
-    /// When its results are there.
+    /// Time when its results are available.
     done: Ps,
 }
 

@@ -10,9 +10,9 @@ use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 use super::uses::{Uses, is_whole};
 use super::{Changes, Overflows, What, inst, overflows_of, remove};
 
-/// Drops each copy of a whole PSUM tile to a whole SBUF tile of the same type, if every reader of the SBUF tile may read PSUM instead and
-/// nothing writes the PSUM tile before the last of them. PSUM may become too small this way: then all copies stay. Says what the
-/// program does not fit into afterwards, if a copy was dropped.
+/// Drops each copy of a whole PSUM tile to a whole SBUF tile of the same type, if every reader of the SBUF tile can read PSUM instead and
+/// the PSUM tile is not overwritten before the last read. If PSUM becomes too small, all copies are kept. Returns the memories that the
+/// program exceeds afterwards, if a copy was dropped.
 ///
 /// Evidence: in the public profile of an fp32 attention (S = 512) all four copies of the scores are gone; `tensor_reduce` and `activation`
 /// read PSUM.
@@ -46,7 +46,7 @@ fn drop_of_core(program: &mut Program, core: usize, changes: &mut Changes) {
         if uses.written_between(bank, at, last + 1) {
             continue;
         }
-        // A reader may read several of these tiles: it must be allowed to read all of them from PSUM.
+        // A reader may read several of these tiles: it must be able to read all of them from PSUM.
         let new: Option<Vec<(u32, Inst)>> = readers
             .map(|u| {
                 let old = replaced.get(&u.at).or_else(|| inst(&stream[u.at as usize]))?;
@@ -69,7 +69,7 @@ fn drop_of_core(program: &mut Program, core: usize, changes: &mut Changes) {
     remove(&mut program.cores[core], &dropped);
 }
 
-/// The SBUF tile and the PSUM tile of an instruction that copies the whole of one to the other, bit for bit, and is the only one that writes
+/// The SBUF and PSUM tiles of an instruction that is a bit-exact copy of one whole tile to the other, and the only writer of
 /// the SBUF tile.
 fn eviction(program: &Program, uses: &Uses, at: u32, node: &nki_isa::program::Node) -> Option<(TensorId, TensorId)> {
     let Action::Copies(dst, src) = inst(node)?.action() else { return None };

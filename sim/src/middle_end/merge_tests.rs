@@ -1,4 +1,4 @@
-//! What iterations of a loop do with neighbouring tiles becomes one instruction, and computes the same.
+//! Merging the operations of loop iterations on adjacent tiles preserves results.
 
 use nki_isa::inst::Action;
 use nki_isa::program::NodeKind;
@@ -17,23 +17,23 @@ use crate::timing::Params;
 const MERGES: Passes = Passes { merges: true, ..Passes::NONE };
 const P: u32 = 8;
 
-/// What an iteration does beside a load, a product, a copy out of PSUM and a store.
+/// A step of an iteration, in addition to a load, a product, a copy out of PSUM and a store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Between {
     Nothing,
-    /// It reads all columns that copies write.
+    /// Reads all columns that the copies write.
     ReadsColumns,
-    /// It writes the columns of an iteration.
+    /// Writes the columns of an iteration.
     WritesColumns(usize),
-    /// It writes the PSUM tile of an iteration again.
+    /// Overwrites the PSUM tile of an iteration.
     WritesBank(usize),
-    /// It writes the tile of an iteration again.
+    /// Overwrites the tile of an iteration.
     WritesTile(usize),
-    /// It stores to rows that loads read.
+    /// Stores to rows that the loads read.
     StoresInput(usize),
-    /// It loads rows that stores write.
+    /// Loads rows that the stores write.
     LoadsOutput(usize),
-    /// It reads the tiles of an iteration.
+    /// Reads the tiles of an iteration.
     Reads(usize),
 }
 
@@ -53,8 +53,8 @@ fn between() -> impl Strategy<Value = Between> {
     ]
 }
 
-/// A loop: each iteration loads rows to a tile, makes a product, copies it to its columns of one tile, and stores a sum. The order of
-/// the rows and the columns is `order`.
+/// A loop: each iteration loads rows to a tile, computes a product, copies it to its columns of one tile, and stores a sum. `order` is the order of
+/// the rows and columns.
 fn looped(steps: &[Between], order: &[usize], columns: u32) -> Program {
     let mut b = Builder::new();
     let (n, c) = (steps.len() as u32, i64::from(columns));
@@ -77,7 +77,7 @@ fn looped(steps: &[Between], order: &[usize], columns: u32) -> Program {
         b.push(inst);
         b.program.cores[0].last_mut().expect("pushed").loc = Loc { file: 0, line, column: 1, start: 0, end: 0 };
     };
-    // Everything has a value from the beginning.
+    // Initialise all tensors.
     for &tensor in [extra, sum, all].iter().chain(&banks).chain(&tiles) {
         let whole = b.whole(tensor);
         if !tiles.contains(&tensor) {
@@ -128,7 +128,7 @@ fn fill(dst: View) -> Inst {
     (entry.build)(&mut args).expect("valid")
 }
 
-/// Instructions, and bytes that transfers move.
+/// Number of instructions, and bytes that transfers move.
 fn size(program: &Program) -> (usize, usize) {
     let mut size = (0, 0);
     program.visit(&mut |node| {
@@ -167,7 +167,7 @@ fn iterations_share_copies_and_transfers() {
     assert_eq!(size(&less), (size(&program).0 - saved as usize, size(&program).1));
     assert_eq!(results(&less), results(&program));
     assert!(latency(&less) <= latency(&program), "{} {}", latency(&less), latency(&program));
-    // Each is a bank of its own.
+    // Each product fills a bank.
     assert_eq!(counted(&merged(&looped(&[Between::Nothing; 3], &in_order(), 512)).1, What::MergedCopy), 0);
 }
 
@@ -195,7 +195,7 @@ fn transfers_of_512_kib_stay() {
 
 #[test]
 fn rows_that_are_not_partitions_stay_apart() {
-    // Each tile of eight partitions has two blocks of four rows, which lie apart in HBM.
+    // Each tile of eight partitions has two blocks of four rows, which are not contiguous in HBM.
     let mut b = Builder::new();
     let x = b.input("x", &[4 * P, 4], DType::F32);
     let out = b.output("out", &[4 * P, 4], DType::F32);
@@ -238,7 +238,7 @@ fn what_is_used_in_between_stays_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The same bits with the same bytes moved and fewer instructions, whatever iterations do in between.
+    /// Merging keeps the bits and the bytes moved and reduces the number of instructions, whatever the iterations do in between.
     #[test]
     fn merges_change_no_number(
         steps in vec(between(), 2..=ITERATIONS),

@@ -1,4 +1,4 @@
-//! Merges what iterations of a loop do with neighbouring tiles: copies out of PSUM, and transfers.
+//! Merges the operations of loop iterations on adjacent tiles: copies out of PSUM, and transfers.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use rustc_hash::FxHashMap;
 use super::uses::{Uses, each_view, is_whole};
 use super::{Changes, What, fits, hbm_and_tile, inst, remove, transfer};
 
-/// Most bytes of a merged transfer. Evidence: see [`merge_transfers`].
+/// Maximum bytes of a merged transfer. Evidence: see [`merge_transfers`].
 const MOST_BYTES: usize = 512 << 10;
 
-/// Merges copies that a line makes, in successive iterations, of whole PSUM tiles to neighbouring columns of one SBUF tile, as far as the PSUM
-/// tiles fit into one bank, which they share then. The merged copy stands at the place of the last one. Nothing in between uses the columns
-/// that are written, and nothing writes a PSUM tile after its copy.
+/// Merges the copies by which a line, in successive iterations, writes whole PSUM tiles to adjacent columns of one SBUF tile, as far as the PSUM
+/// tiles fit into one bank, which they then share. The merged copy replaces the last one. No instruction in between uses the written
+/// columns, and none writes a PSUM tile after its copy.
 ///
-/// Evidence: in all eight public profiles of attention on trn2 the transposes of 128 columns share banks by four (fp32) and leave by one copy of
-/// 512 columns each, with or without a change of the type: 5 copies of the 24 that the fused kernel writes for S = 512.
+/// Evidence: in all eight public profiles of attention on trn2 groups of four transposes of 128 columns share a bank (fp32), and one copy of
+/// 512 columns moves each group out, with or without type conversion: 5 copies instead of the 24 in the fused kernel's source for S = 512.
 pub(super) fn merge_evictions(program: &mut Program, changes: &mut Changes) {
     merge(program, changes, What::MergedCopy, |program, uses, at, node| {
         let Action::Copies(dst, src) = inst(node)?.action() else { return None };
@@ -31,12 +31,12 @@ pub(super) fn merge_evictions(program: &mut Program, changes: &mut Changes) {
     });
 }
 
-/// Merges loads that a line makes of successive rows of a tensor in HBM to whole tiles, and stores of such tiles, as far as they move at most
-/// 512 KiB together. A vector, which has one element in each partition, stays. The tiles become one. A merged load stands at the place of the
-/// first one, a merged store at that of the last; nothing in between uses the bytes in HBM in another way.
+/// Merges the loads by which a line reads successive rows of a tensor in HBM into whole tiles, and stores of such tiles, up to 512 KiB
+/// together. Vectors, with one element per partition, are not merged. The tiles become one. A merged load replaces the first
+/// one, a merged store the last; no instruction in between has conflicting accesses to the bytes in HBM.
 ///
 /// Evidence: the public profiles of attention on trn2. Stores of 64 KiB are merged by four or eight, loads and stores of 256 KiB by two, those of
-/// 512 KiB stay. CS149's addition on trn1 takes 53 us for 300 transfers of tiles of two columns (0.14 us each), and 206 for 600 of one (0.33 us).
+/// 512 KiB are not. CS149's addition on trn1 takes 53 us for 300 transfers of tiles of two columns (0.14 us each), and 206 for 600 of one (0.33 us).
 pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
     // Another core may use the bytes in between.
     if program.cores.len() > 1 {
@@ -48,7 +48,7 @@ pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
         let loads = transfer.src.space.is_hbm();
         let most = MOST_BYTES / tile.partitions().max(1) as usize;
         let rows = hbm.indirect.is_none() && tile.free_elements() > 1;
-        // The first dimension of the rows is that of the partitions: what follows it continues in the next tile.
+        // The first dimension of the rows is the partition dimension: the data after it belongs to the next tile.
         let along = hbm.dims.len() >= 2 && hbm.dims[0].count == tile.partitions();
         let once = match loads {
             true => uses.of_tensor(tile.tensor).iter().all(|u| u.at == at || !u.writes && u.at > at),
@@ -59,16 +59,16 @@ pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
     });
 }
 
-/// One of the instructions that may be merged.
+/// A candidate for merging.
 struct Part {
     at: u32,
-    /// The tile that becomes a part of another one.
+    /// The tile that becomes part of a merged tile.
     tile: TensorId,
-    /// The operand that continues in the next part.
+    /// The operand that is adjacent to the next part's.
     other: View,
-    /// Most bytes per partition of the tiles together.
+    /// Maximum total bytes per partition of the tiles.
     most: usize,
-    /// Whether the merged instruction stands at the place of the last part, rather than of the first.
+    /// Whether the merged instruction replaces the last part rather than the first.
     last: bool,
 }
 
@@ -78,13 +78,13 @@ fn is_row(view: &View) -> bool {
     free.len() == 1 && free[0].stride == 1 && view.dims[0].stride == 1
 }
 
-/// How far a part is from the next one: the columns of a tile, or the rows of a tensor in HBM.
+/// Distance of a part from the next one: the columns of a tile, or the rows of a tensor in HBM.
 fn step(other: &View) -> i64 {
     let dim = other.dims[0];
     if other.space.is_on_chip() { other.free_elements() as i64 } else { dim.stride * i64::from(dim.count) }
 }
 
-/// Merges the parts that `part` finds, if the program fits into memory then: parts of a tile that leave SBUF would leave together.
+/// Merges the parts that `part` selects, if the program then fits into memory: a merged tile leaves SBUF as a whole.
 fn merge(
     program: &mut Program,
     changes: &mut Changes,
@@ -111,7 +111,7 @@ fn merge(
     }
 }
 
-/// Runs of two and more instructions that can be merged, in the order of their last ones.
+/// Runs of at least two mergeable instructions, in the order of their last ones.
 fn groups(
     program: &Program,
     core: usize,
@@ -119,7 +119,7 @@ fn groups(
     part: &impl Fn(&Program, &Uses, u32, &Node) -> Option<Part>,
 ) -> Vec<Vec<Part>> {
     let mut found: Vec<Vec<Part>> = Vec::new();
-    // By line: the run that the next instruction may continue.
+    // By line: the run that the next instruction may extend.
     let mut open: BTreeMap<(u32, u32, u32), Vec<Part>> = BTreeMap::new();
     for (at, node) in (0..).zip(&program.cores[core]) {
         let Some(next) = part(program, uses, at, node).filter(|_| node.tag.is_none()) else { continue };
@@ -134,7 +134,7 @@ fn groups(
     found
 }
 
-/// Whether an instruction is the next part of a run.
+/// Whether an instruction extends a run.
 fn continues(program: &Program, core: usize, uses: &Uses, run: &[Part], next: &Part) -> bool {
     let Some(previous) = run.last() else { return true };
     let stream = &program.cores[core];
@@ -147,7 +147,7 @@ fn continues(program: &Program, core: usize, uses: &Uses, run: &[Part], next: &P
         return false;
     }
     let (Some(a), Some(b)) = (inst(&stream[first.at as usize]), inst(&stream[next.at as usize])) else { return false };
-    // Beside their tiles and their places they are the same instruction.
+    // The instructions must be equal except for their tiles and positions.
     let same = b.with_views(&mut |view| match view.tensor == next.tile {
         true => view.tensor = first.tile,
         false => view.offset = first.other.offset,
@@ -155,7 +155,7 @@ fn continues(program: &Program, core: usize, uses: &Uses, run: &[Part], next: &P
     if same.as_ref() != Some(a) {
         return false;
     }
-    // What moves over the instructions in between: the parts so far move down, or the next one moves up.
+    // The access that moves across the instructions in between: previous parts move down, or the next one moves up.
     let (from, moved) = match next.last {
         true => (previous.at, extended(&first.other, run.len() as u32)),
         false => (first.at, next.other.clone()),
@@ -170,7 +170,7 @@ fn continues(program: &Program, core: usize, uses: &Uses, run: &[Part], next: &P
     })
 }
 
-/// The operand with the next `count - 1` ones, element by element as in a tile that consists of their tiles.
+/// The operand extended to `count` parts, in the element order of the merged tile.
 fn extended(other: &View, count: u32) -> View {
     let mut out = other.clone();
     if other.space.is_on_chip() {
@@ -182,10 +182,10 @@ fn extended(other: &View, count: u32) -> View {
     out
 }
 
-/// Tiles that became parts of others, and what that changes in a stream.
+/// Tiles merged into others, and the resulting changes of a stream.
 #[derive(Default)]
 struct Joined {
-    /// By tile: the tile that it is part of, and where it begins there, in bytes of a partition.
+    /// By tile: the merged tile, and the start within it, in bytes of a partition.
     parts: FxHashMap<TensorId, (TensorId, usize)>,
     /// By position.
     replaced: BTreeMap<u32, Inst>,
@@ -193,7 +193,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// Joins the tiles of a run, if every instruction that uses one of them may use a part of the new tile.
+    /// Merges the tiles of a run, if every instruction that uses one of them can use a part of the new tile.
     fn merge(&mut self, program: &mut Program, core: usize, uses: &Uses, run: &[Part], changes: (&mut Changes, What)) {
         let stays = run.last().filter(|p| p.last).unwrap_or(&run[0]);
         let first = program.tensor(run[0].tile).clone();
@@ -227,7 +227,7 @@ impl Joined {
         changes.0.add_many(changes.1, loc, run.len() - 1, run.len() * bytes * first.shape[0] as usize);
     }
 
-    /// The tile that consists of these ones: a new one, or the one that another run made of them. `None` if some of them are in another tile.
+    /// The merged tile of these tiles: a new one, or that of another run. `None` if some are part of a different tile.
     fn whole(&self, program: &mut Program, tiles: &[TensorId]) -> Option<TensorId> {
         let first = program.tensor(tiles[0]);
         let bytes = first.bytes();
@@ -245,7 +245,7 @@ impl Joined {
         Some(TensorId(program.tensors.len() as u32 - 1))
     }
 
-    /// The instruction with parts in place of the tiles; `None` if a part does not begin with an element of a view.
+    /// The instruction with parts in place of the tiles; `None` if a part does not start at an element boundary of a view.
     fn renamed(&self, inst: &Inst) -> Option<Inst> {
         let mut whole = true;
         let new = inst.with_views(&mut |view| {

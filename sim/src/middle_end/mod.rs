@@ -1,8 +1,8 @@
-//! What a compiler changes in a kernel. The middle end of the older one dropped transfers and copies, and added transfers where SBUF was too small;
-//! the compiler of today drops loads that repeat others.
+//! The compiler's changes to a kernel. The older compiler's middle end dropped transfers and copies, and added transfers where SBUF was too
+//! small; the current compiler drops repeated loads.
 //!
-//! Each pass takes the unrolled program and gives another one that computes the same bits. Kernels of `neuronxcc.nki` are rewritten so,
-//! unless they are decorated with `skip_middle_end_transformations`. A program with dynamic control flow or explicit addresses stays as it is.
+//! Each pass maps the unrolled program to one that computes the same bits. It applies to kernels of `neuronxcc.nki`
+//! unless they are decorated with `skip_middle_end_transformations`. A program with dynamic control flow or explicit addresses is unchanged.
 //!
 //! Evidence: bytes and instructions that public kernels issue, against the counters of their profiles (NKIBench, kda-for-trainium,
 //! trainium-kernel-fusion).
@@ -37,24 +37,24 @@ use crate::timing::cost::CostModel;
 use nki_diag::Diagnostic;
 use nki_diag::memory::size;
 
-/// Bytes at the end of each partition of SBUF that the older compiler keeps for itself. Source: nki_direct_allocation_guide of SDK 2.26.1; kernels
-/// of kda that need more than the rest of a trn2 (208 KiB) were refused.
+/// Bytes at the end of each partition of SBUF that the older compiler reserves. Source: nki_direct_allocation_guide of SDK 2.26.1; it rejected
+/// kernels of kda that need more than the rest of a trn2 (208 KiB).
 pub const RESERVED: u32 = 16 << 10;
 
-/// Share of the rest that tiles may take which stay for longer than an iteration. In a full SBUF, what is loaded takes the place of the tile
-/// that was used just before, and waits for it.
+/// Share of the rest for tiles that live longer than an iteration. In a full SBUF, a load reuses the space of the most recently used
+/// tile, and waits for it.
 ///
 /// Evidence: AccelOpt's measurements of NKIBench on trn1. With all of SBUF, gqa_full (19.1 ms) is predicted at 38.0 ms, bmm_softmax (12.0) at
 /// 31.9, swiglu (4.22) at 5.38; with nine tenths at 15.1, 11.2 and 4.33; with eight tenths at 16.0, 11.3 and 4.27, but then they read 1991, 882 and
-/// 295 MB instead of 1322, 844 and 226 (measured: 1194, 794, 142). Confidence: low, as the old compiler's own reserve is not known.
+/// 295 MB instead of 1322, 844 and 226 (measured: 1194, 794, 142). Confidence: low, as the old compiler's own reserve is unknown.
 const STAYING: f64 = 0.9;
 
-/// The placement, if the program fits into what the compiler leaves of SBUF, and into PSUM.
+/// The placement, if the program fits into PSUM and the compiler's share of SBUF.
 fn fits(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
     place_with(program, Capacity::Error, RESERVED)
 }
 
-/// Which memories a program does not fit into.
+/// The memories that a program exceeds.
 #[derive(Debug, Clone, Copy)]
 struct Overflows {
     sbuf: bool,
@@ -67,36 +67,36 @@ fn overflows_of(program: &Program) -> Overflows {
     Overflows { sbuf: errors.len() > psum, psum: psum > 0 }
 }
 
-/// Which passes run.
+/// The enabled passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passes {
-    /// A load is dropped while a tile with the same bytes is alive or can stay.
+    /// A load is dropped if a tile with the same bytes is or can be kept alive.
     pub reloads: bool,
-    /// A copy from PSUM to SBUF is dropped where all its readers can read PSUM.
+    /// A copy from PSUM to SBUF is dropped if all its readers can read PSUM.
     pub evictions: bool,
     /// Loops over independent iterations are split at the small instructions of their bodies.
     pub phases: bool,
-    /// Copies to neighbouring columns become one, and transfers of successive rows.
+    /// Copies to adjacent columns, and transfers of successive rows, are merged.
     pub merges: bool,
-    /// Matmuls wait where PSUM has no bank for them; results leave PSUM.
+    /// Matmuls wait for a free PSUM bank; results leave PSUM.
     pub banks: bool,
-    /// Tiles that do not fit into SBUF leave it, and are loaded again before their next use.
+    /// Tiles that do not fit into SBUF are spilled, and loaded again before their next use.
     pub spills: bool,
-    /// What the vector and the scalar engine can both compute is computed where it is done first.
+    /// Instructions that the vector and the scalar engine can both run use the one that completes first.
     pub engines: bool,
 }
 
 impl Passes {
-    /// Those of the older compiler.
+    /// All passes, as in the older compiler.
     pub const ALL: Passes =
         Passes { reloads: true, evictions: true, phases: true, merges: true, banks: true, spills: true, engines: true };
-    /// Those for a kernel with `skip_middle_end_transformations`: the middle end keeps off it, but who computes what the kernel leaves open is
-    /// chosen later.
+    /// For a kernel with `skip_middle_end_transformations`: the middle end does not change it, but engines that the kernel leaves open are
+    /// selected later.
     ///
     /// Evidence: a profile of a transpose of 1024 by 1024 on trn2 with that decorator (rishic3/asst4-trainium2,
-    /// profile_view_transpose_1024.txt): the scalar engine takes all 64 `tensor_copy` without `engine`, and the vector engine none.
+    /// profile_view_transpose_1024.txt): the scalar engine runs all 64 `tensor_copy` without `engine`, and the vector engine none.
     pub const AS_WRITTEN: Passes = Passes { engines: true, ..Passes::NONE };
-    /// None: the program as it is written.
+    /// No passes: the program is unchanged.
     pub const NONE: Passes = Passes {
         reloads: false,
         evictions: false,
@@ -108,20 +108,20 @@ impl Passes {
     };
 }
 
-/// What a pass did.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum What {
     /// A load was dropped: the same bytes were in SBUF.
     DroppedLoad,
     /// A copy from PSUM was dropped: its readers read PSUM.
     DroppedCopy,
-    /// An iteration was split into phases: all iterations execute each of them before the next.
+    /// A loop was split into phases: all iterations execute each phase before the next.
     Split,
-    /// A copy from PSUM was made part of another one, to the columns beside.
+    /// A copy from PSUM was merged with another one, to adjacent columns.
     MergedCopy,
-    /// A transfer was made part of another one, of the rows before or after.
+    /// A transfer was merged with another one, of adjacent rows.
     MergedTransfer,
-    /// An instruction stands behind those that free a bank of PSUM for its result.
+    /// An instruction was moved after those that free a PSUM bank for its result.
     Delayed,
     /// A result was copied to SBUF, because PSUM was too small to keep it.
     Evicted,
@@ -129,19 +129,19 @@ pub enum What {
     Reloaded,
     /// A tile was stored to HBM, because SBUF was too small to keep it.
     Spilled,
-    /// A tile that was stored to HBM was loaded again.
+    /// A spilled tile was loaded again.
     Restored,
-    /// The scalar engine computes it, where the vector engine would by default.
+    /// The scalar engine runs an instruction for which the vector engine is the default.
     OnScalar,
 }
 
 impl What {
-    /// Whether a tile left SBUF or PSUM for it.
+    /// Whether it is due to a tile that left SBUF or PSUM.
     pub fn is_spill(self) -> bool {
         matches!(self, What::Evicted | What::Reloaded | What::Spilled | What::Restored)
     }
 
-    /// The change in words, for so many instructions.
+    /// A description of the change for `count` instructions.
     pub fn text(self, count: u32) -> String {
         let plural = if count == 1 { "" } else { "s" };
         match self {
@@ -170,16 +170,16 @@ impl What {
     }
 }
 
-/// What was changed at one line.
+/// The changes at one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What was done.
+    /// The kind of the change.
     pub what: What,
-    /// The line of the instruction that was dropped, or whose tile was moved.
+    /// The line of the dropped instruction, or of the moved tile.
     pub loc: Loc,
-    /// How often.
+    /// The number of changes.
     pub count: u32,
-    /// Bytes per execution of the kernel that these instructions moved, or would have moved.
+    /// Bytes per kernel execution that these instructions moved, or would have moved.
     pub bytes: u64,
 }
 
@@ -200,7 +200,7 @@ impl Changes {
     }
 }
 
-/// The program as the middle end leaves it, and what was changed, by line. `model` is what the compiler expects of the machine.
+/// The program after the middle end, and the changes, by line. `model` is the compiler's cost model.
 pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Program, Vec<Change>) {
     let mut program = program.clone();
     let mut changes = Changes::default();
@@ -227,7 +227,7 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
         merges::merge_evictions(&mut program, &mut changes);
         merges::merge_transfers(&mut program, &mut changes);
     }
-    // No tile that leaves SBUF makes room in PSUM.
+    // Spilling from SBUF frees no space in PSUM.
     if passes.spills && overflows.sbuf && !overflows.psum {
         spill::fit_sbuf(&mut program, &mut changes);
     }
@@ -237,8 +237,8 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     (program, changes.0.into_values().collect())
 }
 
-/// The program without the loads that the compiler of today drops, and what was dropped, by line; `None` if it executes all, or if SBUF would be too
-/// small for what is left.
+/// The program without the loads that the current compiler drops, and the drops, by line; `None` if there are none, or if the rest
+/// does not fit into SBUF.
 pub fn without_repeats(program: &Program) -> Option<(Program, Vec<Change>)> {
     if !is_plain(program) || !near::repeats(program) {
         return None;
@@ -256,7 +256,7 @@ fn is_plain(program: &Program) -> bool {
         && program.tensors.iter().all(|t| t.address.is_none())
 }
 
-/// A warning, if tiles that do not fit into SBUF are loaded again many times: more bytes than [`MUCH`] times all arguments.
+/// A warning if spilling causes many repeated loads: more bytes than [`MUCH`] times all arguments.
 pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
     let again = || changes.iter().filter(|change| matches!(change.what, What::Reloaded | What::Restored));
     let bytes: u64 = again().map(|change| change.bytes).sum();
@@ -272,10 +272,10 @@ pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
     })
 }
 
-/// So much more than its arguments a kernel loads again before [`thrashes`] says so: NKIBench's matmul loads 7 times as much.
+/// Multiple of the argument size that spilling loads again before [`thrashes`] warns: NKIBench's matmul loads 7 times as much.
 const MUCH: u64 = 20;
 
-/// Whether instructions have an order beside that of their data: of registers, of cores, or because the kernel says so.
+/// Whether instructions have ordering constraints other than data: registers, other cores, or explicit ones.
 fn has_fixed_order(program: &Program) -> bool {
     let exchanges = |node: &Node| {
         inst(node).is_none_or(|inst| {
@@ -287,7 +287,7 @@ fn has_fixed_order(program: &Program) -> bool {
         || program.cores.iter().flatten().any(exchanges)
 }
 
-/// Whether an instruction leaves a value in the accumulators of its engine for others.
+/// Whether an instruction leaves a value in its engine's accumulators for others.
 fn leaves_values(inst: &Inst) -> bool {
     let carries = inst.values().registers.is_some_and(|r| r.carries && !r.updates);
     let mut footprint = Footprint::default();
@@ -295,7 +295,7 @@ fn leaves_values(inst: &Inst) -> bool {
     inst.sets_engine_state() || carries && footprint.writes.len() > 1
 }
 
-/// Removes the statements at these positions, which ascend.
+/// Removes the statements at these ascending positions.
 fn remove(stream: &mut Vec<Node>, positions: &[u32]) {
     let mut at = 0;
     stream.retain(|_| {
@@ -304,7 +304,7 @@ fn remove(stream: &mut Vec<Node>, positions: &[u32]) {
     });
 }
 
-/// The transfer of a statement of a program without control flow.
+/// The transfer of a statement; the program has no control flow.
 fn transfer(node: &Node) -> Option<Transfer<'_>> {
     match inst(node)?.action() {
         Action::Transfers(transfer) => Some(transfer),
@@ -312,19 +312,19 @@ fn transfer(node: &Node) -> Option<Transfer<'_>> {
     }
 }
 
-/// The side in HBM and the side in SBUF of a transfer between them.
+/// The HBM side and the SBUF side of a transfer between them.
 fn hbm_and_tile<'a>(transfer: &Transfer<'a>) -> Option<(&'a View, &'a View)> {
     let (dst, src) = (transfer.dst, transfer.src);
     let (hbm, tile) = if dst.space.is_hbm() { (dst, src) } else { (src, dst) };
     (hbm.space.is_hbm() && tile.space == Space::Sbuf).then_some((hbm, tile))
 }
 
-/// Whether a view in SBUF is of a tile of one partition.
+/// Whether a view in SBUF belongs to a tile of one partition.
 fn has_one_partition(view: &View, tensors: &[Tensor]) -> bool {
     tensors[view.tensor.0 as usize].shape.first() == Some(&1)
 }
 
-/// The instruction of a statement of a program without control flow.
+/// The instruction of a statement; the program has no control flow.
 fn inst(node: &Node) -> Option<&nki_isa::Inst> {
     match &node.kind {
         NodeKind::Inst(inst) => Some(inst),
@@ -332,7 +332,7 @@ fn inst(node: &Node) -> Option<&nki_isa::Inst> {
     }
 }
 
-/// An instruction that the compiler adds for another one.
+/// A compiler-generated instruction with the location of `node`.
 fn added(inst: Inst, node: &Node) -> Node {
     Node { kind: NodeKind::Inst(inst), loc: node.loc, trail: node.trail, tag: None }
 }

@@ -1,4 +1,4 @@
-//! Drops a load of bytes that were loaded shortly before, as the compiler of today does.
+//! Drops loads of recently loaded bytes, as the current compiler does.
 
 use nki_isa::inst::Transfer;
 use nki_isa::{Arch, Program, Space, Tensor, TensorId};
@@ -9,18 +9,18 @@ use super::room::Room;
 use super::uses::{Uses, each_view};
 use super::{Changes, What, has_one_partition, hbm_and_tile, transfer};
 
-/// Drops each load of a tile of two dimensions that was loaded before: the same bytes into a tile of the same kind, neither written since, and not
-/// more bytes loaded since into each partition than half of SBUF, those of dropped loads included. The readers of the second tile read the first
-/// one. What was loaded since counts from the last load of these bytes that is executed: a tile that every iteration loads is loaded again from time
+/// Drops each repeated load of a two-dimensional tile: the same bytes into a tile of the same kind, neither written since, and with at
+/// most half of SBUF loaded per partition since, dropped loads included. The readers of the second tile read the first
+/// one. The distance counts from the last executed load of these bytes: a tile that every iteration loads is loaded again from time
 /// to time.
 ///
-/// A transfer between an argument or a result and a tile of one partition ends it: what was loaded before is loaded again after it.
+/// A transfer between an argument or a result and a tile of one partition is a barrier: earlier loads are not reused after it.
 ///
-/// Evidence: the transfers in public profiles of trn2, against those in the source. The tiled matmul of the tutorial, 2048 rows: 1600 of 2112, 1600
-/// by this rule. nki-moe-megakernel: attention prefill `v4a` 950 of 1990 (950), `v3a` 938 of 2190 (1130), `v0` 1946 of 4136 (2028), decode `v1` 404
-/// of 572 (404); `v0`, `v2` and `v3` of decode have all theirs but 6 to 14 of 684 to 1068, and they are those with transfers of one partition. The
-/// loads of the blocked matmuls are to parts of tensors with three dimensions: all of 400 to 1584 are executed, though they repeat after 36
-/// to 44 KiB. The tutorial with hoisted loads repeats after 136 KiB, and has all. Limits from 93 to 119 KiB explain the first three.
+/// Evidence: the transfers in public profiles of trn2, against those in the source (in parentheses: by this rule). The tiled matmul of the tutorial,
+/// 2048 rows: 1600 of 2112 (1600). nki-moe-megakernel: attention prefill `v4a` 950 of 1990 (950), `v3a` 938 of 2190 (1130), `v0` 1946 of 4136 (2028),
+/// decode `v1` 404 of 572 (404); `v0`, `v2` and `v3` of decode execute all but 6 to 14 of 684 to 1068, and these are the ones with transfers of one
+/// partition. The loads of the blocked matmuls go to parts of three-dimensional tensors: all of 400 to 1584 are executed, though they repeat after 36
+/// to 44 KiB. The tutorial with hoisted loads repeats after 136 KiB, and executes all. Limits from 93 to 119 KiB explain the first three.
 pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
     let visible = program.visible();
     for core in 0..program.cores.len() {
@@ -42,7 +42,7 @@ pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
             let Some((key, tile)) = load(program, &uses, at, node) else { continue };
             let kind = program.tensor(tile);
             let end = uses.of_tensor(tile).last().map_or(at, |u| u.at);
-            // A tile that nobody reads is a finding, which would be lost with the load.
+            // Dropping the load would lose the finding that its tile is never read.
             if kind.shape.len() != 2 || others.contains(&key.tensor) || end == at {
                 continue;
             }
@@ -63,7 +63,7 @@ pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
     }
 }
 
-/// Whether any load of the program repeats another one, near or not: a quick test before [`drop_near`].
+/// Whether any load of the program is repeated, at any distance: a quick test before [`drop_near`].
 pub(super) fn repeats(program: &Program) -> bool {
     program.cores.iter().any(|stream| {
         let mut seen = FxHashSet::default();
@@ -71,7 +71,7 @@ pub(super) fn repeats(program: &Program) -> bool {
     })
 }
 
-/// The tensors that the other cores write: when they do is not known.
+/// The tensors that the other cores write, at unknown times.
 fn written_by_others(program: &Program, core: usize) -> FxHashSet<TensorId> {
     let mut written = FxHashSet::default();
     let others = program.cores.iter().enumerate().filter(|(other, _)| *other != core);
@@ -85,17 +85,17 @@ fn written_by_others(program: &Program, core: usize) -> FxHashSet<TensorId> {
     written
 }
 
-/// A load that is executed.
+/// An executed load.
 struct Known {
     at: u32,
-    /// Bytes per partition that were loaded before it.
+    /// Bytes per partition loaded before it.
     loaded: i64,
     tile: TensorId,
-    /// The last use of its tile, with those of the tiles that it replaces.
+    /// The last use of its tile and of the tiles that it replaces.
     last: u32,
 }
 
-/// Bytes that it loads into each partition of SBUF; 0 if it is no load.
+/// Bytes loaded into each partition of SBUF; 0 if the transfer is not a load.
 fn bytes_of_load(transfer: &Transfer<'_>) -> i64 {
     let (dst, src) = (transfer.dst, transfer.src);
     if dst.space != Space::Sbuf || !src.space.is_hbm() {
@@ -104,7 +104,7 @@ fn bytes_of_load(transfer: &Transfer<'_>) -> i64 {
     (dst.free_elements() * dst.dtype.size()) as i64
 }
 
-/// Whether it moves a tile of one partition from or to an argument or a result.
+/// Whether the transfer moves a tile of one partition from or to an argument or a result.
 fn is_row_of_argument(transfer: &Transfer<'_>, visible: &[bool], tensors: &[Tensor]) -> bool {
     hbm_and_tile(transfer).is_some_and(|(hbm, tile)| has_one_partition(tile, tensors) && visible[hbm.tensor.0 as usize])
 }

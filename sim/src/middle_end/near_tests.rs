@@ -6,26 +6,26 @@ use super::tests::{counted, results};
 use super::*;
 use crate::testing::*;
 
-/// Half of SBUF of trn2, in fp32 columns, is four tiles of so many.
+/// In fp32 columns: four tiles of this size are half of the SBUF of trn2.
 const COLUMNS: u32 = 229_376 / 2 / 4 / 4;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Loads a block of `x` into a tile of its own, and adds it to the sum.
+    /// Loads a block of `x` into a separate tile, and adds it to the sum.
     Load(u32),
     /// Loads one row of an argument.
     Row,
-    /// Loads one row of a tensor of the kernel's own.
+    /// Loads one row of a tensor private to the kernel.
     OwnRow,
     /// Stores the sum to a block of `x`.
     Store(u32),
-    /// Computes and stores a tile of so many columns.
+    /// Computes and stores a tile of this many columns.
     Fill(u32),
 }
 
 use Step::{Fill, Load, OwnRow, Row, Store};
 
-/// The steps with tiles of so many columns, in two or three dimensions.
+/// The steps with tiles of `columns` columns, in two or three dimensions.
 fn program(steps: &[Step], columns: u32, dims: usize) -> Program {
     let mut b = Builder::new();
     b.program.target = Target::Trn2;
@@ -83,7 +83,7 @@ fn a_load_is_dropped_if_its_bytes_were_loaded_shortly_before() {
         // Four tiles are half of SBUF, five are more.
         (&[Load(0), Load(1), Load(2), Load(3), Load(0)], 1),
         (&[Load(0), Load(1), Load(2), Load(3), Load(4), Load(0)], 0),
-        // Dropped loads count, from the last one that is executed.
+        // Dropped loads count, starting from the last executed one.
         (&[Load(0); 5], 4),
         (&[Load(0); 6], 4),
         (&[Load(0); 7], 5),
@@ -128,7 +128,8 @@ fn what_another_core_may_write_is_loaded_again() {
 
 #[test]
 fn a_program_that_would_not_fit_keeps_its_loads() {
-    // Between the loads, the sum and a tile of six and a half take seven and a half of eight, so that the first tile cannot stay.
+    // SBUF holds eight tiles. The sum and a tile of 5.5 or 6.5 times the size are alive between the loads: the loaded tile can stay only with the
+    // first.
     for (tiles, expected) in [(11, 1), (13, 0)] {
         let program = program(&[Load(0), Fill(tiles * COLUMNS / 2), Load(0)], COLUMNS, 2);
         assert!(place_with(&program, Capacity::Error, 0).is_ok(), "it fits as it is written");
@@ -149,7 +150,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Without the loads that are dropped, a program computes the same bits, and nothing new is found.
+    /// Without the dropped loads, a program computes the same bits and has no new findings.
     #[test]
     fn dropped_loads_change_no_number(steps in steps()) {
         let program = program(&steps, 8, 2);

@@ -1,4 +1,4 @@
-//! Loops in phases execute small instructions side by side, and compute the same.
+//! Loops split into phases execute small instructions consecutively and preserve results.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ enum Statement {
     Load,
     /// Adds the tile of the iteration to itself.
     Large,
-    /// The same with its first column.
+    /// Adds only its first column to itself.
     Small,
-    /// Copies the first column to a column of a tile that all iterations use.
+    /// Copies the first column to a column of a tile shared by all iterations.
     Column,
-    /// Reads the column of this iteration of that tile.
+    /// Reads this iteration's column of that tile.
     OwnColumn,
     /// Reads the column of the first iteration.
     FirstColumn,
@@ -36,7 +36,7 @@ enum Statement {
     Store,
     /// Stores to the first rows.
     StoreFirst,
-    /// Loads rows of the result, half of them the iteration's and half those of the iteration before.
+    /// Loads rows of the result, half of them of this and half of the previous iteration.
     LoadBehind,
     /// A loop of two iterations with a large and a small instruction.
     Inner,
@@ -48,12 +48,12 @@ fn at(line: u32) -> Loc {
     Loc { line, column: 1, ..Loc::default() }
 }
 
-/// The rows of a tensor in HBM that belong to an iteration.
+/// The rows of an HBM tensor that belong to an iteration.
 fn rows(b: &Builder, id: TensorId, i: u32) -> View {
     pattern(b.whole(id), 0, i64::from(i * P * COLUMNS), &[(i64::from(COLUMNS), P), (1, COLUMNS)])
 }
 
-/// A loop over `bodies`, one for each iteration: statements with their lines. All tensors have values before it.
+/// A loop with one of `bodies` per iteration: statements with their lines. All tensors are initialised before it.
 fn looped(bodies: &[Vec<(u32, Statement)>], independent: bool) -> Program {
     let mut b = Builder::new();
     let n = bodies.len() as u32;
@@ -144,7 +144,7 @@ fn small_instructions_stand_side_by_side() {
     let phase = |lines: &[u32]| lines.repeat(ITERATIONS);
     assert_eq!(lines(&changed), [phase(&[99, 1]), phase(&[2]), phase(&[3, 4])].concat());
     assert_eq!(counted(&changes, What::Split), ITERATIONS as u32);
-    // In each phase the iterations are in order.
+    // In each phase, iterations are in order.
     let values = |line: u32| -> Vec<u32> {
         changed.cores[0].iter().filter(|n| n.loc.line == line && n.trail != TrailId::ROOT).map(|n| n.trail.0).collect()
     };
@@ -177,7 +177,7 @@ fn loops_stay_whose_iterations_depend_on_each_other_or_differ() {
         let (same, changes) = split(&program);
         assert_eq!((same, changes), (program, Vec::new()), "{why}");
     }
-    // Columns of its own disturb no other iteration.
+    // Columns that only one iteration uses prevent nothing.
     assert!(!split(&looped(&alike(&[Small, Column, OwnColumn, Store]), true)).1.is_empty());
 }
 
@@ -222,7 +222,7 @@ fn statement() -> impl Strategy<Value = Statement> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The same results, and each iteration in order, whatever the body does.
+    /// The results are equal, and each iteration is in order, whatever the body does.
     #[test]
     fn phases_change_no_number(
         body in vec(statement(), 1..8),

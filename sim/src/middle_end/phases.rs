@@ -1,4 +1,4 @@
-//! Splits loops into phases, so that the small instructions of all iterations stand side by side.
+//! Splits loops into phases, so that the small instructions of all iterations are consecutive.
 
 use std::ops::Range;
 
@@ -12,23 +12,23 @@ use smallvec::{SmallVec, smallvec};
 use super::uses::each_view;
 use super::{Changes, What, fits, has_fixed_order, inst, leaves_values, transfer};
 
-/// Most elements in a partition that an operand of a small instruction has: an instruction of the vector or the scalar engine takes at least 64
+/// Maximum elements per partition in an operand of a small instruction: an instruction of the vector or the scalar engine takes at least 64
 /// cycles (instruction costs of nki.isa 2.20 to 2.26).
 const SMALL: usize = 64;
 
-/// Most pairs of accesses to one tensor that are compared.
+/// Maximum number of compared pairs of accesses to one tensor.
 const MOST_PAIRS: usize = 1 << 20;
 
-/// Splits loops over independent iterations at the small instructions of their bodies: all iterations execute what stands before such an
-/// instruction, then the instruction, then what follows. A loop stays as it is if iterations share bytes that one of them writes, or if what all
-/// iterations need does not fit into memory.
+/// Splits loops over independent iterations at the small instructions of their bodies: all iterations execute the part before such an
+/// instruction, then the instruction, then the rest. A loop is unchanged if iterations share bytes that one of them writes, or if the tiles
+/// of all iterations do not fit into memory.
 ///
-/// Evidence: the older compiler makes one instruction of the small ones of several iterations. In the public profiles of attention on trn2 (S = 512),
-/// the second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed before
-/// the last score. Attention with S = 2048, of which there is no profile, is predicted 9% too fast in the mean without phases, and between 2% too
-/// fast and 9% too slow with them. Split at every statement it is far slower (34% too slow, with transposes a third shorter). kda's rmsnorm_matmul,
-/// on which nothing was chosen, has 2.0% in the mean without phases and 2.2% with them. Here the small instructions stay apart, which costs about 1
-/// us for 16 of them.
+/// Evidence: the older compiler merges the small instructions of several iterations. In the public profiles of attention on trn2 (S = 512), the
+/// second maximum, the second sum and the reciprocal of four rows of queries are one instruction each, so that no exponential is computed before the
+/// last score. Attention with S = 2048, for which there is no profile, is predicted 9% too fast on average without phases, and between 2% too fast
+/// and 9% too slow with them. Splitting at every statement is far too slow (34%, with transposes a third shorter). For kda's rmsnorm_matmul, to which
+/// nothing was fitted, the mean error is 2.0% without phases and 2.2% with them. Here the small instructions remain separate, which costs about 1 us
+/// for 16 of them.
 pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     let ordered = |inst: &Inst| matches!(inst.action(), Action::Sequenced) || leaves_values(inst);
     let nodes = || program.cores.iter().flatten();
@@ -41,7 +41,7 @@ pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     }
     let mut best = fits(&all).is_ok().then(|| (all, loops.clone()));
     if best.is_none() && loops.len() > 1 {
-        // As many loops as fit together, from the first.
+        // Greedily split loops, from the first, as long as the program fits.
         let mut chosen: Vec<Loc> = Vec::new();
         for (at, _) in loops {
             chosen.push(at);
@@ -60,7 +60,7 @@ pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     }
 }
 
-/// The program with the loops that `chosen` names in phases, where that keeps all results; and these loops, with the number of their iterations.
+/// The program with the loops selected by `chosen` split into phases, where that preserves results; and these loops with their iteration counts.
 fn in_phases(program: &Program, chosen: &dyn Fn(Loc) -> bool) -> (Program, Vec<(Loc, usize)>) {
     let mut loops: Vec<(Loc, usize)> = Vec::new();
     let in_order = |stream: &Vec<Node>| {
@@ -72,12 +72,12 @@ fn in_phases(program: &Program, chosen: &dyn Fn(Loc) -> bool) -> (Program, Vec<(
     (Program { cores, ..program.clone() }, loops)
 }
 
-/// A statement of a body with all that it executes: an instruction, or a loop inside.
+/// A statement of a body: an instruction, or a nested loop with all its instructions.
 struct Unit {
-    /// Where it is written, and how many of the units before it in the body are written there.
+    /// Its location, and the number of earlier units of the body at the same location.
     key: (Loc, u32),
     small: bool,
-    /// Its instructions, by position in the stream, in the order in which they are executed.
+    /// Its instructions, by position in the stream, in execution order.
     nodes: SmallVec<[u32; 1]>,
 }
 
@@ -104,7 +104,7 @@ struct Splitter<'p> {
 }
 
 impl Splitter<'_> {
-    /// The units of the instructions in `range`, which all are inside of `trail`. The statements of a called function count as the caller's.
+    /// The units of the instructions in `range`, which are all inside `trail`. Statements of a called function belong to the caller.
     fn units(&mut self, range: Range<u32>, trail: TrailId) -> Vec<Unit> {
         let mut body = Body::default();
         let mut at = range.start;
@@ -138,7 +138,7 @@ impl Splitter<'_> {
         &self.program.trails[trail.0 as usize].step
     }
 
-    /// The step of an instruction's trail right below `trail`; `None` if there is none.
+    /// The step of an instruction's trail directly below `trail`, if any.
     fn below(&self, at: u32, trail: TrailId) -> Option<TrailId> {
         let mut inner = None;
         let mut outer = self.stream[at as usize].trail;
@@ -149,12 +149,12 @@ impl Splitter<'_> {
         inner
     }
 
-    /// Behind the last of the instructions from the first of `range` on that are inside of `inner`.
+    /// The position after the leading instructions of `range` that are inside `inner`.
     fn end(&self, range: Range<u32>, trail: TrailId, inner: TrailId) -> u32 {
         range.clone().find(|&at| self.below(at, trail) != Some(inner)).unwrap_or(range.end)
     }
 
-    /// The iterations of the loop at `loc` that `range` begins with, and the position behind them.
+    /// The iterations of the loop at `loc` with which `range` begins, and the position after them.
     fn iterations(&self, range: Range<u32>, trail: TrailId, loc: Loc) -> (Vec<(TrailId, Range<u32>)>, u32) {
         let mut iterations = Vec::new();
         let mut at = range.start;
@@ -169,7 +169,7 @@ impl Splitter<'_> {
         (iterations, at)
     }
 
-    /// The instructions of a loop, in the order in which they are executed.
+    /// The instructions of a loop, in execution order.
     fn looped(&mut self, at: Loc, independent: bool, iterations: Vec<(TrailId, Range<u32>)>) -> SmallVec<[u32; 1]> {
         let bodies: Vec<Vec<Unit>> =
             iterations.iter().map(|(inner, range)| self.units(range.clone(), *inner)).collect();
@@ -189,7 +189,7 @@ impl Splitter<'_> {
         }
         let mut nodes = SmallVec::new();
         let mut end = 0;
-        // A phase: one small instruction, or what stands between two of them.
+        // A phase: one small instruction, or the part between two of them.
         for phase in bodies[0].chunk_by(|a, b| !a.small && !b.small) {
             let begin = end;
             end += phase.len();
@@ -198,7 +198,7 @@ impl Splitter<'_> {
         nodes
     }
 
-    /// Whether iterations share no bytes that one of them writes. `false` also where finding out takes too long.
+    /// Whether iterations share no bytes that one of them writes. Also `false` if the check would take too long.
     fn are_independent(&self, iterations: &[(TrailId, Range<u32>)]) -> bool {
         let mut of_tensor: FxHashMap<TensorId, Vec<Access<'_>>> = FxHashMap::default();
         for (iteration, (_, range)) in iterations.iter().enumerate() {
@@ -213,16 +213,16 @@ impl Splitter<'_> {
     }
 }
 
-/// What an iteration does with a tensor.
+/// An access of an iteration to a tensor.
 struct Access<'p> {
     iteration: usize,
-    /// The first byte of the tensor, in a partition on chip, and that behind the last.
+    /// The first byte in the tensor (on chip, in a partition), and the byte after the last.
     bytes: (i64, i64),
     view: &'p View,
     writes: bool,
 }
 
-/// Whether two iterations access the same bytes of a tensor, one of them to write.
+/// Whether two iterations access the same bytes of a tensor and at least one writes.
 fn conflict(mut accesses: Vec<Access<'_>>) -> bool {
     let alone = accesses.iter().all(|a| a.iteration == accesses[0].iteration);
     if alone || !accesses.iter().any(|a| a.writes) {
@@ -238,7 +238,7 @@ fn conflict(mut accesses: Vec<Access<'_>>) -> bool {
     })
 }
 
-/// Whether an instruction computes with a few elements of each partition.
+/// Whether an instruction computes on few elements per partition.
 fn is_small(node: &Node) -> bool {
     let computes =
         inst(node).is_some_and(|inst| !matches!(inst.action(), Action::Fills(_))) && transfer(node).is_none();

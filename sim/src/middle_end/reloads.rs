@@ -1,4 +1,4 @@
-//! Drops a load of bytes that a live tile holds.
+//! Drops loads of bytes that a live tile holds.
 
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Program, TensorId, View};
@@ -8,22 +8,22 @@ use super::room::Room;
 use super::uses::{Uses, is_whole};
 use super::{Changes, RESERVED, STAYING, What, remove, transfer};
 
-/// A load that fills a whole tile which nothing else writes.
+/// A load of a whole tile that nothing else writes.
 struct Load {
     at: u32,
     tile: TensorId,
 }
 
-/// Drops each load of which an earlier load made a tile of the same kind, if neither the tile nor the source has been written since and the
-/// tile is still used at the second load, or can stay until then: what was loaded since its last use fits into the SBUF that the compiler
-/// leaves, and with what is alive in between the tile takes at most half of it, the other half being for the tiles of the next iteration. A tile
-/// that the load itself makes (`w = nl.load(...)`) and not one of a tensor with blocks is the same in all iterations of the loop: it may take
-/// what [`STAYING`] says. The readers of the second tile read the first one.
+/// Drops each load whose bytes an earlier load moved to a tile of the same kind, if neither the tile nor the source has been written since and the
+/// tile is still in use at the second load or can be kept until then: the data loaded since its last use fits into the compiler's share of
+/// SBUF, and together with the tiles alive in between it takes at most half of that, the other half being for the tiles of the next iteration.
+/// A tile that the load itself creates (`w = nl.load(...)`), unlike one from a tensor with blocks, is the same in all iterations of the loop: its
+/// limit is [`STAYING`]. The readers of the second tile read the first one.
 ///
 /// Evidence: NKIBench's rmsnorm_matmul loads its activations twice and its weights four times, 64 tiles of 512 KiB: hardware read each activation
-/// once and 43 tiles of weights, 40 by this rule. Its matmul_add_rmsnorm makes its 16.8 MB of weights, 128 KiB of 192 in each partition, in each of
-/// 32 iterations: hardware read 98 MB, 92 by this rule, and 376 if half of SBUF were the limit for them, too. kda's `matmul_v2_b2` and `_b4`, which
-/// pass over weights that exceed SBUF, read all of them again.
+/// once and 43 tiles of weights, 40 by this rule. Its matmul_add_rmsnorm loads its 16.8 MB of weights, 128 KiB of 192 in each partition, in each of
+/// 32 iterations: hardware read 98 MB, 92 by this rule, and 376 if their limit were half of SBUF, too. kda's `matmul_v2_b2` and `_b4`, which
+/// iterate over weights that exceed SBUF, read all of them again.
 pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
     for core in 0..program.cores.len() {
         let uses = Uses::of(program, core);
@@ -32,10 +32,10 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
         let staying = (left as f64 * STAYING) as i64;
         let loaded = loaded(program, core, &uses);
         let mut known: FxHashMap<Key, Load> = FxHashMap::default();
-        // By tensor: the tile that replaces it. Found in program order, so that a replacement is never replaced itself.
+        // By tensor: the tile that replaces it. Determined in program order, so a replacement is never replaced itself.
         let mut instead: FxHashMap<TensorId, TensorId> = FxHashMap::default();
         let mut dropped: Vec<u32> = Vec::new();
-        // The last use of a tile, with those of the tiles that it replaces.
+        // The last use of a tile and of the tiles that it replaces.
         let mut last: FxHashMap<TensorId, u32> = FxHashMap::default();
         for (at, node) in (0..).zip(&program.cores[core]) {
             let Some((key, tile)) = load(program, &uses, at, node) else { continue };
@@ -59,7 +59,7 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
     }
 }
 
-/// Drops loads, and has the readers of their tiles read others.
+/// Drops loads, and redirects the readers of their tiles.
 pub(super) fn replace(stream: &mut Vec<Node>, dropped: &[u32], instead: &FxHashMap<TensorId, TensorId>) {
     if dropped.is_empty() {
         return;
@@ -79,7 +79,7 @@ pub(super) fn replace(stream: &mut Vec<Node>, dropped: &[u32], instead: &FxHashM
     }
 }
 
-/// By position: bytes per partition of the tiles that were loaded before it.
+/// By position: bytes per partition of the tiles loaded before it.
 fn loaded(program: &Program, core: usize, uses: &Uses) -> Vec<i64> {
     let mut sum = 0;
     let before = (0..).zip(&program.cores[core]).map(|(at, node)| {
@@ -90,8 +90,8 @@ fn loaded(program: &Program, core: usize, uses: &Uses) -> Vec<i64> {
     before.collect()
 }
 
-/// Whether a tile may stay from its last use until it takes the place of another one, which is loaded at a position and used until an end. If so,
-/// notes how long it is alive now.
+/// Whether `tile` can stay from its last use until the end of the last use of `other`, which it replaces and which is loaded at a later position.
+/// If so, records the longer lifetime.
 pub(super) fn stays(
     room: &mut Room,
     program: &Program,
@@ -109,7 +109,7 @@ pub(super) fn stays(
     true
 }
 
-/// What a load reads and what kind of tile it makes.
+/// The source of a load and the kind of its tile.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) tensor: TensorId,
@@ -127,7 +127,7 @@ pub(super) fn load(program: &Program, uses: &Uses, at: u32, node: &Node) -> Opti
     let tile = program.tensor(dst.tensor);
     let plain = src.space.is_hbm() && dst.space.is_on_chip() && src.indirect.is_none() && is_whole(dst, program);
     let only = uses.of_tensor(dst.tensor).iter().all(|u| u.at == at || !u.writes);
-    // A name or an order of the kernel would be lost with the instruction.
+    // Dropping the instruction would lose its name or ordering constraints.
     if !plain || !only || node.tag.is_some() {
         return None;
     }

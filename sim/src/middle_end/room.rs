@@ -1,17 +1,17 @@
-//! How much of SBUF the tiles of a program take while it runs.
+//! SBUF usage of a program's tiles over time.
 
 use nki_isa::{Program, Space, TensorId};
 
 use super::uses::Uses;
 
-/// Bytes per partition of the tiles that are alive at each position of a core's stream: a tree over the positions that adds to a range and
-/// finds the most in one.
+/// Bytes per partition of the live tiles at each position of a core's stream: a tree over the positions that adds to a range and
+/// returns the maximum of a range.
 pub(super) struct Room {
-    /// Positions, rounded up to a power of two.
+    /// Number of positions, rounded up to a power of two.
     size: usize,
-    /// By node of the tree: the most in its range, without what its ancestors add.
+    /// By node of the tree: the maximum of its range, without its ancestors' additions.
     most: Vec<i64>,
-    /// By node: what it adds to its whole range.
+    /// By node: the addition to its whole range.
     add: Vec<i64>,
 }
 
@@ -28,19 +28,19 @@ impl Room {
         room
     }
 
-    /// Adds bytes from one position up to another.
+    /// Adds bytes to a half-open range of positions.
     pub(super) fn change(&mut self, from: u32, to: u32, bytes: i64) {
         if from < to {
             self.walk(1, 0, self.size, (from as usize, to as usize), bytes);
         }
     }
 
-    /// The most bytes from one position up to another; 0 if there is none.
+    /// The maximum over a half-open range of positions; 0 if it is empty.
     pub(super) fn most(&mut self, from: u32, to: u32) -> i64 {
         if from < to { self.walk(1, 0, self.size, (from as usize, to as usize), 0) } else { 0 }
     }
 
-    /// Adds to the part of a range that lies below a node, which covers `[low, high)`; the most that is there then.
+    /// Adds to the part of a range below a node, which covers `[low, high)`; returns the new maximum there.
     fn walk(&mut self, node: usize, low: usize, high: usize, range: (usize, usize), bytes: i64) -> i64 {
         if range.0 >= high || range.1 <= low {
             return 0;

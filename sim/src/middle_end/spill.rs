@@ -1,4 +1,4 @@
-//! Fits a program into SBUF: tiles leave it and are loaded again before their next use.
+//! Fits a program into SBUF: tiles are spilled and loaded again before their next use.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use rustc_hash::FxHashMap;
 use super::uses::{Use, Uses, each_view, is_whole};
 use super::{Changes, RESERVED, STAYING, What, added, fits, inst};
 
-/// Shares of SBUF that the tiles may take, tried in this order until the addresses work out. Less than the first one helps where free space
-/// comes in pieces, more where one instruction needs it.
+/// Shares of SBUF for the tiles, tried in this order until the placement succeeds. Smaller shares help against fragmentation,
+/// the largest one is for instructions that need it.
 const SHARES: [f64; 4] = [STAYING, 0.8, 0.65, 1.0];
 
-/// Bytes that a tile takes are a multiple of this, as in the placement.
+/// Alignment of tiles, as in the placement.
 const ALIGN: usize = 32;
 
-/// Makes the tiles that are in SBUF at one time fit. Where a tile needs room, the one whose next use is furthest away leaves: a tile that
-/// holds bytes of HBM which have not changed is dropped and loaded again, another one is stored first. Leaves the program as it is if no
-/// share of SBUF works out.
+/// Makes the live SBUF tiles fit. If a tile needs space, the tile with the furthest next use is evicted: a tile that
+/// holds unchanged bytes of HBM is dropped and loaded again, others are stored first. The program is unchanged if no
+/// share of SBUF succeeds.
 ///
-/// Evidence: NKIBench's matmul reads 9.06 GB where its source loads 1.26 GB and stores nothing more; bmm stores 12.6 MB beside its result.
+/// Evidence: NKIBench's matmul reads 9.06 GB although its source loads 1.26 GB, and has no additional stores; bmm stores 12.6 MB beside its result.
 pub(super) fn fit_sbuf(program: &mut Program, changes: &mut Changes) {
     let capacity = Arch::of(program.target).sbuf_bytes.saturating_sub(RESERVED) as usize;
     for share in SHARES {
@@ -38,7 +38,7 @@ pub(super) fn fit_sbuf(program: &mut Program, changes: &mut Changes) {
     }
 }
 
-/// The program with at most so many bytes per partition of tiles at one time; `None` if one instruction needs more.
+/// The program with at most `budget` bytes per partition of live tiles; `None` if one instruction needs more.
 fn fitted(program: &Program, budget: usize, changes: &mut Changes) -> Option<Program> {
     let mut out = Program { cores: Vec::new(), ..program.clone() };
     for core in 0..program.cores.len() {
@@ -52,28 +52,28 @@ fn fitted(program: &Program, budget: usize, changes: &mut Changes) -> Option<Pro
     Some(out)
 }
 
-/// How a tile that left comes back.
+/// The source from which an evicted tile is restored.
 #[derive(Clone)]
 enum Origin {
-    /// By the load that filled it, of bytes that do not change as long as it is needed.
+    /// The load that filled it, if its source does not change as long as it is needed.
     Load(Inst, Loc),
-    /// From the tensor in HBM that it was stored to, and until when that is the same.
+    /// The HBM tensor that it was stored to; valid until the tile is written again.
     Stored(TensorId),
 }
 
 /// A tile of the program.
 #[derive(Clone, Default)]
 struct Tile {
-    /// The tensor that holds it now; `None` while it is not in SBUF.
+    /// The tensor that currently holds it; `None` while it is not in SBUF.
     tensor: Option<TensorId>,
     /// Whether it has been in SBUF.
     made: bool,
     origin: Option<Origin>,
-    /// Elements that instructions have written, at most all: whether a store reads only written bytes.
+    /// Number of elements written, at most all: a store must read only written bytes.
     written: usize,
-    /// Statements of the new stream up to the last one that wrote it.
+    /// Number of statements of the new stream up to its last write.
     complete: usize,
-    /// Position of the next use in the list of its uses.
+    /// Index of the next use in its list of uses.
     next: usize,
 }
 
@@ -85,12 +85,12 @@ struct Residents<'p> {
     tensors: &'p mut Vec<Tensor>,
     changes: &'p mut Changes,
     tiles: Vec<Tile>,
-    /// Next use and tile, furthest first; entries of tiles that were used since are out of date.
+    /// Next use and tile, furthest first; entries of tiles that were used since are stale.
     by_next_use: BinaryHeap<(u32, TensorId)>,
     bytes: usize,
     stream: Vec<Node>,
-    /// Stores of tiles that leave, each behind so many statements of `stream`: as soon as the tile is complete, so that what takes its
-    /// place need not wait for the store.
+    /// Stores of evicted tiles, with a position in `stream`: as soon as the tile is complete, so that the tile that reuses its
+    /// space need not wait for the store.
     stores: Vec<(usize, Node)>,
 }
 
@@ -140,7 +140,7 @@ impl<'p> Residents<'p> {
         self.program.tensor(tile).bytes().max(1).next_multiple_of(ALIGN)
     }
 
-    /// Brings in what the instruction uses, adds it, and lets go of what nothing uses later.
+    /// Restores the tiles that the instruction uses, appends it, and releases tiles without later uses.
     fn step(&mut self, at: u32, node: &Node) -> Option<()> {
         let mut used: Vec<TensorId> = Vec::new();
         each_view(node, &mut |view, _| {
@@ -167,7 +167,7 @@ impl<'p> Residents<'p> {
         Some(())
     }
 
-    /// Puts a tile into SBUF.
+    /// Makes a tile resident in SBUF.
     fn bring(&mut self, tile: TensorId, node: &Node, used: &[TensorId]) -> Option<()> {
         if self.tiles[tile.0 as usize].tensor.is_some() {
             return Some(());
@@ -207,7 +207,7 @@ impl<'p> Residents<'p> {
         Some(())
     }
 
-    /// Takes the tile whose next use is furthest away out of SBUF; `None` if there is none that the instruction does not use.
+    /// Evicts the tile with the furthest next use; `None` if the instruction uses all of them.
     fn evict(&mut self, node: &Node, used: &[TensorId]) -> Option<()> {
         let mut kept = Vec::new();
         let found = loop {
@@ -217,7 +217,7 @@ impl<'p> Residents<'p> {
             if entry.tensor.is_none() || next != Some(at) {
                 continue;
             }
-            // A store of a tile that is not written yet everywhere would read unwritten bytes.
+            // A store of a partially written tile would read unwritten bytes.
             if used.contains(&tile) || (entry.origin.is_none() && entry.written < self.program.tensor(tile).elements())
             {
                 kept.push((at, tile));
@@ -250,7 +250,7 @@ impl<'p> Residents<'p> {
         TensorId(self.tensors.len() as u32 - 1)
     }
 
-    /// The instruction with the tensors that hold its tiles now.
+    /// The instruction with the tensors that currently hold its tiles.
     fn renamed(&self, node: &Node) -> Option<Node> {
         let mut names: FxHashMap<TensorId, TensorId> = FxHashMap::default();
         each_view(node, &mut |view, _| {
@@ -271,7 +271,7 @@ impl<'p> Residents<'p> {
         Some(Node { kind: NodeKind::Inst(inst), ..node.clone() })
     }
 
-    /// Notes where the tiles that the instruction writes come from.
+    /// Records the origin of the tiles that the instruction writes.
     fn note_writes(&mut self, at: u32, node: &Node) {
         let load = inst(node).and_then(|inst| self.repeatable(at, inst));
         let mut written: Vec<(TensorId, usize)> = Vec::new();
@@ -293,7 +293,7 @@ impl<'p> Residents<'p> {
         }
     }
 
-    /// The instruction, if it loads a whole tile of bytes that nothing writes while the tile is used.
+    /// The instruction, if it loads a whole tile and its source is not written while the tile is used.
     fn repeatable(&self, at: u32, inst: &Inst) -> Option<Inst> {
         let Action::Transfers(copy) = inst.action() else { return None };
         let tile = copy.dst.tensor;

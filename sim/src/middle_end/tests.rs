@@ -29,7 +29,7 @@ fn transfers(program: &Program) -> (usize, usize) {
     count
 }
 
-/// What a program computes from inputs of small integers, and what the run reports.
+/// The results for inputs of small integers, and the findings of the run.
 pub(super) fn results(program: &Program) -> (Vec<Vec<f32>>, Vec<String>) {
     let inputs = program.inputs.iter().map(|input| {
         let shape: Vec<usize> = program.tensor(input.tensor).shape.iter().map(|&n| n as usize).collect();
@@ -46,7 +46,7 @@ pub(super) fn counted(changes: &[Change], what: What) -> u32 {
     changes.iter().filter(|c| c.what == what).map(|c| c.count).sum()
 }
 
-/// `tiles` loads of different rows, each used at once and again at the end.
+/// `tiles` loads of different rows, each used immediately and again at the end.
 fn used_twice(tiles: u32, columns: u32) -> Builder {
     let mut b = Builder::new();
     let x = b.input("x", &[tiles * 128, columns], DType::F32);
@@ -72,8 +72,8 @@ fn a_tile_that_does_not_fit_is_loaded_again() {
     let b = used_twice(12, 5000);
     assert!(place(&b.program).is_err());
     let (fitted, changes) = rewritten(&b.program, Passes::ALL);
-    // Nine tenths of the 212992 bytes that the compiler leaves hold 9 tiles of 20000 bytes, of which one is the sum: four of twelve leave, and
-    // furthest first no other one has to.
+    // Nine tenths of the compiler's 212992 bytes hold 9 tiles of 20000 bytes, one of which is the sum: four of twelve are evicted, and
+    // with furthest-first eviction no other one.
     assert_eq!(counted(&changes, What::Reloaded), 4);
     assert_eq!(counted(&changes, What::Spilled), 0);
     assert_eq!(transfers(&fitted), (16, 1));
@@ -103,7 +103,7 @@ fn a_computed_tile_that_does_not_fit_is_stored() {
     let (spilled, restored) = (counted(&changes, What::Spilled), counted(&changes, What::Restored));
     assert!(spilled >= 1 && restored >= spilled, "{spilled} {restored}");
     let (values, findings) = results(&fitted);
-    // Tile n is n + 1 times x; then the sum of all up to it.
+    // Tile n is n + 1 times x; then the sum of all tiles up to it.
     let expected = |x: f32| (1..=13).map(|n| n as f32 * x).sum::<f32>();
     let inputs: Vec<f32> = (0..128 * 5000).map(|i| (i * 7 % 13) as f32).collect();
     assert!(values[0].iter().zip(&inputs).all(|(v, x)| *v == expected(*x)));
@@ -137,7 +137,7 @@ fn a_load_is_dropped_while_its_bytes_are_in_sbuf() {
 
 #[test]
 fn a_copy_from_psum_is_dropped_if_its_readers_may_read_psum() {
-    // A second operand in PSUM is one too many for an addition of two tiles.
+    // An addition of two tiles cannot have a second operand in PSUM.
     for (other_in_psum, drops) in [(false, 1), (true, 0)] {
         let mut b = Builder::new();
         let x = b.input("x", &[128, 64], DType::F32);
@@ -164,7 +164,7 @@ fn explicit_addresses_keep_a_program_as_it_is() {
     assert_eq!((same, changes), (b.program, Vec::new()));
 }
 
-/// A step of a random program: what it does, and with which tiles.
+/// A step of a random program, with the indices of its tiles.
 #[derive(Debug, Clone)]
 enum Random {
     Load(usize, usize),
@@ -188,7 +188,7 @@ fn random() -> impl Strategy<Value = Vec<Random>> {
     vec(step, 1..60)
 }
 
-/// The random program with tiles of so many columns. All tiles are loaded first; `x` is an input that stores change.
+/// The random program with tiles of `columns` columns. All tiles are loaded first; `x` is an input that stores change.
 fn program_of(steps: &[Random], columns: u32) -> Program {
     let mut b = Builder::new();
     let x = b.input("x", &[ROWS as u32 * 8, columns], DType::F32);
@@ -224,7 +224,7 @@ fn program_of(steps: &[Random], columns: u32) -> Program {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each pass alone, and all together, give the same bits and no finding that the program does not have.
+    /// Each pass alone, and all together, preserve the bits and add no finding.
     #[test]
     fn passes_change_no_number(steps in random()) {
         let small = program_of(&steps, 64);
@@ -239,10 +239,10 @@ proptest! {
         }
     }
 
-    /// Tiles that leave SBUF and come back hold what they held.
+    /// Restored tiles hold their old content.
     #[test]
     fn spills_change_no_number(steps in random()) {
-        // Nine tiles of which four fit, eight if tiles share partitions.
+        // Nine tiles, of which four fit, or eight with partition packing.
         let wide = program_of(&steps, 14_000);
         let (fitted, changes) = rewritten(&wide, Passes { spills: true, ..Passes::NONE });
         prop_assert_eq!(place(&wide).is_err(), !changes.is_empty());
@@ -251,7 +251,7 @@ proptest! {
     }
 }
 
-/// What a program computes whose tiles extend beyond the end of SBUF.
+/// The results of a program whose tiles extend beyond the end of SBUF.
 fn unlimited(program: &Program) -> Vec<Vec<f32>> {
     use crate::place::{Capacity, place_with};
     let inputs = program.inputs.iter().map(|input| {
@@ -265,7 +265,7 @@ fn unlimited(program: &Program) -> Vec<Vec<f32>> {
     result.outputs.iter().map(f32s).collect()
 }
 
-/// The engine and the descriptors that each instruction was given, in program order.
+/// The engine and the descriptor mode of each instruction, in program order.
 fn chosen(program: &Program) -> Vec<(Engine, DgeMode)> {
     let mut out = Vec::new();
     program.visit(&mut |node| {
@@ -302,7 +302,7 @@ fn a_copy_is_on_the_engine_that_is_done_first() {
         let (moved, changes) = rewritten(&b.program, Passes { engines: true, ..Passes::NONE });
         assert_eq!(chosen(&moved)[2].0, on, "{target} {columns}");
         assert_eq!(counted(&changes, What::OnScalar), u32::from(on == Engine::Scalar));
-        // An addition of two tiles is no work for the scalar engine.
+        // The scalar engine cannot add two tiles.
         assert_eq!(chosen(&moved)[1].0, Engine::Unknown);
     }
 }
@@ -328,7 +328,7 @@ fn copies_go_to_both_engines_if_one_is_busy() {
     assert_eq!(engines, [Engine::Scalar, Engine::Unknown, Engine::Scalar, Engine::Unknown]);
 }
 
-/// A load, a store to a tensor of the kernel's own, a load of that and a store of the result.
+/// A load, a store to a private tensor, a load of that and a store of the result.
 fn through_hbm(target: Target, own: Space, partitions: u32) -> Program {
     let mut b = Builder::new();
     b.program.target = target;
@@ -361,7 +361,7 @@ fn descriptors_of_own_tensors_are_made_by_the_hardware() {
         choose(&mut program, kind);
         assert_eq!(chosen(&program), expected, "{target} {kind:?}");
         assert_eq!(results(&program), before);
-        // What is chosen stays.
+        // A chosen mode is final.
         let once = program.clone();
         choose(&mut program, Descriptors::Static);
         choose(&mut program, Descriptors::Older);
@@ -379,7 +379,7 @@ fn the_compiler_of_today_chooses_descriptors_by_partitions_and_memory() {
         (Target::Trn3, Space::Hbm, 128, [Open, HwDge, HwDge, Open]),
         // No hardware descriptors.
         (Target::Trn1, Space::Hbm, 128, [Open; 4]),
-        // What other cores see is as an argument.
+        // Tensors visible to other cores are treated like arguments.
         (Target::Trn2, Space::SharedHbm, 128, [Open; 4]),
         (Target::Trn2, Space::Hbm, 127, [Open; 4]),
         (Target::Trn2, Space::Hbm, 2, [Open; 4]),
@@ -392,7 +392,7 @@ fn the_compiler_of_today_chooses_descriptors_by_partitions_and_memory() {
         let modes: Vec<DgeMode> = chosen(&program).into_iter().map(|(_, mode)| mode).collect();
         assert_eq!(modes, expected, "{target} {own:?} {partitions}");
         assert_eq!(results(&program), before);
-        // What is chosen stays.
+        // A chosen mode is final.
         let once = program.clone();
         choose(&mut program, Descriptors::Current);
         assert_eq!(program, once);
@@ -414,7 +414,7 @@ fn a_row_of_a_larger_tile_has_open_descriptors() {
     assert!(chosen(&b.program).iter().all(|(_, mode)| *mode == DgeMode::Unknown));
 }
 
-/// Gives tiles the places in the source of the loads that fill them.
+/// Sets the source locations of tiles to those of the loads that fill them.
 fn made_by_their_loads(program: &mut Program, tiles: &[TensorId]) {
     for node in &program.cores[0] {
         if let NodeKind::Inst(inst) = &node.kind
@@ -428,8 +428,8 @@ fn made_by_their_loads(program: &mut Program, tiles: &[TensorId]) {
 
 #[test]
 fn a_tile_stays_for_a_later_load_only_where_there_is_room() {
-    // `between` tiles of 4 KiB are loaded between two loads of the same bytes, and all of them are alive at one time if `held`. Half of the 208 KiB
-    // that the compiler leaves of a trn2 are 26 tiles, nine tenths, for tiles that their loads make, 46.
+    // `between` tiles of 4 KiB are loaded between two loads of the same bytes, and all of them are alive together if `held`. Half of the compiler's
+    // 208 KiB of a trn2 are 26 tiles; nine tenths, the limit for tiles that their loads create, are 46.
     let cases = [(25, true), (26, true), (52, false), (53, false)].map(|(between, held)| (between, held, false));
     for ((between, held, by_load), drops) in
         cases.into_iter().chain([(45, true, true), (46, true, true)]).zip([1, 0, 1, 0, 1, 0])
@@ -463,14 +463,14 @@ fn a_tile_stays_for_a_later_load_only_where_there_is_room() {
 /// Columns of a tile that fills a bank.
 const WIDE: u32 = 512;
 
-/// The rows `8 * r..8 * r + 8` of a tensor of as many columns.
+/// The rows `8 * r..8 * r + 8` of a tensor with `WIDE` columns.
 fn row_of(b: &Builder, id: TensorId, r: usize) -> View {
     pattern(b.whole(id), 0, r as i64 * 8 * i64::from(WIDE), &[(i64::from(WIDE), 8), (1, WIDE)])
 }
 
 const BANKS_ONLY: Passes = Passes { banks: true, ..Passes::NONE };
 
-/// What a program that exceeds PSUM computes after the pass is what it computes in a PSUM without end.
+/// Asserts that a program that exceeds PSUM has the same results after the pass as in an unlimited PSUM.
 fn banked(program: &Program) -> (Program, Vec<Change>) {
     assert!(place(program).is_err());
     let (fitted, changes) = rewritten(program, BANKS_ONLY);
@@ -482,7 +482,7 @@ fn banked(program: &Program) -> (Program, Vec<Change>) {
 
 #[test]
 fn accumulations_wait_for_a_bank() {
-    // Eleven sums of three products each, added up in turns; PSUM has eight banks. Each is read twice before the next loop.
+    // Eleven sums of three products each, accumulated in turns; PSUM has eight banks. Each is read twice before the next loop.
     let mut b = Builder::new();
     let x = b.input("x", &[8 * 14, WIDE], DType::F32);
     let out = b.output("out", &[8 * 22, WIDE], DType::F32);
@@ -515,7 +515,7 @@ fn accumulations_wait_for_a_bank() {
 
 #[test]
 fn loops_over_results_are_joined() {
-    // Three loops over twelve products: all are made, then the largest of each is found, then it is subtracted.
+    // Three loops over twelve products: compute all products, then the maximum of each, then subtract it.
     let mut b = Builder::new();
     let x = b.input("x", &[8, WIDE], DType::F32);
     let out = b.output("out", &[8 * 12, WIDE], DType::F32);
@@ -542,7 +542,7 @@ fn loops_over_results_are_joined() {
 
 #[test]
 fn a_result_leaves_psum_if_all_instructions_wait() {
-    // Ten products, of which the last is needed first.
+    // Ten products, the last of which is needed first.
     let mut b = Builder::new();
     let x = b.input("x", &[8, WIDE], DType::F32);
     let out = b.output("out", &[8, WIDE], DType::F32);
@@ -559,14 +559,14 @@ fn a_result_leaves_psum_if_all_instructions_wait() {
     }
     b.push(dma(b.whole(out), b.whole(sum)));
     let (fitted, changes) = banked(&b.program);
-    // The first, which is needed last, leaves twice: for the ninth, and the second for the tenth.
+    // Two evictions of the results with the furthest next use: for the ninth product, and for the tenth.
     assert_eq!(counted(&changes, What::Evicted), 2);
     assert_eq!(fitted.cores[0].len(), b.program.cores[0].len() + 2);
 }
 
 #[test]
 fn all_results_of_a_statement_leave_psum_where_some_have_to() {
-    // Two rows of twelve products each. The largest of a row is found before any of them is read again.
+    // Two rows of twelve products each. The maximum of a row is computed before any of them is read again.
     let mut b = Builder::new();
     let x = b.input("x", &[8, WIDE], DType::F32);
     let out = b.output("out", &[8 * 24, WIDE], DType::F32);
@@ -598,8 +598,8 @@ fn all_results_of_a_statement_leave_psum_where_some_have_to() {
 
 #[test]
 fn sums_of_a_later_loop_leave_a_bank() {
-    // Nine products that leave PSUM, two products for each of nine sums, which begin when the first is there, and then the sums. As soon as eight
-    // sums have a bank each, the second products would have none.
+    // Nine products that leave PSUM, two products for each of nine sums, which start when the first is available, and then the sums. Once eight
+    // sums have a bank each, no bank is left for the second products.
     let mut b = Builder::new();
     let x = b.input("x", &[8, WIDE], DType::F32);
     let out = b.output("out", &[8 * 18, WIDE], DType::F32);
@@ -634,7 +634,7 @@ fn sums_of_a_later_loop_leave_a_bank() {
 
 #[test]
 fn random_numbers_keep_their_order() {
-    // The second of two draws would be first: its result is in SBUF, and that of the other waits for a bank.
+    // The second of two draws would be issued first: its result is in SBUF, while the first waits for a bank.
     let mut b = Builder::new();
     let out = b.output("out", &[8 * 10, WIDE], DType::F32);
     let banks: Vec<TensorId> = (0..9).map(|_| b.tensor("bank", Space::Psum, &[8, WIDE], DType::F32)).collect();
@@ -663,7 +663,7 @@ fn random_numbers(dst: View) -> nki_isa::Inst {
     (entry.build)(&mut args).expect("valid")
 }
 
-/// Each step adds two tiles, of which at most one is in PSUM, to a new one in PSUM or to an old one.
+/// Each step adds two tiles, at most one of them in PSUM, to a new tile in PSUM or to an old one.
 fn sums(steps: &[(usize, usize, bool)]) -> Program {
     let mut b = Builder::new();
     let x = b.input("x", &[8, WIDE], DType::F32);
@@ -696,7 +696,7 @@ fn sums(steps: &[(usize, usize, bool)]) -> Program {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Instructions that wait for a bank compute what they would have computed at once.
+    /// Delaying instructions until a bank is free preserves their results.
     #[test]
     fn banks_change_no_number(steps in vec((0..3usize, 0..40usize, prop::bool::weighted(0.6)), 20..63)) {
         let program = sums(&steps);

@@ -1,4 +1,4 @@
-//! Who uses a tensor, in the order of a core's stream.
+//! The uses of a tensor, in the order of a core's stream.
 
 use nki_isa::inst::Footprint;
 use nki_isa::program::Node;
@@ -38,12 +38,12 @@ impl Uses {
         Uses(uses)
     }
 
-    /// In program order.
+    /// The uses of a tensor in program order.
     pub(super) fn of_tensor(&self, tensor: TensorId) -> &[Use] {
         &self.0[tensor.0 as usize]
     }
 
-    /// Those strictly between two positions.
+    /// The uses strictly between two positions.
     pub(super) fn between(&self, tensor: TensorId, from: u32, to: u32) -> &[Use] {
         let list = self.of_tensor(tensor);
         let begin = list.partition_point(|u| u.at <= from);
@@ -56,7 +56,7 @@ impl Uses {
     }
 }
 
-/// Calls `each` with the views that an instruction reads, and then with those that it writes (`true`).
+/// Calls `each` with the views that an instruction reads, then with those that it writes (`true`).
 pub(super) fn each_view<'n>(node: &'n Node, each: &mut dyn FnMut(&'n View, bool)) {
     let Some(inst) = inst(node) else { return };
     let mut footprint = Footprint::default();
@@ -75,7 +75,7 @@ pub(super) fn is_whole(view: &View, program: &Program) -> bool {
     merged(view) == merged(&whole)
 }
 
-/// The dimensions without those of one step, and with neighbours joined where one continues the other. The partition dimension stays apart.
+/// The dimensions without those of size 1, with contiguous neighbours merged. The partition dimension stays separate.
 fn merged(view: &View) -> Vec<(i64, u32)> {
     let mut out: Vec<(i64, u32)> = Vec::new();
     let on_chip = usize::from(view.space.is_on_chip());

@@ -1,8 +1,8 @@
-//! Shorter lifetimes for tiles that one dynamic loop has for itself.
+//! Shorter lifetimes for tiles that are private to a dynamic loop.
 //!
-//! What is used inside of a dynamic loop is alive for the whole of it, for any iteration may come again. But a tile that only this loop uses, always the
-//! same bytes of it, and in every iteration, needs its bytes from its first to its last use in the body only: what an iteration reads of it, that
-//! iteration has written, as the first one had to. nki-library's mixture-of-experts kernels do not fit otherwise.
+//! A tile used inside a dynamic loop is alive for the whole loop, because an iteration may read values of an earlier one. But if only this loop uses
+//! the tile, with the same bytes in every iteration, it is alive only from its first to its last use in the body: every iteration writes all bytes
+//! that it reads, as the first one had to. nki-library's mixture-of-experts kernels do not fit otherwise.
 
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Control, NodeKind, Statement, around, statements};
@@ -11,19 +11,19 @@ use rustc_hash::FxHashMap;
 
 use super::{Item, Lifetime};
 
-/// A use of a tile: its position, and the positions of the dynamic loops around it, outermost first.
+/// A use of a tile: its position, and the positions of the enclosing dynamic loops, outermost first.
 struct Use {
     position: u32,
     loops: Vec<u32>,
 }
 
-/// Shortens lifetimes of automatic items of a core where that is safe, and says whether there were any.
+/// Shortens lifetimes of a core's automatic items where that is safe, and returns whether there were any.
 pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool {
     let Some(stream) = program.cores.get(core as usize) else { return false };
     let all = statements(stream);
-    // What another core uses is alive throughout.
+    // A tensor used by another core is alive throughout.
     let own = items.iter().filter(|i| i.life.last != u32::MAX);
-    // The uses of each item; `None` if one of them need not be the same in every iteration.
+    // The uses of each item; `None` if one of them may differ between iterations.
     let mut uses: FxHashMap<TensorId, Option<Vec<Use>>> = own.map(|i| (i.id, Some(Vec::new()))).collect();
     let mut footprint = Footprint::default();
     for (position, statement) in all.iter().enumerate() {
@@ -53,12 +53,12 @@ pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool 
             any = true;
         }
     }
-    // Addresses are given in the order of first use.
+    // Addresses are assigned in the order of first use.
     items.sort_by_key(|i| (i.life.first, i.id));
     any
 }
 
-/// From the first to the last use in the body of the innermost loop that has all uses; `None` without one.
+/// From the first to the last use in the body of the innermost loop that contains all uses; `None` if there is none.
 fn life(uses: &[Use], all: &[Statement<'_>]) -> Option<Lifetime> {
     let outer = &uses.first()?.loops;
     let shared = |u: &Use| outer.iter().zip(&u.loops).take_while(|(a, b)| a == b).count();
@@ -66,15 +66,15 @@ fn life(uses: &[Use], all: &[Statement<'_>]) -> Option<Lifetime> {
     if depth == 0 {
         return None;
     }
-    // A use inside of a loop further in counts for the whole of that.
+    // A use inside a nested loop counts for all of that loop.
     let span = |u: &Use| u.loops.get(depth).map_or((u.position, u.position), |&at| (at, all[at as usize].end - 1));
     let first = uses.iter().map(|u| span(u).0).min()?;
     let last = uses.iter().map(|u| span(u).1).max()?;
     Some(Lifetime { first, last })
 }
 
-/// The dynamic loops around a statement, outermost first. `None` if an iteration of the outermost may leave the statement out: because of a branch, or of
-/// a loop that may run no iteration.
+/// The dynamic loops around a statement, outermost first. `None` if an iteration of the outermost may skip the statement: because of a branch, or
+/// a loop that may have no iterations.
 fn sure_loops(all: &[Statement<'_>], position: u32) -> Option<Vec<u32>> {
     let mut loops: Vec<u32> = around(all, position).collect();
     loops.reverse();

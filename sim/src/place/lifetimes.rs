@@ -1,4 +1,4 @@
-//! From the first to the last use of every tensor.
+//! Lifetimes: from the first to the last use of each tensor.
 
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Control, NodeKind, statements};
@@ -31,7 +31,7 @@ impl Lifetime {
 pub(super) struct Lifetimes {
     /// First to last use in program order, as written, of the tensors with explicit addresses.
     pub(super) used: FxHashMap<TensorId, Lifetime>,
-    /// First to last use of all tensors, but what is used inside a dynamic loop lives for the whole of the outermost loop, for any iteration may come again.
+    /// Lifetimes of all tensors. A use inside a dynamic loop extends to the whole outermost loop, because iterations may read values of earlier ones.
     pub(super) alive: Vec<Option<Lifetime>>,
 }
 
@@ -65,11 +65,11 @@ pub(super) fn lifetimes(program: &Program) -> Lifetimes {
 }
 
 impl Lifetimes {
-    /// A statement of `core` at `position`, inside of the dynamic loop `outer`, uses a tensor.
+    /// Records a use of a tensor by a statement of `core` at `position`, inside the dynamic loop `outer`.
     fn touch(&mut self, program: &Program, core: u32, id: TensorId, position: u32, outer: Option<Lifetime>) {
         let tensor = program.tensor(id);
         let here = Lifetime { first: position, last: position };
-        // Positions of two streams cannot be compared: what another core uses is alive throughout.
+        // Positions of two streams are not comparable: a tensor used by another core is alive throughout.
         let foreign = tensor.space.is_on_chip() && tensor.core != core;
         let alive = if foreign { Lifetime { first: 0, last: u32::MAX } } else { outer.unwrap_or(here) };
         let whole = self.alive[id.0 as usize].get_or_insert(alive);

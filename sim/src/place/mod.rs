@@ -1,9 +1,9 @@
-//! Gives every on-chip tensor an address.
+//! Assigns an address to every on-chip tensor.
 //!
-//! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
-//! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
-//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]). In PSUM, where a tensor takes whole banks, small tiles then
-//! share banks; in SBUF tensors reuse each other's bytes ([`reuse`]), tiles of few partitions are packed into halves of the partitions
+//! A tensor occupies its bytes in all partitions from its first to its last use. Addresses rotate through free space, so that an
+//! unrolled loop's iterations have different buffers as long as there is space, and overlap. Explicit addresses are honoured. If placement
+//! fails, it is retried with shorter lifetimes for the tiles of dynamic loops ([`bodies`]). In PSUM, where a tensor occupies whole banks, small tiles
+//! then share banks; in SBUF tensors reuse each other's bytes ([`reuse`]), tiles with few partitions are packed into halves of the partitions
 //! ([`packing`]), or both.
 
 mod bodies;
@@ -35,38 +35,38 @@ pub(crate) const ALIGN: u32 = 32;
 /// The addresses of tensors.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Placement {
-    /// By tensor id: the physical address of on-chip tensors, `None` for HBM tensors (each has storage of its own).
+    /// By tensor id: the physical address of on-chip tensors, `None` for HBM tensors (each has separate storage).
     pub addresses: Vec<Option<Address>>,
-    /// By tensor id: when it is alive, in positions of its core's stream; `None` if no instruction uses it.
+    /// By tensor id: its lifetime, in positions of its core's stream; `None` if no instruction uses it.
     pub lifetimes: Vec<Option<Lifetime>>,
-    /// Most SBUF bytes per partition in use at one time, over cores.
+    /// Peak SBUF bytes per partition, over cores.
     pub sbuf_peak_bytes: u32,
-    /// Most PSUM banks in use at one time, over cores.
+    /// Peak number of PSUM banks, over cores.
     pub psum_peak_banks: u32,
-    /// Explicitly placed tensors that share bytes while both are alive. Whether one is read after the other was written over it shows when the
-    /// program runs.
+    /// Explicitly placed tensors that share bytes while both are alive. Whether one is read after the other has overwritten it is determined at
+    /// run time.
     pub overlaps: Vec<(TensorId, TensorId)>,
-    /// The same as diagnostics, where program order interleaves their uses: for those who do not run the program.
+    /// The same as diagnostics, if program order interleaves their uses: for callers that do not run the program.
     pub findings: Vec<Diagnostic>,
-    /// Memories that are too small, as warnings: tensors extend beyond their ends, and times are meaningless. Part of `findings`, too.
+    /// Memories that are too small, as warnings: tensors extend beyond their ends, and times are meaningless. Also part of `findings`.
     pub over_capacity: Vec<Diagnostic>,
-    /// Bytes at the end of each partition of SBUF that the compiler keeps for itself.
+    /// Bytes at the end of each partition of SBUF that the compiler reserves.
     pub reserved: u32,
-    /// Tensors whose parts have addresses of their own.
+    /// Tensors whose parts are placed separately.
     pub(crate) parts: FxHashMap<TensorId, Vec<Part>>,
 }
 
-/// Bytes of a tensor in each partition that nothing uses together with its others.
+/// Bytes of a tensor in each partition that are never accessed together with its other bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Its first byte and the byte behind its last, in the tensor.
+    /// Its first byte and the byte after its last, in the tensor.
     pub(crate) start: i64,
     pub(crate) end: i64,
     /// The address of its first byte.
     pub(crate) at: u32,
 }
 
-/// The first byte of a tensor that a view names in a partition, and the byte behind the last.
+/// The first byte of a tensor that a view names in a partition, and the byte after the last.
 pub(crate) fn extent(view: &View) -> (i64, i64) {
     let size = view.dtype.size() as i64;
     let (mut low, mut high) = (view.offset, view.offset);
@@ -78,18 +78,18 @@ pub(crate) fn extent(view: &View) -> (i64, i64) {
     (low * size, (high + 1) * size)
 }
 
-/// What happens where a memory is too small.
+/// Handling of a memory that is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Capacity {
-    /// The kernel is wrong.
+    /// It is an error of the kernel.
     #[default]
     Error,
-    /// The kernel is run, with tensors beyond the end of the memory; its time is not valid.
+    /// The kernel runs with tensors beyond the end of the memory; its time is not valid.
     Warn,
 }
 
 impl Placement {
-    /// The byte at which a tensor would start if all of it were where `view` is.
+    /// The start of the tensor if its parts were contiguous with the one that contains `view`.
     pub(crate) fn base(&self, view: &View, address: Address) -> i64 {
         let Some(parts) = self.parts.get(&view.tensor) else { return i64::from(address.byte) };
         let (low, _) = extent(view);
@@ -109,7 +109,7 @@ pub(crate) struct Item {
     id: TensorId,
     /// Bytes per partition.
     bytes: u32,
-    /// Bytes taken: a multiple of the alignment.
+    /// Bytes occupied: a multiple of the alignment.
     taken: u32,
     life: Lifetime,
     address: Option<Address>,
@@ -127,12 +127,12 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Bytes that an item of this size takes.
+    /// Bytes that an item of this size occupies.
     fn taken(&self, bytes: u32) -> u32 {
         bytes.max(1).next_multiple_of(if bytes > self.bank { self.bank } else { self.align })
     }
 
-    /// The start of the next bank, if an item at this address neither starts on a bank nor lies in one.
+    /// The start of the next bank, if an item at this address neither starts at a bank boundary nor lies within a bank.
     fn next_bank(&self, item: &Item, at: u32) -> Option<u32> {
         let within = at % self.bank;
         (within != 0 && within.saturating_add(item.taken) > self.bank).then(|| at - within + self.bank)
@@ -142,13 +142,13 @@ impl Region {
 /// Places all tensors.
 ///
 /// # Errors
-/// If a memory is too small for what is alive at one time, or an explicit address is outside of it or misaligned.
+/// If the live tensors exceed a memory, or an explicit address is outside of it or misaligned.
 pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
     place_with(program, Capacity::Error, 0)
 }
 
-/// Places all tensors; `capacity` says what happens where a memory is too small. The last `reserved` bytes of each partition of SBUF are the
-/// compiler's.
+/// Places all tensors; `capacity` selects the handling of a memory that is too small. The last `reserved` bytes of each partition of SBUF belong
+/// to the compiler.
 ///
 /// # Errors
 /// As [`place`].
@@ -177,7 +177,7 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
             if errors.len() > wrong {
                 continue;
             }
-            // Lives as they are before a remedy shortens them.
+            // The lifetimes before a remedy shortens them.
             let whole = if region.space == Space::Psum { items.clone() } else { Vec::new() };
             let mut automatic = items;
             let explicit: Vec<Item> = automatic.extract_if(.., |i| i.address.is_some()).collect();
@@ -222,7 +222,7 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
     if !errors.is_empty() {
         return Err(errors);
     }
-    // A tensor that no instruction uses takes no place.
+    // A tensor that no instruction uses occupies no space.
     for (tensor, address) in program.tensors.iter().zip(&mut placement.addresses) {
         if tensor.space.is_on_chip() && address.is_none() {
             *address = Some(tensor.address.unwrap_or(Address { partition: 0, byte: 0 }));
@@ -233,7 +233,7 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
     Ok(placement)
 }
 
-/// The tensors of a region that are used, by first use.
+/// The used tensors of a region, by first use.
 fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<Item> {
     let mut items: Vec<Item> = program
         .tensors
@@ -252,20 +252,20 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
 
 /// Addresses of the automatic tensors of a region.
 struct Found {
-    /// In their order.
+    /// One address per tensor, in their order.
     addresses: Vec<Address>,
-    /// Most bytes per partition in use at one time, explicit tensors included.
+    /// Peak bytes per partition, explicit tensors included.
     peak: u32,
 }
 
 impl Found {
-    /// Tensors that start at partition 0 and these bytes.
+    /// Tensors that start at partition 0 and at these bytes.
     fn at_bytes(bytes: Vec<u32>, peak: u32) -> Self {
         Found { addresses: bytes.into_iter().map(|byte| Address { partition: 0, byte }).collect(), peak }
     }
 }
 
-/// Places the automatic tensors: as they are alive, and where that does not fit, with one remedy after the other. May shorten lives.
+/// Places the automatic tensors, trying one remedy after the other if they do not fit. May shorten lifetimes.
 ///
 /// # Errors
 /// The index of a tensor that found no room.
@@ -303,16 +303,16 @@ fn arrange(
         .ok_or(failed)
 }
 
-/// The items with small tiles that need not have a bank of their own, and the region that takes them.
+/// The items with small tiles that may share a bank, and the region for them.
 ///
-/// Kernels that ran on hardware keep sixteen tiles of 512 bytes and some smaller ones in PSUM (nki-moe-megakernel, `moe_tkg/agents/v5`). Bytes
-/// are all that tells tiles of one bank apart: whether a matmul adds to an element or overwrites it is known by element.
+/// Kernels that ran on hardware keep sixteen tiles of 512 bytes and some smaller ones in PSUM (nki-moe-megakernel, `moe_tkg/agents/v5`). Tiles
+/// of one bank differ only in their bytes: whether a matmul accumulates or overwrites is tracked per element.
 fn share_banks(region: Region, items: &[Item]) -> (Region, Vec<Item>) {
     let region = Region { align: ALIGN, ..region };
     (region, items.iter().map(|i| Item { taken: region.taken(i.bytes), ..*i }).collect())
 }
 
-/// Places tiles of few partitions in halves of the partitions, tensors that share an address as one tile.
+/// Places tiles with few partitions in halves of the partitions; tensors that share an address form one tile.
 fn pack(
     program: &Program,
     core: u32,
@@ -329,7 +329,7 @@ fn pack(
     Some(Found { addresses: shared.place.iter().map(address).collect(), peak })
 }
 
-/// Addresses for the automatic tensors, or the index of one that found no room.
+/// Addresses for the automatic tensors, or the index of one that does not fit.
 fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>, usize> {
     if automatic.is_empty() {
         return Ok(Vec::new());
@@ -340,7 +340,7 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
     let anywhere = |item: &Item, at: u32| region.next_bank(item, at);
     let beside = |item: &Item, at: u32| beside(explicit, item, at).max(region.next_bank(item, at));
     let mut result = online(region, automatic, &taken, Order::Round, anywhere);
-    // Where an explicit tensor is for a part of the time, others may be before and after it.
+    // Around the lifetime of an explicit tensor, its bytes are available to others.
     let again = [Order::Round, Order::Apart, Order::Oldest, Order::Tightest];
     for &order in &again[usize::from(explicit.is_empty())..] {
         if result.is_err() {
@@ -350,7 +350,7 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
     result.or_else(|failed| offline(region, automatic, |_| packing::BOTH, beside).ok_or(failed))
 }
 
-/// The next address after `at` that no explicit tensor alive with the item uses.
+/// The next address after `at` without a conflict with an explicit tensor that is alive with the item.
 fn beside(explicit: &[Item], item: &Item, at: u32) -> Option<u32> {
     explicit
         .iter()
@@ -361,7 +361,7 @@ fn beside(explicit: &[Item], item: &Item, at: u32) -> Option<u32> {
         .max()
 }
 
-/// Places in order of first use, giving back what is dead.
+/// Places in order of first use, and frees dead tensors.
 fn online(
     region: Region,
     items: &[Item],
@@ -393,7 +393,7 @@ fn online(
     Ok(out)
 }
 
-/// By item: whether more than all of the memory is taken while it is alive. Items are in the order of their first use.
+/// By item: whether the total of the items that start during its lifetime exceeds the memory. Items are in the order of their first use.
 fn outliving(region: Region, items: &[Item]) -> Vec<bool> {
     let mut sum = 0;
     let taken: Vec<u64> = std::iter::once(0)
@@ -409,15 +409,15 @@ fn outliving(region: Region, items: &[Item]) -> Vec<bool> {
     items.iter().enumerate().map(is_long).collect()
 }
 
-/// Places the largest first, each as low as it can be: for programs so tight that order of use leaves holes. Items of different halves of
-/// the partitions may have the same bytes.
+/// Places the largest first, each at the lowest possible address: for programs so tight that order of use leaves holes. Items in different
+/// halves of the partitions may have the same bytes.
 fn offline(
     region: Region,
     items: &[Item],
     half: impl Fn(usize) -> Halves,
     avoid: impl Fn(&Item, u32) -> Option<u32>,
 ) -> Option<Vec<u32>> {
-    /// Quadratic, so only for programs of a size that is written by hand.
+    /// Quadratic, so limited to programs of hand-written size.
     const MOST: usize = 4000;
     if items.len() > MOST {
         return None;

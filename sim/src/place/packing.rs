@@ -1,10 +1,10 @@
 //! Partition packing: tiles of at most 64 partitions in halves of the partitions, for programs that do not fit otherwise.
 //!
-//! A tensor takes its bytes in all partitions as a rule. One of at most 64 partitions needs them in half of the partitions only, so that two
-//! can have the same bytes: one in partitions 0 to 63, one from 64. An instruction reads its operands from the same partitions, so what is
-//! read together stays together.
+//! By default, a tensor occupies its bytes in all partitions. One with at most 64 partitions needs them only in half of the partitions, so that two
+//! tensors can have the same bytes: one in partitions 0 to 63, one from 64. An instruction reads its operands from the same partitions, so tensors
+//! that are read together stay in the same half.
 //!
-//! Tensors that share an address ([`super::reuse`]) are one tile here. nki-library's RoPE of 512 heads (`test_rope_manual`) fits with both only.
+//! Tensors that share an address ([`super::reuse`]) form one tile here. nki-library's RoPE of 512 heads (`test_rope_manual`) only fits with both.
 
 use std::cmp::Reverse;
 
@@ -19,20 +19,20 @@ use crate::trace::index_nodes;
 
 /// Partitions of a half.
 pub(super) const HALF: u32 = 64;
-/// Smaller tensors are not worth it.
+/// Smaller tensors are not packed.
 const LEAST_BYTES: u32 = 1024;
-/// So many tensors are looked at, the largest, and so many groups of them: every distribution of the groups is tried.
+/// Maximum number of tensors, the largest ones, and of groups: every distribution of the groups is tried.
 const MOST: usize = 500;
 const MOST_GROUPS: usize = 10;
 
-/// The partitions that a tensor takes: bit 0 for the lower half, bit 1 for the upper.
+/// The partitions that a tensor occupies: bit 0 for the lower half, bit 1 for the upper.
 pub(super) type Halves = u8;
 pub(super) const LOWER: Halves = 1;
 pub(super) const UPPER: Halves = 2;
 pub(super) const BOTH: Halves = 3;
 
-/// The halves of each item of `shared`, made of the items `tensors`, with as little alive at one time as can be. `None` if no item can go
-/// to the upper half.
+/// The halves of each item of `shared`, which consists of the items `tensors`, with the lowest possible peak. `None` if no item can be in
+/// the upper half.
 pub(super) fn choose_halves(program: &Program, core: u32, tensors: &[Item], shared: &Shared) -> Option<Vec<Halves>> {
     let items = &shared.items;
     let mut of: FxHashMap<TensorId, usize> = FxHashMap::default();
@@ -88,10 +88,10 @@ pub(super) fn choose_halves(program: &Program, core: u32, tensors: &[Item], shar
     (best != 0).then(|| (0..items.len()).map(|i| in_half(i, best)).collect())
 }
 
-/// Tensors that stay together, as disjoint sets over the indices of the items.
+/// Groups of tensors in the same half, as disjoint sets over the indices of the items.
 struct Groups {
     leader: Vec<usize>,
-    /// By leader: whether the group has to stay in the lower half.
+    /// By leader: whether the group must stay in the lower half.
     fixed: Vec<bool>,
     of: FxHashMap<TensorId, usize>,
 }

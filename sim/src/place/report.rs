@@ -1,4 +1,4 @@
-//! What placement says: peaks, overlaps, and why something does not fit.
+//! Reports of the placement: peaks, overlaps, and the reason why something does not fit.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,14 +15,14 @@ pub(crate) fn span(loc: Loc) -> Span {
     Span::new(FileId(loc.file), loc.start, loc.end)
 }
 
-/// Most findings about overlaps.
+/// Maximum number of findings about overlaps.
 const MOST_FINDINGS: usize = 20;
 
 fn memory(space: Space) -> &'static str {
     if space == Space::Psum { "PSUM" } else { "SBUF" }
 }
 
-/// An explicit address that is not possible.
+/// An invalid explicit address.
 pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: &Item) -> Option<Diagnostic> {
     let address = item.address?;
     let tensor = program.tensor(item.id);
@@ -62,7 +62,7 @@ pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: 
     Some(Diagnostic::error(id, message).at_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, label))
 }
 
-/// Most bytes in use at one time, and the index into `items by first use` of the tensor that starts then.
+/// Peak bytes in use, and the item that starts at that time.
 /// Explicit tensors that share bytes count once.
 pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>) {
     let mut bounds: Vec<u32> =
@@ -97,7 +97,7 @@ pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>)
     (u32::try_from(best.0).unwrap_or(u32::MAX), best.1)
 }
 
-/// Most PSUM banks in use at one time.
+/// Peak number of PSUM banks.
 pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) -> u32 {
     let mut users = vec![0_u32; (region.capacity / region.bank) as usize];
     let mut best = 0;
@@ -117,8 +117,8 @@ pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) 
     best
 }
 
-/// Calls `change` when an item begins (true) or ends (false) to be alive, in order of position and then of id. What ends at a position ends before
-/// what begins at the next one.
+/// Calls `change` when an item's lifetime begins (true) or ends (false), in order of position, then id. Lifetimes that end at a position end before
+/// those that begin at the next one.
 fn each_change<'i>(items: impl Iterator<Item = &'i Item>, mut change: impl FnMut(bool, &'i Item)) {
     let mut starts: Vec<&Item> = items.collect();
     starts.sort_unstable_by_key(|i| (i.life.first, i.id));
@@ -139,7 +139,7 @@ fn each_change<'i>(items: impl Iterator<Item = &'i Item>, mut change: impl FnMut
     }
 }
 
-/// Tensors on the same bytes whose uses alternate.
+/// Tensors in the same bytes whose uses alternate.
 pub(super) fn overlaps(
     program: &Program,
     explicit: &[Item],
@@ -209,18 +209,18 @@ pub(super) fn sharing(program: &Program, explicit: &[Item]) -> Vec<(TensorId, Te
     out
 }
 
-/// The items with all the bytes that they take.
+/// The items with all bytes that they occupy.
 pub(super) fn whole_banks(items: &[Item]) -> Vec<Item> {
     items.iter().map(|i| Item { bytes: i.taken, ..*i }).collect()
 }
 
-/// A memory that is too small, where that is a warning.
+/// A memory that is too small, as a warning.
 pub(super) fn times_nothing(mut finding: Diagnostic) -> Diagnostic {
     finding.severity = nki_diag::Severity::Warning;
     finding.note("the kernel runs as if the memory were larger: its values are right, its latency is not valid")
 }
 
-/// Why there is no room.
+/// The error for a failed placement.
 pub(super) fn does_not_fit(
     program: &Program,
     region: Region,
@@ -229,7 +229,7 @@ pub(super) fn does_not_fit(
     failed: usize,
 ) -> Diagnostic {
     let place = memory(region.space);
-    // In PSUM small tiles have been tried in shared banks, which they fill to a multiple of the alignment.
+    // In PSUM, shared banks have been tried for small tiles, whose sizes are rounded up to the alignment.
     let counted = |items: &[Item]| {
         if region.space == Space::Psum { whole_banks(&share_banks(region, items).1) } else { items.to_vec() }
     };

@@ -1,10 +1,10 @@
-//! Reuse of bytes by several tensors, in place where an instruction allows it, for programs that do not fit otherwise.
+//! Reuse of bytes by several tensors, including in-place reuse where an instruction allows it, for programs that do not fit otherwise.
 //!
-//! A tensor is alive from its first to its last use, but in between there are gaps: a value ends at its last use before the whole tensor is
-//! written again. Tensors of one size whose values are never alive at one time can have one address. A value may end at the very instruction
-//! that begins the other, if that works element by element: `exp(chunk)` may be written over `chunk`.
+//! A tensor is alive from its first to its last use, but its lifetime has gaps: a value ends at its last use before the whole tensor is
+//! overwritten. Tensors of equal size whose values are never alive together can share an address. A value may end at the same instruction
+//! at which the other begins, if that is element-wise: `exp(chunk)` may overwrite `chunk`.
 //!
-//! Published kernels rely on it: nki-library's cross entropy has two tiles of 65535 bfloat16 numbers, 262140 bytes of the 229376 in a partition.
+//! Published kernels rely on this: nki-library's cross entropy has two tiles of 65535 bfloat16 numbers, 262140 bytes in a partition of 229376.
 
 use nki_isa::inst::{Footprint, Placing};
 use nki_isa::program::{Node, NodeKind, statements};
@@ -14,20 +14,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Item, Lifetime};
 use crate::trace::index_nodes;
 
-/// Smaller tensors are not worth it.
+/// Smaller tensors are not considered.
 const LEAST_BYTES: u32 = 1024;
-/// So many of the largest are looked at: every one is compared with all others.
+/// Maximum number of tensors, the largest ones: all pairs are compared.
 const MOST: usize = 500;
 
-/// Items that get one address each, for several tensors or for one.
+/// Items with one address each, for one or several tensors.
 pub(super) struct Shared {
-    /// One per address, alive as long as any of its tensors is.
+    /// One per address, alive as long as any of its tensors.
     pub(super) items: Vec<Item>,
-    /// By original item: the index of what it became among `items`.
+    /// By original item: its index among `items`.
     pub(super) place: Vec<usize>,
 }
 
-/// The items with those that can share an address made one. `None` if nothing can be shared.
+/// The items, with those that can share an address merged. `None` if nothing can be shared.
 pub(super) fn share(program: &Program, core: u32, items: &[Item]) -> Option<Shared> {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].taken >= LEAST_BYTES).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].taken), items[i].life.first, items[i].id));
@@ -40,7 +40,7 @@ pub(super) fn share(program: &Program, core: u32, items: &[Item]) -> Option<Shar
     for &i in &order {
         let fits = |group: &&mut Vec<usize>| {
             items[group[0]].taken == items[i].taken
-                // Those that are never alive together need no help.
+                // Items that are never alive together need no sharing.
                 && group.iter().any(|&g| items[g].life.overlaps(&items[i].life))
                 && group.iter().all(|&g| values.apart(items[g].id, items[i].id))
         };
@@ -61,7 +61,7 @@ pub(super) fn share(program: &Program, core: u32, items: &[Item]) -> Option<Shar
     }
     let mut shared: Vec<Item> = Vec::new();
     let mut place = vec![0; items.len()];
-    // Items are in order of their first use, and so are the leaders.
+    // Items are in order of first use, and so are the leaders.
     for i in 0..items.len() {
         let l = leader[i];
         if l == i {
@@ -77,17 +77,17 @@ pub(super) fn share(program: &Program, core: u32, items: &[Item]) -> Option<Shar
     Some(Shared { items: shared, place })
 }
 
-/// When tensors hold values.
+/// The lifetimes of the values in tensors.
 #[derive(Default)]
 struct Values {
-    /// By tensor, in order. A tensor used by a dynamic loop or a branch has none: it is alive throughout.
+    /// By tensor, in order. A tensor used by a dynamic loop or a branch has no entry: it is alive throughout.
     of: FxHashMap<TensorId, Vec<Lifetime>>,
-    /// Position, tensor read for the last time, tensor written over it.
+    /// Position, tensor with its last read, tensor that overwrites it.
     in_place: FxHashSet<(u32, TensorId, TensorId)>,
 }
 
 impl Values {
-    /// Whether the two never hold a value at one time.
+    /// Whether the tensors never hold a value at the same time.
     fn apart(&self, a: TensorId, b: TensorId) -> bool {
         let (Some(mine), Some(theirs)) = (self.of.get(&a), self.of.get(&b)) else { return false };
         let (mut i, mut j) = (0, 0);
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
             if other as u32 == core {
                 walk.stream(stream, &mut whole_life);
             } else {
-                // What another core uses is alive throughout.
+                // A tensor used by another core is alive throughout.
                 mentioned(stream, wanted, &mut whole_life);
             }
         }
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
             self.values.of.entry(view.tensor).or_default().push(Lifetime { first: at, last: at });
             if inst.placing() == Placing::InPlace {
                 let same = |r: &View| r.dims == view.dims && r.dtype.size() == view.dtype.size() && self.is_whole(r);
-                // Read in another way as well, it must outlive the instruction.
+                // A tensor that is also read in another way must outlive the instruction.
                 let given = |t: TensorId| footprint.reads.iter().filter(|r| r.tensor == t).all(|r| same(r));
                 let given: Vec<TensorId> = footprint.reads.iter().map(|r| r.tensor).filter(|t| given(*t)).collect();
                 self.values.in_place.extend(given.into_iter().map(|from| (at, from, view.tensor)));

@@ -1,36 +1,36 @@
-//! Free space in one memory of one core: intervals, and which of them a tensor takes.
+//! Free space in one memory of one core: intervals, and allocation policies.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Which of the free places a tensor takes.
+/// The policy for selecting among free intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The first after the place that was taken last, and from 0 again when nothing is free further on: an address is used again as late as
-    /// possible, so that a later use seldom waits for an earlier one.
+    /// The first fit after the last allocation, wrapping around to 0: an address is reused as late as
+    /// possible, so that later uses seldom wait for earlier ones.
     Round,
-    /// As [`Order::Round`], but in no more of the memory than has been needed so far.
+    /// As [`Order::Round`], but within the memory used so far, if possible.
     Within,
-    /// As [`Order::Round`], but tensors that outlive such a round take the last place of all: among the others they would leave holes.
+    /// As [`Order::Round`], but tensors that outlive a full rotation take the highest address: among the others they would leave holes.
     Apart,
-    /// The one that has been free longest. Large tensors go round in the places that are large enough, where going round all of the memory would
-    /// cut these up.
+    /// The interval that has been free longest. Large tensors rotate through sufficiently large intervals, which a rotation through all of the memory
+    /// would fragment.
     Oldest,
-    /// The one that it fills best.
+    /// The best fit.
     Tightest,
 }
 
 /// Free intervals of a range of addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct Free {
-    /// By start; intervals do not touch.
+    /// By start; intervals are not adjacent.
     blocks: BTreeMap<u32, Block>,
-    /// End of the place that was taken last.
+    /// End of the last allocation.
     cursor: u32,
     order: Order,
-    /// End of the highest place that was ever taken.
+    /// Highest end of all allocations so far.
     mark: u32,
-    /// Places given back so far.
+    /// Number of deallocations so far.
     given: u32,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Free {
 #[derive(Debug, Clone, Copy)]
 struct Block {
     length: u32,
-    /// How many places had been given back when the last part of it was.
+    /// Value of `given` when the last part of it was freed.
     since: u32,
 }
 
 impl Free {
-    /// All of `capacity` but `reserved` (sorted, disjoint).
+    /// All of `capacity` except `reserved` (sorted, disjoint).
     pub(crate) fn new(capacity: u32, reserved: &[(u32, u32)], order: Order) -> Self {
         let mut blocks = BTreeMap::new();
         let mut at = 0;
@@ -71,7 +71,7 @@ impl Free {
         Some(at)
     }
 
-    /// Takes `length` bytes at a multiple of `align`; `avoid` may move a candidate on to a later address.
+    /// Allocates `length` bytes at a multiple of `align`; `avoid` may move a candidate to a later address.
     pub(crate) fn take(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let at = match self.order {
             Order::Round | Order::Apart => {
@@ -128,7 +128,7 @@ impl Free {
             .filter(|&at| at < until)
     }
 
-    /// The fit in the block with the least key, or the first of them.
+    /// The fit in the block with the smallest key, or the first of them.
     fn least(
         &self,
         length: u32,
@@ -158,7 +158,7 @@ impl Free {
         }
     }
 
-    /// Gives back what [`Self::take`] gave.
+    /// Frees an interval allocated by [`Self::take`].
     pub(crate) fn give(&mut self, at: u32, length: u32) {
         let (mut start, mut end) = (at, at + length);
         if let Some((&s, block)) = self.blocks.range(..at).next_back()
@@ -207,10 +207,10 @@ mod tests {
         free.give(0, 20);
         assert_eq!(free.take(10, 1, ANYWHERE), Some(0));
         free.give(20, 20);
-        // On from the last one, and round before any more is taken.
+        // Continues after the last allocation, then wraps around before extending.
         assert_eq!([free.take(20, 1, ANYWHERE), free.take(10, 1, ANYWHERE)], [Some(10), Some(30)]);
         assert_eq!(free.take(10, 1, ANYWHERE), Some(40));
-        // What does not fit starts where free space reaches the end of it.
+        // An allocation that does not fit starts in the free space at the end and extends it.
         free.give(30, 10);
         free.give(40, 10);
         assert_eq!(free.take(30, 1, ANYWHERE), Some(30));
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(free.take(20, 4, ANYWHERE), Some(0));
         assert_eq!(free.take_last(8, 4, ANYWHERE), Some(80));
         assert_eq!(free.take(20, 4, ANYWHERE), Some(20));
-        // What is avoided: then the first place of the block.
+        // If all later places are avoided, the first place of the block.
         assert_eq!(free.take_last(8, 4, |at| (at < 60).then_some(60)), Some(72));
         assert_eq!(free.take_last(8, 4, |at| (at == 64).then_some(68)), Some(40));
         assert_eq!(free.take_last(40, 4, ANYWHERE), None);
@@ -252,14 +252,14 @@ mod tests {
         for at in [0, 30, 60] {
             assert_eq!(free.take(30, 1, ANYWHERE), Some(at));
         }
-        // Neither the first nor the tightest: the order in which they were given back. Of a place, the rest is as old as the whole.
+        // Neither the first nor the tightest fit, but the order of deallocation. The rest of an interval is as old as the whole.
         for at in [60, 0] {
             free.give(at, 30);
         }
         assert_eq!(free.take(20, 1, ANYWHERE), Some(60));
         assert_eq!(free.take(10, 1, ANYWHERE), Some(80));
         assert_eq!(free.take(10, 1, ANYWHERE), Some(0));
-        // Joined, a place is as young as its youngest part.
+        // A merged interval is as young as its youngest part.
         free.give(60, 20);
         free.give(30, 30);
         assert_eq!(free.take(10, 1, ANYWHERE), Some(10));

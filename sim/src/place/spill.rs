@@ -1,4 +1,4 @@
-//! Addresses for tensors that do not fit, where capacity is only a warning.
+//! Addresses for tensors that do not fit, if exceeding the capacity is only a warning.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use super::space::{Free, Order};
 use super::{Item, Region};
 
-/// Capacities of address space beyond the memory. Later tensors share it: no value depends on their addresses.
+/// Size of the address space beyond the memory, in capacities. Later tensors share it: no value depends on their addresses.
 const BEYOND: u32 = 64;
 
-/// Places in order of first use. A tensor that finds no room gets addresses beyond the memory that no other has.
+/// Places in order of first use. A tensor that does not fit has unique addresses beyond the memory.
 pub(super) fn beyond(region: Region, explicit: &[Item], automatic: &[Item]) -> Vec<u32> {
     let mut taken: Vec<(u32, u32)> =
         explicit.iter().filter_map(|i| i.address.map(|a| (a.byte, a.byte.saturating_add(i.bytes)))).collect();

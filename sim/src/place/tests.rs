@@ -27,7 +27,7 @@ fn byte(p: &Placement, i: u32) -> u32 {
 fn iterations_get_different_buffers_while_there_is_room() {
     let b = unrolled(100, 1024);
     let p = place(&b.program).expect("fits");
-    // 56 tiles of 4 KiB fit: no address comes again before all others had their turn.
+    // 56 tiles of 4 KiB fit: no address is reused before all others have been used.
     let mut unique: Vec<u32> = (2..58).map(|i| byte(&p, i)).collect();
     unique.sort_unstable();
     unique.dedup();
@@ -78,7 +78,7 @@ fn psum_tensors_start_on_banks_and_there_are_eight() {
     assert!(errors[0].message.contains("(9 banks)"), "{}", errors[0].message);
 }
 
-/// PSUM tiles of so many fp32 columns, all alive at one time.
+/// PSUM tiles with these numbers of fp32 columns, all alive together.
 fn together(columns: &[u32]) -> Builder {
     let mut b = Builder::new();
     let ids: Vec<TensorId> = columns.iter().map(|&n| b.tensor("p", Space::Psum, &[128, n], DType::F32)).collect();
@@ -93,7 +93,7 @@ fn together(columns: &[u32]) -> Builder {
 #[test]
 fn small_psum_tiles_share_banks_if_they_must() {
     let bank = |p: &Placement, i: usize| byte(p, i as u32) / 2048;
-    // Eight tiles have a bank each.
+    // Eight tiles have separate banks.
     let p = place(&together(&[128; 8]).program).expect("fits");
     assert_eq!(p.psum_peak_banks, 8);
     for columns in
@@ -111,7 +111,7 @@ fn small_psum_tiles_share_banks_if_they_must() {
         let banks: std::collections::BTreeSet<u32> = (0..columns.len()).map(|i| bank(&p, i)).collect();
         assert!(p.psum_peak_banks >= banks.len() as u32 && p.psum_peak_banks <= 8);
     }
-    // Two tiles of more than half a bank do not share one.
+    // Two tiles larger than half a bank cannot share one.
     let errors = place(&together(&[257; 9]).program).expect_err("nine banks");
     assert!(errors[0].message.contains("but not side by side"), "{}", errors[0].message);
     assert_eq!(place(&together(&[128; 33]).program).expect_err("33 quarters")[0].id, "psum-overflow");
@@ -175,12 +175,12 @@ fn large_programs_are_placed_quickly() {
     let b = unrolled(25_000, 128);
     let start = std::time::Instant::now();
     let p = place(&b.program).expect("fits");
-    // A hundred times what it takes: only a change of order of growth can miss it.
+    // A hundred times the expected time: only a different order of growth exceeds it.
     assert!(start.elapsed().as_secs() < 5);
     assert_eq!(p.sbuf_peak_bytes, 1024);
 }
 
-/// Two tiles that do not fit side by side, used alternately: a chunk is loaded, its double is made and stored.
+/// Two tiles that do not fit together, used alternately: a chunk is loaded, its double is computed and stored.
 fn chunks(n: u32, columns: u32, keep: bool) -> Builder {
     let mut b = Builder::new();
     let x = b.input("x", &[128, columns], DType::F32);
@@ -202,15 +202,15 @@ fn tiles_used_by_turns_share_an_address_if_they_must() {
     let p = place(&chunks(3, 40_000, false).program).expect("one takes the place of the other");
     assert_eq!(byte(&p, 2), byte(&p, 3));
     assert_eq!(p.sbuf_peak_bytes, 160_000);
-    // There is room for both: nothing waits for the other.
+    // There is space for both: no dependence between them.
     let p = place(&chunks(3, 20_000, false).program).expect("fits");
     assert_ne!(byte(&p, 2), byte(&p, 3));
-    // The chunk is needed after its double is made.
+    // The chunk is needed after its double is computed.
     let errors = place(&chunks(3, 40_000, true).program).expect_err("both are needed");
     assert_eq!(errors[0].id, "sbuf-overflow");
 }
 
-/// How the tiles of [`in_a_loop`] are read.
+/// Accesses of [`in_a_loop`] to its tiles.
 #[derive(PartialEq)]
 enum Reads {
     Always,
@@ -218,7 +218,7 @@ enum Reads {
     AtARegister,
 }
 
-/// A dynamic loop of `tiles` tiles, each loaded and stored before the next one is; the first may also be used after the loop.
+/// A dynamic loop with `tiles` tiles, each loaded and stored before the next one; the first may also be used after the loop.
 fn in_a_loop(tiles: u32, used_after: bool, reads: &Reads) -> Builder {
     let mut b = Builder::new();
     let x = b.input("x", &[128, 20_000], DType::F32);
@@ -251,15 +251,15 @@ fn in_a_loop(tiles: u32, used_after: bool, reads: &Reads) -> Builder {
 fn a_loop_s_own_tiles_live_in_its_body_only() {
     let p = place(&in_a_loop(3, false, &Reads::Always).program).expect("one after the other");
     assert_eq!(p.sbuf_peak_bytes, 80_000);
-    // The first is alive until after the loop, and beside each of the others.
+    // The first is alive until after the loop, together with each of the others.
     let p = place(&in_a_loop(3, true, &Reads::Always).program).expect("two at a time");
     assert_eq!(p.sbuf_peak_bytes, 160_000);
-    // What is read under a condition, or at an index, may be of an earlier iteration.
+    // A conditional or indexed read may access the value of an earlier iteration.
     for reads in [Reads::UnderACondition, Reads::AtARegister] {
         let errors = place(&in_a_loop(3, false, &reads).program).expect_err("240000 bytes");
         assert_eq!(errors[0].id, "sbuf-overflow");
     }
-    // Where there is room, a tile of the loop keeps its bytes.
+    // If there is space, a tile of the loop keeps its bytes.
     assert_eq!(place(&in_a_loop(2, false, &Reads::Always).program).expect("both fit").sbuf_peak_bytes, 160_000);
 }
 
@@ -288,7 +288,7 @@ fn tiles_of_half_the_partitions_lie_above_each_other_if_they_must() {
     let b = pairs(64, false);
     let p = place(&b.program).expect("two pairs of 192000 bytes in half of the partitions each");
     let at: Vec<Address> = (2..6).map(|i| p.address(TensorId(i)).expect("on chip")).collect();
-    // What is read together is in one half; there are two tiles in each.
+    // Tiles that are read together are in one half; each half has two tiles.
     assert_eq!(at[0].partition, at[1].partition);
     assert_eq!(at[2].partition, at[3].partition);
     assert_eq!(at[0].partition + at[2].partition, 64);
@@ -296,12 +296,12 @@ fn tiles_of_half_the_partitions_lie_above_each_other_if_they_must() {
         assert!(at[one].byte.abs_diff(at[other].byte) >= 96_000);
     }
     assert_eq!(p.sbuf_peak_bytes, 192_000);
-    // All four have to be in one half, or in both.
+    // All four must be in one half, or in both.
     assert_eq!(place(&pairs(64, true).program).expect_err("too much")[0].id, "sbuf-overflow");
     assert_eq!(place(&pairs(65, false).program).expect_err("too much")[0].id, "sbuf-overflow");
 }
 
-/// A tile of all partitions that is alive throughout, and three of half of them: `b` is made of `a`, which may also be used later, beside `c`.
+/// A tile of all partitions that is alive throughout, and three of half of them: `b` is computed from `a`, which may also be used later, with `c`.
 fn in_place_beside_another(a_used_later: bool) -> Builder {
     let mut b = Builder::new();
     let [wide, half] = [128, 64].map(|partitions| b.input("x", &[partitions, 25_000], DType::F32));
@@ -323,7 +323,7 @@ fn in_place_beside_another(a_used_later: bool) -> Builder {
 
 #[test]
 fn tiles_above_each_other_may_be_in_each_other_s_place() {
-    // 100000 bytes each: `w` and one more tile of all partitions fit, in which `c` is above `a` and `b`, or below.
+    // 100000 bytes each: `w` and one more tile of all partitions fit; in the latter, `c` is in one half and `a` and `b` in the other.
     let p = place(&in_place_beside_another(false).program).expect("both remedies at once");
     let [w, a, b, c] = [4, 5, 6, 7].map(|i| p.address(TensorId(i)).expect("on chip"));
     assert_eq!(a, b);
@@ -331,7 +331,7 @@ fn tiles_above_each_other_may_be_in_each_other_s_place() {
     assert_eq!(w.partition, 0);
     assert!(w.byte.abs_diff(a.byte) >= 100_000);
     assert_eq!(p.sbuf_peak_bytes, 200_000);
-    // `a` is needed after `b` is made: three tiles of half of the partitions beside `w`.
+    // `a` is needed after `b` is computed: three tiles of half of the partitions in addition to `w`.
     let errors = place(&in_place_beside_another(true).program).expect_err("no remedy helps");
     assert_eq!(errors[0].id, "sbuf-overflow");
 }

@@ -1,4 +1,4 @@
-//! What costs most and what could be gained, for the end of a run.
+//! The summary at the end of a run: dominant costs and possible gains.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::detail::{gain_percent, iteration, lines, row_name};
 use super::vocabulary::{released, remedy, roofline};
 use crate::analysis::{Analysis, confidence};
 
-/// Remedies that gain less are not reported.
+/// Remedies with smaller gains are not reported.
 const LEAST_GAIN_PERCENT: f64 = 0.5;
 
-/// What costs most, what could be gained, the roofline and what the figures rest on.
+/// Dominant costs, possible gains, the roofline, and the confidence of the figures.
 pub fn advice(a: &Analysis<'_>) -> String {
     let t = a.timeline;
     let mut out = String::new();
@@ -73,7 +73,7 @@ pub fn advice(a: &Analysis<'_>) -> String {
     out
 }
 
-/// The critical path, a line for each instruction on it; runs of the same instruction of one line are one.
+/// The critical path, one line per instruction; consecutive executions of the same instruction in a source line are merged.
 pub fn critical_path(a: &Analysis<'_>) -> String {
     let t = a.timeline;
     let us = |ps: u64| ps as f64 / 1e6;

@@ -1,4 +1,4 @@
-//! The kinds of stalls, for the page of a kind and docs/report.md.
+//! The kinds of stalls, for a kind's page and docs/report.md.
 
 /// A kind of stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct CauseKind {
     pub name: &'static str,
     /// Completes "the row waits because".
     pub because: &'static str,
-    /// What makes such waits shorter.
+    /// A change that shortens such waits.
     pub remedy: &'static str,
 }
 

@@ -28,7 +28,7 @@ fn file(timeline: &Timeline, file: u32) -> &str {
     timeline.names.files.get(file as usize).map_or("", |f| f)
 }
 
-/// The name of a row; with several cores, with the core: `vector/1`.
+/// The name of a row; with several cores, including the core: `vector/1`.
 pub fn row_name(timeline: &Timeline, row: RowId) -> String {
     let r = &timeline.rows[row.0 as usize];
     let several = timeline.rows.iter().any(|r| r.core > 0);
@@ -38,21 +38,21 @@ pub fn row_name(timeline: &Timeline, row: RowId) -> String {
 /// The extended report. Times are microseconds where the name ends in `us`; other names and units are Neuron Explorer's.
 #[derive(Debug, Serialize)]
 pub struct Detail {
-    /// The row of Neuron Explorer's table Summary, as far as the simulator knows it.
+    /// The row of Neuron Explorer's table Summary, as far as the simulator has the values.
     pub summary: BTreeMap<&'static str, f64>,
     /// The kernel under its roofline.
     pub roofline: RooflineSummary,
-    /// Bytes from and to HBM against what the result needs.
+    /// Bytes from and to HBM, compared with the minimum for the result.
     pub traffic: Traffic,
-    /// Every source line that ran something.
+    /// Every source line with executed instructions.
     pub lines: Vec<LineSummary>,
     /// By engine and instruction: Neuron Explorer's table OpcodeSummary.
     pub opcodes: Vec<OpcodeSummary>,
     /// Remedies tried, best first.
     pub remedies: Vec<RemedySummary>,
-    /// Remedies left out because the kernel is long.
+    /// Remedies that were skipped because the kernel is long.
     pub remedies_left_out: Vec<&'static str>,
-    /// Each instruction on the critical path, in order of time.
+    /// Each instruction on the critical path, in chronological order.
     pub critical_path: Box<RawValue>,
     /// Every interval of every row: `[start_us, end_us, "busy" or cause, event worked on or waited for, its line]`.
     pub intervals: Box<RawValue>,
@@ -84,7 +84,7 @@ pub struct Traffic {
     pub times_minimum: f64,
 }
 
-/// What one source line cost.
+/// The cost of one source line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LineSummary {
     /// Source file.
@@ -93,22 +93,22 @@ pub struct LineSummary {
     pub line: u32,
     /// NKI's name of the instruction.
     pub instruction: &'static str,
-    /// The statement's source text, if whoever writes the report has it: the simulator knows positions only.
+    /// The statement's source text, if the caller provides it: the simulator has only positions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Executed.
+    /// Number of executions.
     pub count: u64,
     /// Time on the critical path.
     pub critical_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub critical_percent: f64,
-    /// Time its engine was taken by it.
+    /// Time that it occupied its engine.
     pub engine_us: f64,
-    /// From issue to completion of its transfers, added up.
+    /// Total time of its transfers from issue to completion.
     pub transfer_us: f64,
-    /// Time its engine waited before it.
+    /// Time that its engine waited before it.
     pub wait_us: f64,
-    /// What for, mostly.
+    /// The main cause of these waits.
     pub wait_cause: String,
     /// Bytes from HBM.
     pub hbm_read_bytes: u64,
@@ -133,15 +133,15 @@ pub struct OpcodeSummary {
 pub struct RemedySummary {
     /// Its kind.
     pub kind: &'static str,
-    /// What to do.
+    /// The recommended change, in words.
     pub what: String,
-    /// `file:line` of what it changes.
+    /// `file:line` of each changed line.
     pub lines: Vec<String>,
-    /// Latency when timed with the change.
+    /// Simulated latency with the change.
     pub latency_us: f64,
-    /// What it saves; negative if it costs.
+    /// Time saved; negative if it is slower.
     pub gain_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub gain_percent: f64,
 }
 
@@ -170,7 +170,7 @@ pub(super) fn transfer(e: &Event) -> Option<(Ps, Ps)> {
 /// The extended report of a run.
 ///
 /// # Errors
-/// If a number cannot be written as JSON.
+/// If a number has no JSON representation.
 pub fn detail(a: &Analysis<'_>) -> Result<Detail, serde_json::Error> {
     let r = &a.roofline;
     let t = a.timeline;
@@ -292,7 +292,7 @@ pub fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
     out
 }
 
-/// How many matmuls were executed; those of MX types are not among them.
+/// The number of executed matmuls, excluding those of MX types.
 fn matmuls(a: &Analysis<'_>) -> usize {
     let is_matmul = |node: &&Node| {
         let NodeKind::Inst(inst) = &node.kind else { return false };
@@ -315,7 +315,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
         engine: Ps,
         transfer: Ps,
         wait: Ps,
-        /// By cause, with one of the causes that are summed.
+        /// By cause, with an example of the merged causes.
         waits: BTreeMap<(&'static str, &'static str, &'static str), (Ps, Cause)>,
         counters: Counters,
     }
@@ -358,7 +358,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
         .collect()
 }
 
-/// The cause of the longest of these waits; empty without one.
+/// The cause of the longest wait; empty if there is none.
 fn longest(t: &Timeline, waits: impl Iterator<Item = (Ps, Cause)>) -> String {
     waits.max_by_key(|(time, _)| *time).map_or_else(String::new, |(_, cause)| short_cause(t, cause))
 }

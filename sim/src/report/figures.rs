@@ -3,9 +3,9 @@
 /// A column of a table of the page, the terminal, the JSON report or the CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figure {
-    /// Its names: the title on the page first, then those in the other reports.
+    /// Its names: the title on the page first, then the names in the other reports.
     pub names: &'static [&'static str],
-    /// What it holds.
+    /// A description of its content.
     pub about: &'static str,
 }
 
@@ -13,7 +13,7 @@ const fn figure(names: &'static [&'static str], about: &'static str) -> Figure {
     Figure { names, about }
 }
 
-/// All of them.
+/// All figures.
 pub const FIGURES: &[Figure] = &[
     figure(&["line"], "File and line of a statement of the kernel."),
     figure(&["instruction"], "NKI's name of the instruction."),
@@ -82,7 +82,7 @@ pub const FIGURES: &[Figure] = &[
     figure(&["lines"], "The lines that a remedy changes."),
 ];
 
-/// Kinds of remedies, each with what is timed.
+/// Kinds of remedies, each with the simulated change.
 pub const REMEDIES: &[(&str, &str)] = &[
     ("larger-dma", "2, 4 or 16 transfers of adjacent tiles as one transfer with an additional dimension."),
     (

@@ -1,4 +1,4 @@
-//! What a user sees of a timeline: tables, JSON, Perfetto. Observers only; nothing here changes a time.
+//! User-facing reports of a timeline: tables, JSON, Perfetto. They observe only and never change a time.
 
 mod advice;
 mod causes;
@@ -31,7 +31,7 @@ use flate2::write::GzEncoder;
 
 use crate::timeline::Ps;
 
-/// The version, which every report carries.
+/// The version in every report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Microseconds with three decimals.
@@ -40,7 +40,7 @@ fn us(time: Ps) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-/// Compresses a file (RFC 1952), the same bytes at any time.
+/// Compresses a file (RFC 1952). The result does not depend on the time of the call.
 ///
 /// # Errors
 /// If the bytes cannot be compressed.

@@ -13,31 +13,31 @@ use crate::timeline::{Ps, Row, RowKind, Timeline};
 /// One run in numbers. Times are microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Whole time of the kernel.
+    /// The latency of the kernel.
     pub latency_us: f64,
-    /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM (`--capacity warn`).
+    /// Whether the latency is meaningful: not if the kernel does not fit into SBUF or PSUM (`--capacity warn`).
     pub latency_valid: bool,
-    /// Where the latency on hardware is expected.
+    /// The expected range of the latency on hardware.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_error: Option<ErrorBar>,
     /// By engine, over all cores.
     pub engines: Engines,
-    /// By core, if there are several.
+    /// By core, for several cores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<CoreSummary>,
     /// Transfers.
     pub dma: DmaSummary,
-    /// Most memory in use at one time.
+    /// Peak memory usage.
     pub memory: Memory,
-    /// By engine or DMA queue and cause, longest first within a row; sums with the active time to the latency.
+    /// By engine or DMA queue and cause, longest first within a row; together with the active time they add up to the latency.
     pub stalls: Vec<StallSummary>,
-    /// What bounds the kernel.
+    /// The bottleneck, in words.
     pub verdict: String,
-    /// The critical path by resource; sums to the latency.
+    /// The critical path by resource; adds up to the latency.
     pub critical_resources: Vec<Part>,
     /// The critical path by source line, most expensive first.
     pub critical_lines: Vec<PathStep>,
-    /// Time on the critical path by the confidence of the parameters that it rests on; sums to the latency.
+    /// Time on the critical path by the confidence of the underlying parameters; adds up to the latency.
     pub confidence: Vec<Part>,
 }
 
@@ -46,7 +46,7 @@ pub struct Summary {
 pub struct CoreSummary {
     /// Its number.
     pub core: u32,
-    /// When its last instruction is complete.
+    /// Completion of its last instruction.
     pub end_us: f64,
     /// Its engines.
     pub engines: Engines,
@@ -67,12 +67,12 @@ pub struct Engines {
     pub sync: EngineSummary,
 }
 
-/// One engine. With several cores, times are of the busiest core and instructions of all.
+/// One engine. With several cores, times are those of the busiest core, and instructions are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct EngineSummary {
-    /// Time at work (stretched by the power limiter where it applies).
+    /// Busy time (stretched by the power limiter where it applies).
     pub active_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub active_percent: f64,
     /// Instructions run, triggered transfers included.
     pub instructions: u64,
@@ -85,9 +85,9 @@ pub struct DmaSummary {
     pub bytes: u64,
     /// Transfers.
     pub transfers: u64,
-    /// Time with bytes on the move.
+    /// Time with bytes in flight.
     pub active_us: f64,
-    /// Of the latency.
+    /// Share of the latency.
     pub active_percent: f64,
 }
 
@@ -110,22 +110,22 @@ pub struct StallSummary {
     /// `semaphore`, `bank`, `engine-order`, `port`, `limiter`, `table-load`, `dma-bandwidth`, `dma-latency`, `barrier`,
     /// `start-up` or `finished`.
     pub kind: &'static str,
-    /// Why.
+    /// The cause, in words.
     pub cause: String,
-    /// How long.
+    /// The duration.
     pub us: f64,
 }
 
 /// A named part of a sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
-    /// What.
+    /// Its name.
     pub name: &'static str,
-    /// How long.
+    /// Its time.
     pub us: f64,
 }
 
-/// A source line's part of the critical path.
+/// A source line's share of the critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathStep {
     /// Source file.
@@ -134,7 +134,7 @@ pub struct PathStep {
     pub line: u32,
     /// NKI's name of the instruction.
     pub instruction: &'static str,
-    /// How long.
+    /// Its time.
     pub us: f64,
     /// Instructions on the path.
     pub count: u64,

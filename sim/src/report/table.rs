@@ -19,8 +19,8 @@ const COLUMNS: &str = "id,start_ts,end_ts,duration_ns,engine,timeline_track,pcor
 evt_wait_time_ns,dma_trigger_start_ts,dma_trigger_end_ts,dma_wait_time_ns,hbm_read_bytes,hbm_write_bytes,sbuf_read_bytes,sbuf_write_bytes,\
 psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,completion_ts,iteration,wait_kind,wait_cause,critical_path_ns,nki_sim_version,target";
 
-/// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel. If they are not valid, a last column
-/// `latency_valid` says so.
+/// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel. If they are not valid, there is a final
+/// column `latency_valid`.
 pub fn csv(a: &Analysis<'_>) -> String {
     let valid = !a.timeline.over_capacity;
     let mut out = format!("{COLUMNS}{}\n", if valid { "" } else { ",latency_valid" });
@@ -28,7 +28,7 @@ pub fn csv(a: &Analysis<'_>) -> String {
     out
 }
 
-/// The tables of all ranks, from 0, as one: a last column `rank`.
+/// The combined tables of all ranks, from 0, with a final column `rank`.
 pub fn csv_ranks(ranks: &[Analysis<'_>]) -> String {
     let valid = ranks.iter().all(|a| !a.timeline.over_capacity);
     let mut out = format!("{COLUMNS},rank{}\n", if valid { "" } else { ",latency_valid" });
@@ -55,7 +55,7 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
         let c = a.counters(e);
         let (start, end) = (ns(e.start), ns(e.end));
         let wait = a.waits()[i];
-        // Waiting for semaphores, banks and barriers is event wait; the rest (limiter, port, tables) is not.
+        // Waits for semaphores, banks and barriers are event waits; the others (limiter, port, tables) are not.
         let event_wait = wait.map_or(0, |w| match w.worst.1 {
             Cause::Semaphore { .. } | Cause::Barrier | Cause::Peer(_) => w.time,
             _ => 0,

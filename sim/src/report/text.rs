@@ -55,12 +55,12 @@ pub fn table(timeline: &Timeline, error: Option<&ErrorBar>) -> String {
     out
 }
 
-/// What follows a latency that is not valid; empty otherwise.
+/// The suffix of an invalid latency; empty otherwise.
 pub fn validity(timeline: &Timeline) -> &'static str {
     if timeline.over_capacity { " (not valid: the kernel does not fit into SBUF or PSUM)" } else { "" }
 }
 
-/// Every row's spans, a line each: for golden tests and for reading short kernels.
+/// Every row's spans, one per line: for golden tests and short kernels.
 pub fn timeline(timeline: &Timeline) -> String {
     let mut out = format!("{} {} us{}\n", timeline.kernel, us(timeline.elapsed), validity(timeline));
     for row in &timeline.rows {
@@ -82,7 +82,7 @@ pub fn timeline(timeline: &Timeline) -> String {
     out
 }
 
-/// Every event, a line each, in program order.
+/// Every event, one per line, in program order.
 pub fn events(timeline: &Timeline) -> String {
     let mut out = String::new();
     for e in &timeline.events {

@@ -1,4 +1,4 @@
-//! The words of all reports: what the analysis found, in English.
+//! The vocabulary of all reports: the results of the analysis in English.
 
 use crate::analysis::error_bar::ErrorBar;
 use crate::analysis::remedies::{Change, Moved, Remedy, Slice, Spot};
@@ -7,7 +7,7 @@ use crate::analysis::{Bound, Resource, Verdict, is_bank, waited_for};
 use crate::timeline::{Cause, EventId, Release, Timeline};
 use nki_isa::names::Engine;
 
-/// A number of bytes for reading.
+/// A human-readable number of bytes.
 pub(super) fn bytes(n: u64) -> String {
     match n {
         0..=9999 => format!("{n} B"),
@@ -23,7 +23,7 @@ fn at(timeline: &Timeline, label: &str, id: EventId) -> String {
     if line > 0 { format!("{label} (line {line})") } else { label.to_owned() }
 }
 
-/// A cause of a stall, with the instruction that it names.
+/// A cause of a stall, including the responsible instruction.
 pub(super) fn cause(timeline: &Timeline, cause: Cause) -> String {
     let at = |id: EventId| at(timeline, &timeline.label(timeline.event(id)), id);
     match cause {
@@ -43,7 +43,7 @@ pub(super) fn cause(timeline: &Timeline, cause: Cause) -> String {
     }
 }
 
-/// A cause of a stall in short, for sums over many stalls.
+/// A short cause of a stall, for sums over many stalls.
 pub(super) fn short_cause(timeline: &Timeline, cause: Cause) -> String {
     match cause {
         Cause::Semaphore { from, hazard, subject } => {
@@ -54,7 +54,7 @@ pub(super) fn short_cause(timeline: &Timeline, cause: Cause) -> String {
     }
 }
 
-/// What let a step of the critical path start.
+/// The event that released a step of the critical path.
 pub(super) fn released(timeline: &Timeline, release: Release) -> String {
     let at = |id: EventId| at(timeline, timeline.event(id).origin.label, id);
     match release {
@@ -102,7 +102,7 @@ fn bound(bound: Bound) -> &'static str {
     }
 }
 
-/// What bounds a kernel, in one sentence.
+/// The bottleneck of a kernel, in one sentence.
 pub fn verdict_sentence(timeline: &Timeline, verdict: &Verdict) -> String {
     let percent = |time: u64| (time * 100 + timeline.elapsed / 2) / timeline.elapsed.max(1);
     let name = bound(verdict.bound);
@@ -133,7 +133,7 @@ pub(super) fn error_sentence(bar: &ErrorBar) -> String {
     error_words(bar, &format!("{} to {} us", figures(bar.low_us, f64::floor), figures(bar.high_us, f64::ceil)))
 }
 
-/// The same with times in the unit that suits them: ns, us, ms or s.
+/// The same with times in a suitable unit: ns, us, ms or s.
 pub(super) fn error_sentence_readable(bar: &ErrorBar) -> String {
     let (unit, name) = match bar.high_us {
         x if x >= 1e6 => (1e6, "s"),
@@ -189,7 +189,7 @@ pub(super) fn roofline(r: &Roofline) -> String {
     )
 }
 
-/// Part `i` of one side of a transfer, as a kernel writes it: `w[:, nl.ds(2 * i, 2)]`. What is only a part of the tensor now is `w[...]`.
+/// Part `i` of one side of a transfer in kernel syntax: `w[:, nl.ds(2 * i, 2)]`. An access that currently covers only part of the tensor is `w[...]`.
 fn slice(s: &Slice) -> String {
     let rest = if s.whole { "" } else { "[...]" };
     let start = if s.step == 1 { "i".to_owned() } else { format!("{} * i", s.step) };
@@ -204,7 +204,7 @@ fn spot(timeline: &Timeline, spot: &Spot) -> String {
     format!("{}{within}", timeline.place(spot.loc))
 }
 
-/// What to do, with the numbers.
+/// The recommendation, with its numbers.
 pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
     match &remedy.change {
         Change::LargerDma { before, after } => format!("larger DMA: {after} transfers in place of {before}"),

@@ -1,11 +1,11 @@
-//! Addresses in SBUF: the compiler chooses them on the clock of its own schedule.
+//! Addresses in SBUF: the compiler assigns them on its schedule's clock.
 //!
-//! The order of instructions is fixed first, on a clock with the compiler's estimates. A tensor occupies its bytes on that clock from the start of
-//! the first instruction that uses it to the completion of the last. Parts of a tensor that no instruction uses together are placed apart.
-//! Addresses go round in the memory that has been needed so far; only what does not fit there takes more. Where the machine is slower than
-//! the clock, bytes are used again sooner than the machine would like, and a load waits for a matmul.
+//! The order of instructions is fixed first, on a clock with the compiler's estimates. On that clock, a tensor's lifetime is from the start of
+//! the first instruction that uses it to the completion of the last. Parts of a tensor that are never accessed together are placed separately.
+//! Addresses rotate through the memory used so far; a tensor that does not fit there extends it. If the machine is slower than
+//! the clock, bytes are reused earlier than ideal, and a load waits for a matmul.
 //!
-//! Evidence: blocked matmuls of small blocks wait on hardware where all of the memory would have room (docs/accuracy.md).
+//! Evidence: on hardware, blocked matmuls of small blocks wait although memory is free (docs/accuracy.md).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,20 +22,20 @@ use crate::place::{ALIGN, Free, Part, Placement, Rule, extent};
 use crate::timeline::Ps;
 use crate::timing::lower::Lowered;
 
-/// When a part of a tensor is used, on the clock.
+/// The lifetime of a part of a tensor, on the clock.
 #[derive(Debug, Clone, Copy)]
 struct Use {
     tensor: TensorId,
     /// Its bytes in the tensor.
     bytes: (i64, i64),
-    /// The first and the last position in the order in which instructions were taken.
+    /// The first and the last position in issue order.
     first: u32,
     last: u32,
-    /// Completion of what uses it.
+    /// Completion of its last use.
     until: Ps,
 }
 
-/// `placement` with the addresses of core `core`'s tensors in SBUF chosen on the clock. `None` if they are as they were: none is free to be chosen, or they do
+/// `placement` with addresses chosen on the clock for the SBUF tensors of core `core`. `None` if they do not change: no tensor may move, or they do
 /// not fit that way.
 pub(crate) fn on_clock(
     program: &Program,
@@ -47,7 +47,7 @@ pub(crate) fn on_clock(
     if !placement.over_capacity.is_empty() {
         return None;
     }
-    // What has an address of its own, or is used by another core, keeps its bytes throughout.
+    // A tensor with an explicit address, or used by another core, keeps its bytes throughout.
     let is_free = |id: TensorId| {
         let t = program.tensor(id);
         let foreign = placement.lifetimes[id.0 as usize].is_none_or(|l| l.last == u32::MAX);
@@ -94,12 +94,12 @@ fn taken(bytes: i64) -> Option<u32> {
     u32::try_from(bytes.max(1)).ok()?.checked_next_multiple_of(ALIGN)
 }
 
-/// What the core uses of the tensors in SBUF that `is_free` says, by first use.
+/// The core's uses of the SBUF tensors for which `is_free` holds, by first use.
 fn uses(program: &Program, low: &Lowered<'_>, clock: &Clock, is_free: impl Fn(TensorId) -> bool) -> Vec<Use> {
     let free: Vec<bool> = (0..program.tensors.len() as u32).map(|id| is_free(TensorId(id))).collect();
     let whole = |id: TensorId| (0, program.tensor(id).bytes() as i64);
     let bytes = |view: &View| if view.indirect.is_some() { whole(view.tensor) } else { extent(view) };
-    // By tensor: the bytes of its parts, in order; and its uses, if it has no parts.
+    // By tensor: the byte ranges of its parts, in order; and its uses as a whole.
     let mut parts: Vec<SmallVec<[(i64, i64); 1]>> = vec![SmallVec::new(); free.len()];
     let mut uses = Uses::default();
     let mut slots = vec![u32::MAX; free.len()];
@@ -128,12 +128,12 @@ fn uses(program: &Program, low: &Lowered<'_>, clock: &Clock, is_free: impl Fn(Te
     uses.0
 }
 
-/// By first use.
+/// The uses of a tensor, ordered by first use.
 #[derive(Default)]
 struct Uses(Vec<Use>);
 
 impl Uses {
-    /// Another use of the part in `slot`: its number here, or `u32::MAX` before its first use.
+    /// Records a use of the part in `slot`: its index here, or `u32::MAX` before its first use.
     fn add(&mut self, slot: &mut u32, position: u32, until: Ps, of: impl FnOnce() -> (TensorId, (i64, i64))) {
         if *slot == u32::MAX {
             *slot = self.0.len() as u32;
@@ -146,7 +146,7 @@ impl Uses {
     }
 }
 
-/// Joins `new` and all that it overlaps.
+/// Merges `new` with all parts that it overlaps.
 fn join(parts: &mut SmallVec<[(i64, i64); 1]>, new: (i64, i64)) {
     let from = parts.partition_point(|p| p.1 <= new.0);
     let to = parts.partition_point(|p| p.0 < new.1);
@@ -159,7 +159,7 @@ fn join(parts: &mut SmallVec<[(i64, i64); 1]>, new: (i64, i64)) {
     }
 }
 
-/// All views of what was taken, with its position and its completion.
+/// Calls `of` for all views of the scheduled operations, with position and completion.
 fn visit(low: &Lowered<'_>, clock: &Clock, mut of: impl FnMut(u32, Ps, &View)) {
     let mut footprint = Footprint::default();
     for (position, &op) in (0..).zip(&clock.taken) {
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Bytes belong to one part exactly if a chain of overlapping accesses joins them.
+        /// Bytes belong to the same part exactly if a chain of overlapping accesses connects them.
         #[test]
         fn parts_are_what_overlapping_accesses_join(accesses in prop::collection::vec((0i64..40, 1i64..8), 1..20)) {
             let mut parts = SmallVec::new();

@@ -1,14 +1,14 @@
-//! The list scheduler: on a clock of its own, the queue that can start something first takes it.
+//! The list scheduler: on its own clock, the queue that can start an operation first issues it.
 //!
-//! The clock has the machine's costs, except that the trigger of a transfer is dearer and its latency longer, that a matmul in fp32 takes a single
-//! pass, that function tables are there at once, that all DMA engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
-//! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is, within a window, in the order
-//! in which a queue could start it if its own results had no latency; while that latency lasts, one of the next few goes first. Of what can start at
-//! the same time a queue takes loads first, then stores; but computation that the program has before a transfer goes before it.
+//! The clock uses the machine's costs with these differences: transfers have a more expensive trigger and a longer latency, an fp32 matmul takes a
+//! single pass, function tables load instantly, all DMA engines are one server, and there is neither a power limiter nor another core.
+//! Loads are in the order of their places ([`super::loads`]), stores in program order; a transfer overtakes transfers that wait for data.
+//! Computation is, within a window, in the order in which a queue could start it if its own results had no latency; during that latency, one of
+//! the next few is issued first. Of operations that can start at the same time a queue issues loads first, then stores; but computation that
+//! precedes a transfer in the program is issued before it.
 //!
-//! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation
-//! waits for comes before it in one order of all operations (the place of a load, the position of everything else), so that every operation is
-//! scheduled.*
+//! *Invariants: each core's rendezvous are in program order, so that cores cannot deadlock. All dependences of an operation precede it
+//! in one total order (the place of a load, the position of all others), so that every operation is scheduled.*
 
 mod functions;
 
@@ -52,25 +52,25 @@ impl Sequence {
 /// Computation of one queue.
 #[derive(Debug, Default)]
 struct Computation {
-    /// In program order.
+    /// All computation of the queue, in program order.
     ops: Vec<u32>,
-    /// The first that has not been taken.
+    /// The first operation that has not been issued.
     first: usize,
-    /// Released, but too far ahead of the first; in program order.
+    /// Released, but beyond the window; in program order.
     parked: BinaryHeap<Reverse<u32>>,
-    /// Released, in the window, and flowing in later; by that time. May contain operations that have been taken.
+    /// Released and in the window, with `flowing` in the future; by that time. May contain issued operations.
     future: BinaryHeap<Reverse<(Ps, u32)>>,
-    /// Released, in the window, and flowing in now; in program order. May contain operations that have been taken.
+    /// Released and in the window, with `flowing` reached; in program order. May contain issued operations.
     flowing: BinaryHeap<Reverse<u32>>,
 }
 
-/// When an operation can start, as far as its dependences are resolved.
+/// The earliest start of an operation, from its resolved dependences.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ready {
     at: Ps,
     /// The same if the results of its own queue had no latency.
     flowing: Ps,
-    /// Whether what decides `at` brings data.
+    /// Whether the dependence that determines `at` is on data.
     by_data: bool,
 }
 
@@ -80,13 +80,13 @@ struct Queue {
     loads: Sequence,
     stores: Sequence,
     computation: Computation,
-    /// When the engine is free.
+    /// Time when the engine is free.
     free: Ps,
-    /// When the next operation can start, as far as is known.
+    /// Earliest start of the next operation, if known.
     next: Option<Ps>,
     /// The next computation.
     candidate: Option<u32>,
-    /// The function table that it has.
+    /// The loaded function table.
     table: Option<u32>,
 }
 
@@ -104,20 +104,20 @@ struct Scheduler<'a> {
     /// By operation: its position in the queue.
     position: Vec<u32>,
     taken: Vec<bool>,
-    /// By operation: whether it is computation that is released and in the window, or was.
+    /// By operation: whether it is computation that has been released and admitted to the window.
     admitted: Vec<bool>,
     /// By operation: dependences not yet resolved.
     pending: Vec<u32>,
-    /// By operation: those of them that bring data, not space.
+    /// By operation: unresolved dependences on data, not space.
     data: Vec<u32>,
-    /// By operation: when the resolved ones let it start.
+    /// By operation: the earliest start from its resolved dependences.
     ready: Vec<Ready>,
     queues: [Queue; ENGINES],
-    /// The operation behind the last one of the segment.
+    /// The operation after the last one of the segment.
     end: u32,
-    /// When the DMA engines are free.
+    /// Time when the DMA engines are free.
     dma: Ps,
-    /// When everything so far is complete.
+    /// Completion time of all operations so far.
     complete: Ps,
     /// Rendezvous taken.
     rendezvous: usize,
@@ -160,7 +160,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Schedules the operations between two barriers. `from`: operations of each queue in earlier segments.
+    /// Schedules the operations between two barriers. `from`: number of operations of each queue in earlier segments.
     fn segment(&mut self, from: &[u32; ENGINES], segment: &Segment) {
         self.end = segment.end;
         for (q, &from) in from.iter().enumerate() {
@@ -197,8 +197,8 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Transfers of a class that may be triggered next, in their order, with the time when they can be. A transfer may overtake those before it that
-    /// wait for data, but none that waits for space: space is given out in the order of the class.
+    /// Candidates for the next transfer of a class, in class order, with their earliest start. A transfer may overtake transfers that
+    /// wait for data, but none that waits for space: space is allocated in class order.
     fn transfers(&self, q: usize, class: Class) -> impl Iterator<Item = (Ps, u32)> {
         let queue = &self.queues[q];
         let Compiler { trigger_window, transfer_window, dma_window, .. } = self.compiler;
@@ -226,13 +226,13 @@ impl<'a> Scheduler<'a> {
         waiting.take(transfer_window as usize).map_while(candidate).flatten()
     }
 
-    /// Finds out when queue `q` can start something.
+    /// Determines the earliest start of queue `q`'s next operation.
     fn consider(&mut self, q: usize) {
         self.admit(q);
         let candidate = self.candidate(q);
         let free = self.queues[q].free;
         let mut first = candidate.map(|op| self.ready[op as usize].at);
-        // Nothing starts before the queue is free, so that others that are ready earlier make no difference.
+        // Nothing starts before the queue is free, so candidates that are ready earlier make no difference.
         let is_free_later = |first: Option<Ps>| first.is_some_and(|ready| ready <= free);
         if !is_free_later(first) {
             for (ready, _) in self.transfers(q, Class::Load).chain(self.transfers(q, Class::Store)) {
@@ -246,7 +246,7 @@ impl<'a> Scheduler<'a> {
         self.queues[q].next = first.map(|ready| ready.max(free));
     }
 
-    /// Whether an operation is no rendezvous, or the next one.
+    /// Whether an operation is not a rendezvous, or is the next one.
     fn turn(&self) -> impl Fn(u32) -> bool + use<'a> {
         let rendezvous = &self.low.rendezvous;
         let next = rendezvous.get(self.rendezvous).map(|r| r.op);
@@ -274,8 +274,8 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Which computation of queue `q` is next: the one that comes first without the latency of the queue's own results, or, while that lasts, one
-    /// that hides it. None overtakes others at the cost of a function table ([`functions`]).
+    /// The next computation of queue `q`: the one that could start first if the queue's own results had no latency, or, during that latency, one
+    /// that hides it. It never overtakes others at the cost of a function table load ([`functions`]).
     fn candidate(&mut self, q: usize) -> Option<u32> {
         let Queue { computation, free, .. } = &mut self.queues[q];
         let (free, taken) = (*free, &self.taken);
@@ -302,7 +302,7 @@ impl<'a> Scheduler<'a> {
             .min_by_key(|op| (self.ready[*op as usize].at.max(free), *op))
     }
 
-    /// What queue `q` starts at `now`.
+    /// The operation that queue `q` starts at `now`.
     fn take(&mut self, q: usize, now: Ps) -> Option<u32> {
         let computation = self.queues[q].candidate.filter(|op| self.ready[*op as usize].at <= now);
         let ready = |class| self.transfers(q, class).find(|(ready, _)| *ready <= now).map(|(_, op)| op);
@@ -310,7 +310,7 @@ impl<'a> Scheduler<'a> {
         Some(computation.map_or(transfer, |op| op.min(transfer)))
     }
 
-    /// `op` starts on queue `q` at `now`.
+    /// Starts `op` on queue `q` at `now`.
     fn start(&mut self, q: usize, op: u32, now: Ps) {
         self.taken[op as usize] = true;
         self.count += 1;
@@ -337,7 +337,7 @@ impl<'a> Scheduler<'a> {
                 let trigger = dma.trigger(q);
                 let free = now + trigger.occupancy * self.compiler.trigger_estimate / 1000;
                 let begin = free + trigger.dispatch;
-                // All engines serve transfers in turn; one that uses few of them takes longer.
+                // All engines serve transfers in turn; a transfer that uses few engines takes longer.
                 let served = self.dma.max(begin) + dma.total() / Ps::from(self.machine.dma_engines);
                 self.dma = served;
                 let complete = served.max(begin + dma.longest()) + dma.payload + dma.notify;

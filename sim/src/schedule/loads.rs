@@ -1,12 +1,12 @@
-//! In which order the transfers of a queue are triggered.
+//! The trigger order of a queue's transfers.
 
 use crate::timing::cost::{CostKind, Direction};
 use crate::timing::lower::Lowered;
 
-/// The class of an operation within its queue. Each class keeps an order of its own; the scheduler merges them.
+/// The class of an operation within its queue. Each class has its own order; the scheduler merges them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A transfer from HBM, or inside SBUF: something on the chip waits for it.
+    /// A transfer from HBM, or inside SBUF: on-chip operations depend on it.
     Load,
     /// A transfer to HBM.
     Store,
@@ -22,19 +22,19 @@ pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
     }
 }
 
-/// By operation: the place of a load in the order of loads. That is the first operation that waits for it, at most `window` operations behind it:
-/// mostly the first that reads what it brings. Of two with the same place, the first in the program comes first.
+/// By operation: the place of a load in the order of loads. It is the first operation that depends on the load, at most `window` operations after it:
+/// usually the first reader of its data. Loads with the same place are in program order.
 ///
-/// One that only overwrites what the load reads counts, too: a store that waited for a load with a later place could hold the space for which
-/// a load between them waits. A load never comes before another transfer that it depends on. An exchange between cores is not behind a later
-/// rendezvous: the cores hold them in the same order.
+/// An operation that only overwrites the load's source counts, too: a store that waits for a load with a later place could hold the space for
+/// which a load between them waits. A load never precedes another transfer that it depends on. An exchange between cores does not follow a later
+/// rendezvous: the cores perform them in the same order.
 pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
     let n = low.ops.len();
     let loads: Vec<bool> = (0..n as u32).map(|op| class(low, op) == Class::Load).collect();
-    // First the operation that reads it first, then its place.
+    // Initially the first reader, finally its place.
     let mut place = vec![u32::MAX; n];
     let mut rendezvous = low.rendezvous.iter().rev().map(|r| r.op).peekable();
-    // The place of the rendezvous that follows.
+    // The place of the next rendezvous.
     let mut following = u32::MAX;
     for i in (0..n).rev() {
         let op = i as u32;

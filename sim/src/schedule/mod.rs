@@ -1,10 +1,10 @@
-//! The compiler's part: in which order the engines take their instructions.
+//! The compiler's scheduling: the order in which the engines take their instructions.
 //!
-//! A pure function of what a core executed (operations with costs and dependences), the machine's constants and a [`Policy`] gives one order for
-//! each engine queue, before anything runs, and the clock on which it was made, from which addresses follow. The machine
-//! ([`crate::timing`]) follows the order and decides nothing.
+//! A pure function maps a core's executed operations (with costs and dependences), the machine's constants and a [`Policy`] to an order for
+//! each engine queue, before anything runs, and to the clock of that order, which determines addresses. The machine
+//! ([`crate::timing`]) follows the order and makes no decisions.
 //!
-//! `list`: the list scheduler, with a clock of its own. `loads`: in which order transfers are triggered. `addresses`: where tensors are, by that
+//! `list`: the list scheduler, with its own clock. `loads`: the trigger order of transfers. `addresses`: the placement of tensors, by that
 //! clock.
 
 mod addresses;
@@ -25,40 +25,40 @@ use crate::timing::lower::{ENGINES, Lowered};
 use crate::timing::order::Order;
 use crate::trace::CoreId;
 
-/// Whose order of instructions.
+/// The source of the order of instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
-    /// The program's, on every queue.
+    /// The program's order, on every queue.
     Program,
-    /// The compiler's.
+    /// The order of the compiler's scheduler.
     Compiler(Compiler),
 }
 
-/// The freedoms of the compiler. Source: measured orders of the blocked matmuls, attention and MoE kernels (docs/accuracy.md).
+/// The compiler's scheduling parameters. Source: measured orders of the blocked matmuls, attention and MoE kernels (docs/accuracy.md).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compiler {
-    /// How far ahead of the first waiting matmul the tensor engine's order looks for one that can start, in operations of the program.
+    /// Lookahead of the tensor engine past the first waiting matmul, in operations of the program.
     pub tensor_window: u32,
-    /// The same for the other compute engines, in instructions of the engine; 1 keeps them in program order.
+    /// The same for the other compute engines, in instructions of the engine; 1 means program order.
     pub compute_window: u32,
-    /// From how many of the next instructions an engine takes one while the first waits only for the latency of the engine's own results.
+    /// Number of next instructions from which an engine selects one while the first waits only for the latency of the engine's own results.
     pub latency_window: u32,
-    /// How far ahead of the first waiting instruction of an engine that also computes a transfer is triggered, in instructions of the engine.
+    /// Distance of a transfer ahead of the first waiting instruction of an engine that also computes, in instructions of the engine.
     pub trigger_window: u32,
-    /// From how many of an engine's next transfers of a class one is triggered while those before it wait for data.
+    /// Number of an engine's next transfers of a class from which one is triggered while earlier ones wait for data.
     pub transfer_window: u32,
-    /// How far a transfer is triggered ahead of another, in operations of the program.
+    /// Maximum distance of a transfer ahead of another one, in operations of the program.
     pub dma_window: u32,
-    /// The compiler's estimate of the time of a trigger, in thousandths of what the machine needs.
+    /// The compiler's estimate of the trigger time, in thousandths of the machine's.
     pub trigger_estimate: u64,
-    /// What the compiler adds to the machine's latency of a transfer.
+    /// The compiler's addition to the machine's latency of a transfer.
     pub dma_latency: Ps,
-    /// The compiler's estimate of the time of a matmul in fp32, in thousandths of what the machine needs.
+    /// The compiler's estimate of the time of an fp32 matmul, in thousandths of the machine's.
     pub fp32_estimate: u64,
 }
 
 impl Policy {
-    /// The policy that the parameters `compiler.*` describe: a tensor window of 1 is the program's order.
+    /// The policy for the parameters `compiler.*`: a tensor window of 1 means program order.
     pub fn of(params: &Params) -> Self {
         let compiler = &params.compiler;
         let window = |value: f64| (value as u32).max(1);
@@ -78,7 +78,7 @@ impl Policy {
         }
     }
 
-    /// How far the order of each queue may depart from the program's.
+    /// The distance by which each queue's order may depart from the program's.
     pub(crate) fn reach(&self) -> Reach {
         let mut reach = IN_ORDER;
         if let Policy::Compiler(compiler) = self {
@@ -89,7 +89,7 @@ impl Policy {
                     // The window counts instructions of the engine.
                     _ => compiler.tensor_window,
                 };
-                // Once by its place among the loads, once by what waits for data.
+                // Once for its place among the loads, once for transfers that wait for data.
                 reach[ENGINES + queue] = compiler.dma_window.saturating_mul(2);
             }
         }
@@ -97,7 +97,7 @@ impl Policy {
     }
 }
 
-/// What the compiler made of one core's operations.
+/// The compiler's schedule of one core's operations.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     pub(crate) order: Order,
@@ -105,16 +105,16 @@ pub(crate) struct Schedule {
     pub(crate) clock: Option<Clock>,
 }
 
-/// The clock on which the compiler made an order.
+/// The clock of the compiler's order.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// All operations but the barriers, in the order in which they were taken.
+    /// All operations except barriers, in issue order.
     pub(crate) taken: Vec<u32>,
     /// By operation: when it starts and when it is complete.
     pub(crate) times: Vec<(Ps, Ps)>,
 }
 
-/// The schedules of all cores, in the order of `lowered`. The cores of a program are compiled independently.
+/// The schedules of all cores, in the order of `lowered`. The cores of a program are scheduled independently.
 pub(crate) fn schedules(
     lowered: &[(CoreId, Lowered<'_>)],
     machine: &MachineConstants,

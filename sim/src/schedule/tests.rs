@@ -1,4 +1,4 @@
-//! What holds for every order.
+//! Properties of every order.
 
 use std::cell::Cell;
 
@@ -38,7 +38,7 @@ fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Or
     assert_eq!(order, schedule().order);
     let low = &lowered[0].1;
     if let Some(Clock { taken, times }) = clock {
-        // Taken as they start, each queue in its order.
+        // Issued in the order of their start, each queue in its order.
         assert!(taken.is_sorted_by_key(|op| times[*op as usize].0) || low.segments.len() > 1);
         for (queue, ops) in order.queues.iter().enumerate() {
             assert!(taken.iter().filter(|op| low.queue(**op) == Some(queue)).eq(ops));
@@ -47,7 +47,7 @@ fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Or
     check(low, &order);
 }
 
-/// `kept` is read last, so that its load has the last place; but the store that overwrites what it reads holds the space of the load before it.
+/// `kept` is read last, so its load has the last place; but the store that overwrites the load's source holds the space for the load before it.
 #[test]
 fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
     let mut b = Builder::new();
@@ -75,7 +75,7 @@ fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
     });
 }
 
-/// One load, and `tiles` tiles made of it by `length` instructions each that follow from one another.
+/// One load, and `tiles` tiles computed from it by chains of `length` instructions.
 fn dependent(tiles: usize, length: usize) -> Program {
     let mut b = Builder::new();
     let shape = [128, 128];
@@ -93,7 +93,7 @@ fn dependent(tiles: usize, length: usize) -> Program {
     b.program
 }
 
-/// How far the vector engine takes instructions ahead of one that has not been taken, in instructions.
+/// The farthest distance at which the vector engine overtakes a waiting instruction, in instructions.
 fn farthest(program: &Program, window: &str) -> usize {
     let mut params = Params::of(Target::Trn2);
     params.set_text("compiler.latency_window", window).unwrap();
@@ -113,19 +113,19 @@ const VECTOR: usize = 1;
 
 #[test]
 fn an_engine_hides_its_own_latency_by_a_few_instructions_only() {
-    // The second instruction of a pair waits for the first; that of the next tile does not.
+    // The second instruction of a pair depends on the first; that of the next tile does not.
     let pairs = dependent(4, 2);
     assert_eq!(farthest(&pairs, "1"), 0);
     assert!((1..8).contains(&farthest(&pairs, "8")));
-    // The instructions of the next tile are too far behind the chain.
+    // The instructions of the next tile are beyond the window.
     let chains = dependent(2, 20);
     assert_eq!(farthest(&chains, "1"), 0);
     assert!(farthest(&chains, "8") < 8);
     assert!(farthest(&chains, "64") >= 19);
 }
 
-/// GpSimd writes the descriptors of loads. Computation of its own that waits for nothing stays among them where the program has it, and what
-/// waits for a load is overtaken by the loads behind it, as far as the window reaches.
+/// GpSimd writes the descriptors of loads. Its own computation without dependences stays between them as in the program; computation that waits
+/// for a load is overtaken by later loads within the window.
 #[test]
 fn loads_overtake_only_computation_that_waits() {
     let mut b = Builder::new();
@@ -156,7 +156,7 @@ fn loads_overtake_only_computation_that_waits() {
     }
 }
 
-/// A transfer whose data is there overtakes those that wait for theirs only from the next few of its class.
+/// A transfer with available data overtakes waiting transfers only if it is among the next few of its class.
 #[test]
 fn a_transfer_overtakes_a_few_of_its_class() {
     let mut b = Builder::new();
@@ -169,7 +169,7 @@ fn a_transfer_overtakes_a_few_of_its_class() {
     for _ in 0..20 {
         b.push(add(b.whole(sum), b.whole(sum), b.whole(sum)));
     }
-    // Three stores wait for the sum, the last one for nothing.
+    // Three stores wait for the sum, the last one has no dependence.
     for _ in 0..3 {
         let out = b.output("out", &shape, DType::F32);
         b.push(dma(b.whole(out), b.whole(sum)));
@@ -187,7 +187,7 @@ fn a_transfer_overtakes_a_few_of_its_class() {
 
 const GPSIMD: usize = 3;
 
-/// `n` tiles of `bytes` a partition: each is loaded and added to a sum.
+/// `n` tiles of `bytes` per partition: each is loaded and added to a sum.
 fn chain(n: usize, bytes: u32) -> Builder {
     let mut b = Builder::new();
     let shape = [128, bytes / 4];
@@ -202,7 +202,7 @@ fn chain(n: usize, bytes: u32) -> Builder {
     b
 }
 
-/// Where the tensors of a program are by the clock, with the clock and the operations.
+/// Checks the placement of a program by the clock, with the clock and the operations.
 fn placed_on_clock(program: &Program, check: impl Fn(Option<&Placement>, &Lowered<'_>, &Clock)) {
     let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
     let params = Params::of(program.target);
@@ -220,7 +220,7 @@ fn tensors_alive_at_one_time_on_the_clock_are_apart() {
     let b = chain(100, bytes);
     placed_on_clock(&b.program, |placement, low, clock| {
         let placement = placement.expect("fits");
-        // By tensor: its bytes, from when until when they are its own.
+        // By tensor: its bytes, and the time interval of its lifetime.
         let mut lives: Vec<(u32, u64, u64)> = Vec::new();
         for tensor in (2..b.program.tensors.len() as u32).map(TensorId) {
             let uses = |op: &u32| {
@@ -238,7 +238,7 @@ fn tensors_alive_at_one_time_on_the_clock_are_apart() {
                 assert!(a.0 + bytes <= b.0 || b.0 + bytes <= a.0 || a.2 <= b.1 || b.2 <= a.1, "{a:?} {b:?}");
             }
         }
-        // They go round in a few places, where program order would use all of the memory.
+        // They rotate through a few places; program order would use all of the memory.
         let end = lives.iter().map(|l| l.0 + bytes).max().unwrap();
         assert!((3 * bytes..12 * bytes).contains(&end), "{end}");
     });
@@ -261,7 +261,7 @@ fn parts_that_nothing_uses_together_are_placed_apart() {
         let bytes: Vec<(i64, i64)> = parts.iter().map(|p| (p.start, p.end)).collect();
         assert_eq!(bytes, [(0, 2048), (2048, 4096)]);
     });
-    // One access to all of it makes it one.
+    // An access to the whole tensor merges its parts.
     b.push(add(b.whole(both), b.whole(both), b.whole(both)));
     placed_on_clock(&b.program, |placement, _, _| assert!(placement.expect("fits").parts.is_empty()));
 }
@@ -277,14 +277,14 @@ fn explicit_addresses_stay_and_the_memory_is_enough() {
         let others = (2..6).map(|i| placement.address(TensorId(i)).unwrap().byte);
         assert!(others.min() >= Some(4096));
     });
-    // The sum and one tile fill the memory, so that the others wait for them on the clock, too.
+    // The sum and one tile fill the memory, so the other tiles wait on the clock, too.
     placed_on_clock(&chain(3, 100_000).program, |placement, _, _| {
         let placement = placement.expect("fits");
         assert!((2..6).all(|i| placement.address(TensorId(i)).unwrap().byte + 100_000 <= 229_376));
     });
 }
 
-/// Where the clock thinks that transfers arrive sooner, fewer places go round, and on the machine loads wait for them.
+/// If the clock expects transfers to arrive sooner, it rotates through fewer places, and loads wait for them on the machine.
 #[test]
 fn a_load_waits_for_memory_where_the_clock_is_faster() {
     let elapsed = |latency: f64| {
@@ -299,7 +299,7 @@ fn a_load_waits_for_memory_where_the_clock_is_faster() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Every instruction once, no barrier crossed, none ahead of what it depends on in its queue, none further ahead than its queue's reach.
+    /// Every instruction appears once; none crosses a barrier, precedes its dependences in its queue, or exceeds its queue's reach.
     #[test]
     fn orders_are_complete_and_keep_dependences(
         choices in kernel(),
@@ -357,7 +357,7 @@ proptest! {
         });
     }
 
-    /// A window of 1 is the program's order; the machine follows any order strictly.
+    /// A window of 1 means program order; the machine follows any order strictly.
     #[test]
     fn engines_follow_their_order(choices in kernel(), loops: bool, compiler: bool) {
         let mut params = Params::of(Target::Trn2);
@@ -376,7 +376,7 @@ proptest! {
     }
 }
 
-/// The scalar engine takes a pass of exponentials and one of sigmoids one after the other, although each sigmoid can start before the data of the
+/// The scalar engine issues a pass of exponentials and one of sigmoids one after the other, although each sigmoid can start before the data of the
 /// last exponentials arrives.
 #[test]
 fn functions_that_the_program_keeps_apart_are_not_interleaved() {

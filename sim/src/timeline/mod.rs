@@ -1,6 +1,6 @@
-//! What happened when: rows of busy and stalled intervals, and one event for each executed instruction.
+//! The timeline of a run: rows of busy and stalled intervals, and one event for each executed instruction.
 //!
-//! For every row, [`Row::spans`] tile `0..elapsed` without a gap: each is busy or stalled for one named cause.
+//! For every row, [`Row::spans`] partition `0..elapsed`: each is busy or stalled for one named cause.
 
 mod rows;
 
@@ -29,7 +29,7 @@ pub struct EventId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId(pub u32);
 
-/// One run of a kernel in time.
+/// The timeline of one run of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// The kernel's name.
@@ -38,7 +38,7 @@ pub struct Timeline {
     pub elapsed: Ps,
     /// Per core: the five engines in [`Engine::QUEUES`] order, then its DMA queues.
     pub rows: Vec<Row>,
-    /// Executed instructions: by core, then in program order. Instructions without cost are left out.
+    /// Executed instructions: by core, then in program order. Instructions without cost are omitted.
     pub events: Vec<Event>,
     /// All transfers together.
     pub dma: DmaStats,
@@ -46,9 +46,9 @@ pub struct Timeline {
     pub head: Ps,
     /// Fixed time after the last completion.
     pub tail: Ps,
-    /// How well head and tail are founded.
+    /// The confidence of head and tail.
     pub fixed: Confidence,
-    /// The kernel does not fit into the memories, and was run all the same: its times mean nothing.
+    /// The kernel exceeds its memories but was run anyway: its times are meaningless.
     pub over_capacity: bool,
     /// Names of tensors and files, for reports.
     pub names: Names,
@@ -57,13 +57,13 @@ pub struct Timeline {
 /// Names that reports print.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Names {
-    /// By tensor id.
+    /// Names of the tensors, by id.
     pub tensors: Vec<Arc<str>>,
-    /// By tensor id.
+    /// Memories of the tensors, by id.
     pub spaces: Vec<Space>,
-    /// By file index.
+    /// Paths of the source files, by index.
     pub files: Vec<Arc<str>>,
-    /// Names of instructions by tag; empty where the kernel gives none.
+    /// Names of instructions by tag; empty if the kernel defines none.
     pub tags: Vec<Arc<str>>,
 }
 
@@ -90,25 +90,25 @@ pub struct DmaStats {
     pub active: Ps,
 }
 
-/// An engine's or a DMA queue's time.
+/// The time of an engine or a DMA queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The core.
     pub core: u32,
-    /// What it is.
+    /// The engine or queue.
     pub kind: RowKind,
     /// Instructions run (engines) or transfers carried (queues).
     pub count: u64,
-    /// Tiles `0..elapsed`.
+    /// Contiguous intervals that cover `0..elapsed`.
     pub spans: Vec<Span>,
 }
 
-/// What a row shows.
+/// The kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowKind {
     /// An engine's instruction queue.
     Engine(Engine),
-    /// The DMA queue that an engine triggers.
+    /// The DMA queue triggered by an engine.
     DmaQueue(Engine),
 }
 
@@ -136,7 +136,7 @@ impl Row {
         self.spans.iter().filter(|s| matches!(s.state, State::Busy(_))).map(|s| s.end - s.start).sum()
     }
 
-    /// Time in which an engine works: busy, or slowed by the power limiter.
+    /// Busy time of an engine, including slowdown by the power limiter.
     pub fn active(&self) -> Ps {
         let works = |s: &&Span| matches!(s.state, State::Busy(_) | State::Stalled(Cause::Limiter));
         self.spans.iter().filter(works).map(|s| s.end - s.start).sum()
@@ -154,7 +154,7 @@ pub struct Span {
     pub state: State,
 }
 
-/// What a row does.
+/// The state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Works on this event.
@@ -163,41 +163,41 @@ pub enum State {
     Stalled(Cause),
 }
 
-/// Why a row waits.
+/// The cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// The kernel is being set up.
     StartUp,
-    /// Nothing is left for it to do.
+    /// It has no more work.
     Finished,
-    /// The next instruction needs an earlier one of another queue (or, in the same engine, its result).
+    /// The next instruction depends on an earlier one of another queue (or on its result, in the same engine).
     Semaphore {
         /// The instruction waited for.
         from: EventId,
-        /// Why.
+        /// The kind of the dependence.
         hazard: Hazard,
-        /// Through what.
+        /// The subject of the dependence.
         subject: Subject,
     },
-    /// The engine that feeds it is at an earlier instruction.
+    /// The engine that triggers it is at an earlier instruction.
     EngineOrder(EventId),
     /// The DMA engines are shared with other transfers.
     DmaBandwidth,
-    /// A transfer is on its way: dispatched but not yet moving, or moved but not yet announced.
+    /// A transfer is in flight: dispatched but not yet moving, or moved but not yet signalled.
     DmaLatency,
     /// The power limiter slows the tensor engine.
     Limiter,
     /// A function table is loaded.
     TableLoad,
-    /// The memory port that vector and GpSimd engine share is taken by this event.
+    /// The memory port shared by the vector engine and GpSimd is in use by this event.
     Port(EventId),
     /// A dynamic loop or branch: all engines wait for each other.
     Barrier,
-    /// A `core_barrier`, `sendrecv` or collective: this one comes last.
+    /// Wait for this last member of a `core_barrier`, `sendrecv` or collective.
     Peer(Peer),
 }
 
-/// Who is waited for at a rendezvous of cores or ranks.
+/// The last member to arrive at a rendezvous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Peer {
     /// The other core of the logical core.
@@ -216,7 +216,7 @@ impl std::fmt::Display for Peer {
 }
 
 impl Cause {
-    /// A short name without its parameters.
+    /// The name of the variant, without its fields.
     pub fn name(self) -> &'static str {
         match self {
             Cause::StartUp => "start-up",
@@ -234,7 +234,7 @@ impl Cause {
     }
 }
 
-/// What the instructions that an unrolled loop repeats have in common: it is kept once for all of them.
+/// The common data of an unrolled loop's repeated instructions, stored once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The core.
@@ -243,20 +243,20 @@ pub struct Origin {
     pub loc: Loc,
     /// NKI's name of the instruction.
     pub label: &'static str,
-    /// The engine row it is issued on.
+    /// The row of the issuing engine.
     pub row: RowId,
     /// The DMA queue row, for transfers.
     pub queue: Option<RowId>,
     /// Bytes moved by DMA.
     pub bytes: u64,
-    /// The weakest parameter in its cost.
+    /// The lowest confidence among the parameters of its cost.
     pub confidence: Confidence,
 }
 
 /// An executed instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What it has in common with others.
+    /// Data shared with other events.
     pub origin: Arc<Origin>,
     /// Position in that core's trace.
     pub trace: u32,
@@ -264,46 +264,46 @@ pub struct Event {
     pub node: NodeIndex,
     /// The iterations around it.
     pub trail: TrailId,
-    /// Its tag, which may have a name that the kernel gave (see [`Timeline::label`]).
+    /// Its tag, which may have a name from the kernel (see [`Timeline::label`]).
     pub tag: Option<TagId>,
     /// Start on the engine.
     pub start: Ps,
     /// The engine is free for the next instruction.
     pub end: Ps,
-    /// Its results are there for others (before the semaphore's own latency).
+    /// Its results are available to others (before the semaphore's own latency).
     pub complete: Ps,
     /// See [`Event::phases`].
     pub(crate) phases: Phases,
-    /// What let it start.
+    /// The last event that it waited for.
     pub released: Release,
 }
 
-// Each executed instruction has one (docs/performance.md, memory of an instruction).
+// There is one per executed instruction (docs/performance.md, memory of an instruction).
 const _: () = assert!(size_of::<Event>() <= 104 && size_of::<Span>() <= 32);
 
-/// What an event spent its time on, without what follows from its start, its end and its completion.
+/// The phases of an event, without those implied by its start, end and completion.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Phases {
-    /// It executed from its start to its end, and its results drained.
+    /// It executed from its start to its end, followed by draining.
     Pass {
-        /// Until when.
+        /// Time when its results were in memory.
         drained: Ps,
     },
-    /// It was issued from its start to its end, and then a transfer.
+    /// It was issued from its start to its end, followed by a transfer.
     Transfer {
-        /// When it reached the DMA engines.
+        /// Arrival at the DMA engines.
         arrive: Ps,
-        /// When its payload would have been moved without others.
+        /// End of the payload in the absence of other transfers.
         alone: Ps,
-        /// When its payload was moved.
+        /// Time when its payload was moved.
         moved: Ps,
     },
-    /// Anything else.
+    /// Any other sequence of phases.
     Listed(Box<[Phase]>),
 }
 
 impl Event {
-    /// What it spent its time on. May overlap the phases of its neighbours.
+    /// Its phases, which may overlap those of adjacent events.
     pub fn phases(&self) -> SmallVec<[Phase; 5]> {
         let phase = |kind, start, end| Phase { kind, start, end };
         match &self.phases {
@@ -327,7 +327,7 @@ impl Event {
         }
     }
 
-    /// When a transfer reached the DMA engines, and when its bytes had moved.
+    /// For a transfer, the times of its arrival at the DMA engines and of its last byte.
     pub(crate) fn moving(&self) -> Option<(Ps, Ps)> {
         match self.phases {
             Phases::Transfer { arrive, moved, .. } => Some((arrive, moved)),
@@ -339,7 +339,7 @@ impl Event {
 /// A part of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// What.
+    /// Its kind.
     pub kind: PhaseKind,
     /// Start.
     pub start: Ps,
@@ -347,7 +347,7 @@ pub struct Phase {
     pub end: Ps,
 }
 
-/// What an event spends time on.
+/// A phase of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PhaseKind {
     /// A function table is loaded before it.
@@ -360,15 +360,15 @@ pub enum PhaseKind {
     Limiter,
     /// Results drain into memory.
     Drain,
-    /// The engine makes descriptors, or has the hardware make them.
+    /// The engine builds descriptors, or triggers the hardware to build them.
     Issue,
-    /// The transfer travels to the DMA engines.
+    /// The transfer is on its way to the DMA engines.
     Dispatch,
     /// Bytes move.
     Payload,
-    /// Bytes move more slowly than alone: the engines are shared.
+    /// Additional transfer time because the engines are shared.
     Bandwidth,
-    /// The completion travels back.
+    /// The completion is on its way back.
     Notify,
 }
 
@@ -390,29 +390,29 @@ impl PhaseKind {
     }
 }
 
-/// The last thing that an event waited for.
+/// The last event that an event waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// Nothing: the kernel's start.
     Start,
-    /// The instruction before it on its engine.
+    /// The previous instruction of its engine.
     Engine(EventId),
     /// A dependence.
     Semaphore {
         /// The instruction waited for.
         from: EventId,
-        /// Why.
+        /// The kind of the dependence.
         hazard: Hazard,
-        /// Through what.
+        /// The subject of the dependence.
         subject: Subject,
     },
     /// The shared memory port.
     Port(EventId),
-    /// A barrier, whose last arrival was this event.
+    /// A barrier whose last arrival was this event.
     Barrier(Option<EventId>),
-    /// A rendezvous of cores to which this event came last.
+    /// A rendezvous of cores whose last arrival was this event.
     Peer(EventId),
-    /// The transfer before it in its DMA queue, whose bytes were still moving. Only on the critical path: the transfer was triggered before that.
+    /// The previous transfer in its DMA queue, whose bytes were still moving. Only on the critical path: the transfer had been triggered before.
     Transfer(EventId),
 }
 
@@ -422,7 +422,7 @@ impl Timeline {
         &self.events[id.0 as usize]
     }
 
-    /// The name of what a dependence goes through.
+    /// The name of the object of a dependence.
     pub fn subject(&self, subject: Subject) -> String {
         match subject {
             Subject::Tensor(t) => {
@@ -436,7 +436,7 @@ impl Timeline {
         }
     }
 
-    /// NKI's name of the instruction, with the one that the kernel gave it, if any: "dma_copy `weights`".
+    /// NKI's name of the instruction, with the kernel's name for it, if any: "dma_copy `weights`".
     pub fn label(&self, event: &Event) -> Cow<'static, str> {
         match event.tag.and_then(|t| self.names.tags.get(t.0 as usize)) {
             Some(name) if !name.is_empty() => format!("{} `{name}`", event.origin.label).into(),

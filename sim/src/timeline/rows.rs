@@ -1,18 +1,18 @@
-//! Builds rows whose spans tile the elapsed time.
+//! Builds rows whose spans partition the elapsed time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::{Cause, EventId, Ps, Span, State};
 
-/// A row under construction: spans are added in order of time and never overlap.
+/// A row under construction: spans are added in chronological order and never overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     spans: Vec<Span>,
 }
 
 impl Lane {
-    /// A row for this many spans, or a few more.
+    /// A row with capacity for this number of spans.
     pub(crate) fn with_capacity(spans: usize) -> Self {
         Lane { spans: Vec::with_capacity(spans) }
     }
@@ -22,7 +22,7 @@ impl Lane {
         self.spans.last().map_or(0, |s| s.end)
     }
 
-    /// Fills up to `until` with `state`; the part before the last span's end is dropped.
+    /// Fills up to `until` with `state`; a part before the last span's end is dropped.
     pub(crate) fn fill(&mut self, until: Ps, state: State) {
         let start = self.end();
         if until <= start {
@@ -52,19 +52,19 @@ pub(crate) struct Transfer {
     pub(crate) event: EventId,
     pub(crate) issue: (Ps, Ps),
     pub(crate) payload: Ps,
-    /// End of the payload if nothing shared its engines.
+    /// End of the payload without shared engines.
     pub(crate) unloaded: Ps,
     pub(crate) payload_end: Ps,
     pub(crate) complete: Ps,
-    /// Why the queue had nothing to do before this transfer.
+    /// The reason why the queue was idle before this transfer.
     pub(crate) before: Cause,
 }
 
-/// The spans of a DMA queue. At each moment, the first that applies: busy if some transfer is being issued or moves bytes at the rate it would
-/// have alone; waiting for bandwidth; waiting for latency; waiting for the next trigger.
+/// The spans of a DMA queue. At each time, the first applicable state: busy if a transfer is being issued or moves bytes at its unshared rate;
+/// waiting for bandwidth; waiting for latency; waiting for the next trigger.
 pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Span> {
-    // The ends of intervals, by rank, in the order of time. Transfers are in the order of issue, which is when the first of their intervals
-    // begins, but payloads may overtake each other: what has been issued and is not complete waits in a heap.
+    // The ends of intervals, by rank, in chronological order. Transfers are in issue order, which is the order of the starts of their first
+    // intervals, but payloads may overtake each other: issued but incomplete transfers are in a heap.
     let mut edges: BinaryHeap<Reverse<Edge>> = BinaryHeap::new();
     let mut not_issued = (0..).zip(transfers).peekable();
     debug_assert!(transfers.is_sorted_by_key(|t| t.issue.0), "transfers are in the order of issue");
@@ -96,7 +96,7 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
             && time == now
         {
             edges.pop();
-            // An interval may end and begin twice for the same rank (payload after issue), but never overlaps itself.
+            // Intervals of one rank may follow each other (payload after issue), but never overlap.
             let waiting = rank.checked_sub(1).map(|rank| &mut waiting[usize::from(rank)]);
             match (waiting, step > 0) {
                 (Some(waiting), true) => *waiting += 1,
@@ -112,10 +112,10 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
     lane.into_spans(elapsed)
 }
 
-/// A time, whether an interval begins (1) or ends (-1) at it, the interval's rank and its transfer.
+/// A time, whether an interval starts (1) or ends (-1) there, the interval's rank and its transfer.
 type Edge = (Ps, i32, u8, u32);
 
-/// When something happens in a transfer, with its rank: 0 while it keeps the queue busy, 1 while it waits for bandwidth, 2 for latency.
+/// The intervals of a transfer, with rank: 0 while it keeps the queue busy, 1 while it waits for bandwidth, 2 for latency.
 fn intervals_of(t: &Transfer) -> impl Iterator<Item = (Ps, Ps, u8)> {
     let all = [
         (t.issue.0, t.issue.1, 0),
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// At each moment, looked up in all transfers.
+    /// The state at a given time, searched in all transfers.
     fn state_at(transfers: &[Transfer], now: Ps, head: Ps, elapsed: Ps) -> State {
         let open = |rank: u8| {
             transfers.iter().position(|t| intervals_of(t).any(|(from, to, r)| r == rank && (from..to).contains(&now)))
@@ -162,12 +162,12 @@ mod tests {
         }
     }
 
-    /// How long the phases of a transfer take. One that takes no time at all has no state to show.
+    /// The durations of a transfer's phases. A transfer without any duration would have no visible state.
     fn durations() -> impl Strategy<Value = [u64; 5]> {
         prop::array::uniform5(0..6_u64).prop_filter("takes time", |phases| phases.iter().any(|&p| p > 0))
     }
 
-    /// Transfers of a queue: gaps before them, and how long each of their phases takes.
+    /// Transfers of a queue, from the gaps before them and the durations of their phases.
     fn transfers(drawn: &[(u64, [u64; 5])], head: Ps) -> Vec<Transfer> {
         let mut free = head;
         let mut out = Vec::new();

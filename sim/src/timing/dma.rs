@@ -1,8 +1,8 @@
-//! The DMA engines: how concurrent transfers share them.
+//! The DMA engines: bandwidth sharing between concurrent transfers.
 //!
-//! On each engine the queues with something to move share its time equally (it goes round-robin between queues packet by packet). Within a
-//! queue one transfer is moved after the other.
-//! Engines whose load is equal in every transfer of the kernel are simulated once.
+//! On each engine, the non-empty queues share its time equally (round-robin, packet by packet). Each queue moves one transfer at a
+//! time.
+//! Engines with equal loads in every transfer of the kernel are simulated once.
 
 use std::collections::VecDeque;
 
@@ -18,9 +18,9 @@ const WHOLE: u64 = Millionths::FULL.parts();
 #[derive(Debug)]
 struct Job {
     op: u32,
-    /// Engine time left, in millionths of a picosecond.
+    /// Remaining engine time, in millionths of a picosecond.
     left: u64,
-    /// Bytes of the shared traffic per engine and microsecond at the full rate.
+    /// Shared bytes per engine and microsecond at the full rate.
     shared: u64,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct Engines {
     first: Vec<u8>,
     /// Engines in each class.
     members: Vec<u64>,
-    /// What the traffic of all cores lets them do.
+    /// The share of the full rate that the traffic of all cores leaves them.
     scale: Millionths,
-    /// Something has begun or ended since this was looked at.
+    /// Whether a transfer has begun or ended since the last reset.
     pub(crate) touched: bool,
 }
 
-/// Which DMA engines have equal loads in every transfer of a kernel.
+/// The DMA engines grouped by equal loads in every transfer of a kernel.
 #[derive(Debug)]
 pub(crate) struct Classes {
     /// By engine: its class.
@@ -63,7 +63,7 @@ impl Classes {
             if count == engines {
                 break;
             }
-            // Kernels repeat few transfers, and one that has been seen divides nothing further.
+            // Kernels repeat few transfers, and a repeated one does not split a class.
             if *cost.engines == *before {
                 continue;
             }
@@ -95,7 +95,7 @@ impl Engines {
         Engines { classes, first, members, scale: Millionths::FULL, touched: false }
     }
 
-    /// Adds the parts of a transfer; returns how many there are. Calls `tick(time, class, version)` for the next completion on each class.
+    /// Adds the parts of a transfer and returns their number. Calls `tick(time, class, version)` for the next completion on each class.
     pub(crate) fn add(
         &mut self,
         op: u32,
@@ -119,7 +119,7 @@ impl Engines {
         parts
     }
 
-    /// Handles a completion foreseen by `tick`; calls `done(op)` for each part that ended.
+    /// Handles a completion scheduled by `tick`; calls `done(op)` for each completed part.
     pub(crate) fn tick(
         &mut self,
         index: u32,
@@ -145,7 +145,7 @@ impl Engines {
         class.schedule(now, self.scale, index, tick);
     }
 
-    /// Bytes of the shared traffic per microsecond that the transfers under way would move if nothing but the DMA engines held them up.
+    /// Shared bytes per microsecond that the transfers in flight would move if only the DMA engines limited them.
     pub(crate) fn demand(&mut self) -> u128 {
         let mut total = 0;
         for (class, members) in self.classes.iter_mut().zip(&self.members) {
@@ -156,7 +156,7 @@ impl Engines {
         total
     }
 
-    /// From now on transfers move at `scale` of their rates.
+    /// Transfers move at `scale` of their rates from now on.
     pub(crate) fn rescale(&mut self, scale: Millionths, now: Ps, tick: &mut impl FnMut(Ps, u32, u32)) {
         let before = std::mem::replace(&mut self.scale, scale);
         if before != scale {

@@ -1,4 +1,4 @@
-//! Numbers with a fixed point: exact, so that a timeline is the same on every machine.
+//! Fixed-point numbers: exact, so that a timeline is the same on every machine.
 
 use crate::timeline::Ps;
 
@@ -31,17 +31,17 @@ impl<const WHOLE: u64> Fixed<WHOLE> {
         self.0
     }
 
-    /// At least one part, at most the whole.
+    /// Clamped to at least one part and at most the whole.
     pub fn clamped(self) -> Self {
         Fixed(self.0.clamp(1, WHOLE))
     }
 
-    /// What is done at this rate in `time`, in time at the full rate.
+    /// Work done at this rate in `time`, as time at the full rate.
     pub fn done_in(self, time: Ps) -> Ps {
         (u128::from(time) * u128::from(self.0) / u128::from(WHOLE)) as Ps
     }
 
-    /// How long something takes at this rate that takes `time` at the full rate.
+    /// Time at this rate for work that takes `time` at the full rate.
     pub fn stretched(self, time: Ps) -> Ps {
         if self.0 >= WHOLE { time } else { (u128::from(time) * u128::from(WHOLE)).div_ceil(u128::from(self.0)) as Ps }
     }

@@ -1,4 +1,4 @@
-//! The tensor engine's power limiter: two rates, chosen for each period by the work of the period before.
+//! The tensor engine's power limiter: the work of one period selects one of two rates for the next.
 //!
 //! Source: the limiter's track in eight public trn2 profiles (24 transitions, no exception).
 
@@ -14,9 +14,9 @@ pub(crate) struct State {
     law: Limiter,
     /// Whether the engine has its full rate.
     released: bool,
-    /// The number of the first period of `work`.
+    /// The number of the period of the first entry of `work`.
     period: Ps,
-    /// By period from `period` on: work in time at the full rate with all rows, times [`Thousandths::FULL`].
+    /// By period, starting with `period`: work as time at the full rate with all rows, times [`Thousandths::FULL`].
     work: VecDeque<u64>,
 }
 
@@ -29,7 +29,7 @@ impl State {
         self.law.rate >= Millionths::FULL
     }
 
-    /// The rate for a matmul that starts at `now`, which is not before an earlier one.
+    /// The rate for a matmul that starts at `now`. Calls must be in ascending order of `now`.
     pub(crate) fn rate(&mut self, now: Ps) -> Millionths {
         if self.off() {
             return Millionths::FULL;
@@ -37,7 +37,7 @@ impl State {
         let period = now / self.law.period;
         while self.period < period {
             let Some(work) = self.work.pop_front() else {
-                // Nothing was done since.
+                // Nothing was executed since.
                 self.period = period;
                 self.released = false;
                 break;
@@ -49,8 +49,8 @@ impl State {
         if self.released { Millionths::FULL } else { self.law.rate }
     }
 
-    /// The engine worked from `start` to `end` on what takes `full` at the full rate, with `load` of its rows. `start` is not before the last call of
-    /// [`Self::rate`].
+    /// Records work from `start` to `end` that takes `full` at the full rate and uses `load` of the rows. `start` must not be earlier than the last
+    /// call of [`Self::rate`].
     pub(crate) fn used(&mut self, start: Ps, end: Ps, full: Ps, load: Thousandths) {
         if self.off() || end <= start {
             return;

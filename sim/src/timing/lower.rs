@@ -1,4 +1,4 @@
-//! From a core's trace to the operations that the schedule orders and the machine runs.
+//! Lowers a core's trace to the operations that the scheduler orders and the machine runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, index_nodes};
 /// Engine queues come first, then the DMA queues that they trigger.
 pub(crate) const ENGINES: usize = Engine::QUEUES.len();
 
-/// Statements whose costs one thread finds out at a time.
+/// Statements per unit of work of a thread that computes costs.
 const SHARE: usize = 2048;
 
 /// One operation.
@@ -33,7 +33,7 @@ pub(crate) struct Op {
     pub(crate) kind: OpKind,
 }
 
-// Each executed instruction has one, and some dependences (docs/performance.md, memory of an instruction).
+// Each executed instruction has an `Op` and several dependences (docs/performance.md, memory of an instruction).
 const _: () = assert!(size_of::<Op>() <= 24 && size_of::<deps::Dep>() <= 12);
 
 impl Op {
@@ -46,11 +46,11 @@ impl Op {
 pub(crate) enum OpKind {
     /// An instruction, by engine queue.
     Inst { queue: u8 },
-    /// All queues wait for each other; the time that this costs.
+    /// All queues wait for each other; the time of the barrier.
     Barrier(Ps),
 }
 
-/// An operation that waits for other cores, as [`crate::trace::Rendezvous`] says.
+/// An operation that waits for other cores (see [`crate::trace::Rendezvous`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rendezvous {
     pub(crate) op: u32,
@@ -61,21 +61,21 @@ pub(crate) struct Rendezvous {
 /// The operations between two barriers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
-    /// The operation behind its last one: a barrier, or the end.
+    /// The operation after its last one: a barrier, or the end.
     pub(crate) end: u32,
     /// Instructions in it.
     pub(crate) count: u32,
-    /// By engine queue: instructions of the queue in this and all earlier segments.
+    /// By engine queue: the queue's instructions in this and all earlier segments.
     pub(crate) taken: [u32; ENGINES],
     /// Time of the barrier at its end.
     pub(crate) barrier: Ps,
 }
 
-/// Who waits for whom.
+/// Dependences between operations, in both directions.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) deps: Deps,
-    /// The operations that wait for each operation.
+    /// The operations that depend on each operation, concatenated.
     waiters: Vec<u32>,
     waiters_of: Vec<u32>,
 }
@@ -102,7 +102,7 @@ impl Graph {
     }
 }
 
-/// The dependences of one trace, kept for timing it again: they follow from the queues of its operations, not from their costs.
+/// The dependences of one trace, cached for further timing: they depend on the queues of its operations, not on their costs.
 #[derive(Debug, Default)]
 pub struct Dependences(Mutex<Vec<Known>>);
 
@@ -115,7 +115,7 @@ struct Known {
 }
 
 impl Dependences {
-    /// Most variants that are kept: two cores, with a few choices of queues and windows.
+    /// Maximum number of cached variants: two cores, with a few choices of queues and windows.
     const MOST: usize = 8;
 
     fn get(&self, core: usize, reach: &Reach, queues: Vec<u8>, find: impl FnOnce() -> Graph) -> Arc<Graph> {
@@ -141,13 +141,13 @@ pub(crate) struct Lowered<'p> {
     pub(crate) graph: Arc<Graph>,
     /// By engine queue: its instructions.
     pub(crate) queues: [Vec<u32>; ENGINES],
-    /// At least one.
+    /// At least one segment.
     pub(crate) segments: Vec<Segment>,
     /// The operations that wait for other cores, in program order.
     pub(crate) rendezvous: Vec<Rendezvous>,
-    /// Which DMA engines have equal loads.
+    /// The DMA engines grouped by equal loads.
     pub(super) classes: Classes,
-    /// Costs of transfers of which this run skipped all or some rows.
+    /// Costs of transfers that skip some or all rows in this run.
     skipping: FxHashMap<u32, Cost>,
 }
 
@@ -187,17 +187,17 @@ impl<'p> Lowered<'p> {
         Lowered { nodes, ops, costs, graph, queues, segments, rendezvous, classes, skipping }
     }
 
-    /// What an operation costs in this run.
+    /// The cost of an operation in this run.
     pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
         self.skipping.get(&op).or_else(|| self.planned(op))
     }
 
-    /// What it costs as far as the compiler knows: no row is skipped.
+    /// The cost that the compiler assumes: no row is skipped.
     pub(crate) fn planned(&self, op: u32) -> Option<&Cost> {
         self.costs.of(self.ops[op as usize].node)
     }
 
-    /// The queue and the cost of a transfer; `None` if `op` is none.
+    /// The queue and the cost of a transfer; `None` for other operations.
     pub(crate) fn dma(&self, op: u32) -> Option<(usize, &DmaCost)> {
         let OpKind::Inst { queue } = self.ops[op as usize].kind else { return None };
         match &self.cost(op)?.kind {
@@ -218,7 +218,7 @@ impl<'p> Lowered<'p> {
         matches!(self.cost(op), Some(Cost { kind: CostKind::Dma(_), .. }))
     }
 
-    /// How long after the completion of `op` an operation that depends on it can start. `None` if the order of their engine alone settles it.
+    /// Delay from the completion of `op` until a dependent operation can start. `None` if the order of their engine alone guarantees the dependence.
     pub(crate) fn wait(&self, op: u32, waiter: u32, hazard: Hazard, machine: &MachineConstants) -> Option<Ps> {
         let (Some(here), Some(there)) = (self.queue(op), self.queue(waiter)) else { return Some(0) };
         if self.is_dma(op) {
@@ -228,8 +228,8 @@ impl<'p> Lowered<'p> {
         (!ordered).then_some(machine.semaphore[there])
     }
 
-    /// The operations that wait for `op`, each with the position of the edge in its list of dependences. One that lists `op` several times comes as
-    /// often, with the first of these edges.
+    /// The operations that depend on `op`, each with the position of the edge in its list of dependences. An operation that lists `op` several times
+    /// appears as often, always with the first of these edges.
     pub(crate) fn waiters(&self, op: u32) -> impl Iterator<Item = (u32, u32)> {
         let Graph { deps, waiters, waiters_of } = &*self.graph;
         let waiters = &waiters[waiters_of[op as usize] as usize..waiters_of[op as usize + 1] as usize];
@@ -248,15 +248,15 @@ pub(super) fn queue_of(engine: Engine) -> u8 {
     Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(ENGINES - 1) as u8
 }
 
-/// Operations as the analysis of dependences sees them.
+/// Operations as input of the dependence analysis.
 pub(crate) struct Seen<'p> {
     ops: Vec<deps::Op<'p>>,
     /// By tensor: whether an instruction writes it.
     written: Vec<bool>,
 }
 
-/// Lowers what core `core` executed. `reach` says how far the order of a queue may depart from the program's;
-/// `known` is of this trace with this placement.
+/// Lowers the instructions executed by core `core`. `reach` limits how far the order of a queue may depart from the program's;
+/// `known` belongs to this trace and placement.
 pub(crate) fn lower<'p>(
     program: &'p Program,
     core: usize,
@@ -287,7 +287,7 @@ pub(crate) fn lower<'p>(
     let mut skipping = FxHashMap::default();
     let mut used = [0usize; OpenQueue::COUNT];
     let mut looped = false;
-    // Until the barrier after its first iteration, what runs in a loop waits for the registers that decide whether it is entered.
+    // Until the barrier after the first iteration, instructions in a loop depend on the registers that decide whether it is entered.
     let mut control = [None; 2];
     for (i, event) in trace.events.iter().enumerate() {
         let Some(&node) = nodes.get(event.node.0 as usize) else { continue };
@@ -367,7 +367,7 @@ fn kept(resolved: &[Resolved]) -> Option<f64> {
     (least < 1.0).then_some(least)
 }
 
-/// The dependences of operations that are taken in the order `taken` (all but the barriers), by operation: with the addresses of `placement`.
+/// The dependences of operations issued in the order `taken` (all except the barriers), by operation, with the addresses of `placement`.
 pub(crate) fn graph_in_order(
     program: &Program,
     placement: &Placement,
@@ -405,7 +405,7 @@ fn deciding(node: &Node) -> [Option<RegId>; 2] {
     }
 }
 
-/// The queue of a transfer whose engine the program leaves open: those listed for its kind, round-robin.
+/// The queue of a transfer whose engine the program leaves open: round-robin over the queues for its kind.
 fn default_queue(machine: &MachineConstants, open: OpenQueue, used: &mut [usize; OpenQueue::COUNT]) -> Engine {
     let kind = open as usize;
     let list = &machine.queues[kind];

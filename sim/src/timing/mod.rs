@@ -1,21 +1,21 @@
 //! The machine: an event-driven model of five in-order engine queues, DMA queues over shared DMA engines, and semaphores.
 //!
-//! It consumes what the cores executed (operations with costs and dependences, made of program, placement and trace by `lower`) and an order
-//! for each queue, made beforehand (see [`crate::schedule`]); never tensor values. It gives a timeline and nothing else. Time is integer picoseconds.
+//! Its input is the executed operations of the cores (with costs and dependences, which `lower` derives from program, placement and trace) and a
+//! precomputed order for each queue (see [`crate::schedule`]), but never tensor values. Its only output is a timeline. Time is integer picoseconds.
 //!
-//! - An engine takes its instructions in the order given. One starts when the engine is free and everything that it depends on has completed; the
-//!   engine is free again after the instruction's occupancy, while its results are there only at its completion, which is later.
-//! - A dependence on another engine costs the semaphore's latency on top, which depends on the engine that waits; one on a DMA likewise.
-//! - A DMA is triggered by an instruction of an engine, which makes its descriptors (GpSimd) or leaves them to the hardware (the others), and is
-//!   busy with that; it is dispatched, shares the DMA engines, notifies. A queue completes in order.
+//! - An engine takes its instructions in the given order. An instruction starts when the engine is free and all its dependences have completed; the
+//!   engine is free again after the instruction's occupancy, but the results are available only at its completion, which is later.
+//! - A dependence on another engine adds the semaphore's latency, which depends on the waiting engine; the same holds for a DMA.
+//! - A DMA is triggered by an instruction of an engine, which builds its descriptors (GpSimd) or leaves them to the hardware (the others), and is
+//!   busy meanwhile; it is dispatched, shares the DMA engines, and notifies. A queue completes in order.
 //! - Dynamic loops wait at a barrier of all engines and DMA queues after each iteration; so do branches.
-//! - The fixed time of a kernel lies in a head before the first instruction and a tail after the last completion.
-//! - The cores of a logical core, and ranks, run on one clock. Each core has engines, queues and DMA engines of its own; the two cores of a
-//!   logical core share a stack of HBM. A rendezvous (`core_barrier`, `sendrecv`, a collective) starts when the last member has come to it: only
-//!   the queue that it is in waits.
+//! - The fixed time of a kernel consists of a head before the first instruction and a tail after the last completion.
+//! - The cores of a logical core, and ranks, run on one clock. Each core has its own engines, queues and DMA engines; the two cores of a
+//!   logical core share an HBM stack. A rendezvous (`core_barrier`, `sendrecv`, a collective) starts when the last member has arrived: only
+//!   the queue that contains it waits.
 //!
-//! `lower`: operations. `order`: the order of each queue. `machine`: the event loop. `record`: from what the
-//! machine emits to the timeline. [`cost::CostModel`] is the boundary to the laws.
+//! `lower`: operations. `order`: the order of each queue. `machine`: the event loop. `record`: converts the machine's events to the
+//! timeline. [`cost::CostModel`] is the boundary to the laws.
 
 pub mod cost;
 mod dma;
@@ -44,7 +44,7 @@ use crate::trace::CoreId;
 pub use cost::{CostModel, Laws};
 pub use params::{Param, ParamError, Params};
 
-/// How long all cores take: the same run, of which nothing is recorded.
+/// The run time of all cores, without a recording.
 pub(crate) fn latency(lowered: &[(CoreId, Lowered<'_>)], orders: &[Order], machine: &MachineConstants) -> Ps {
     let machine = &machine.of(lowered.iter().map(|(id, _)| *id));
     let finished = machine::run(lowered, orders, machine, |_| Unobserved);
@@ -52,7 +52,7 @@ pub(crate) fn latency(lowered: &[(CoreId, Lowered<'_>)], orders: &[Order], machi
     machine::elapsed(&finished, machine)
 }
 
-/// Every operation of every core has run.
+/// Checks that every operation of every core has run.
 fn check_ended<O>(finished: &[Finished<O>], ids: impl Iterator<Item = CoreId>) {
     for (done, id) in finished.iter().zip(ids) {
         assert_eq!(
@@ -63,7 +63,7 @@ fn check_ended<O>(finished: &[Finished<O>], ids: impl Iterator<Item = CoreId>) {
     }
 }
 
-/// Runs what the cores of all ranks executed, each in its order, on one clock. One timeline for each of `programs`, the ranks' programs from 0.
+/// Runs the executed operations of all ranks' cores, each in its order, on one clock. One timeline per entry of `programs`: the ranks' programs.
 pub(crate) fn run(
     programs: &[&Program],
     lowered: Vec<(CoreId, Lowered<'_>)>,
@@ -75,7 +75,7 @@ pub(crate) fn run(
         let (id, low) = &lowered[i];
         Recorder::new(low, id.core, machine.head)
     });
-    // Of a long program the operations take as much memory as the timeline that is made next.
+    // The operations of a long program take as much memory as the timeline, so drop them first.
     let ids: Vec<CoreId> = lowered.iter().map(|(id, _)| *id).collect();
     let finished: Vec<Finished<Record>> = finished.into_iter().map(|f| f.map(Recorder::into_record)).collect();
     drop((lowered, orders));

@@ -1,10 +1,10 @@
-//! The order in which the engines of one core take their operations, made before anything runs.
+//! The order in which the engines of one core take their operations, fixed before the run.
 
 use super::lower::{ENGINES, Lowered};
 
 /// By engine queue, every operation of that queue.
 ///
-/// No operation is on another side of a barrier than in the trace, and rendezvous are in the order of the trace.
+/// No operation crosses a barrier of the trace, and rendezvous keep the order of the trace.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Order {
     pub(crate) queues: [Vec<u32>; ENGINES],

@@ -1,11 +1,11 @@
-//! The numbers of the timing model. They live in `params/<target>.toml`; each has a value, a unit, a source and a confidence.
+//! The numbers of the timing model, from `params/<target>.toml`; each has a value, a unit, a source and a confidence.
 
 use nki_isa::Target;
 pub use nki_isa::schema::Confidence;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
-/// A confidence as the files write it.
+/// Parses a confidence as spelled in the files.
 fn confidence<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Confidence, D::Error> {
     let name = String::deserialize(from)?;
     Confidence::from_name(&name).ok_or_else(|| {
@@ -22,9 +22,9 @@ pub struct Param<T = f64> {
     pub value: T,
     /// Its unit.
     pub unit: String,
-    /// Where it is from.
+    /// The source of the value.
     pub source: String,
-    /// How well it is founded.
+    /// How well the value is supported.
     #[serde(deserialize_with = "confidence")]
     pub confidence: Confidence,
 }
@@ -38,7 +38,7 @@ impl Rows {
     /// The parameter of this name.
     ///
     /// # Panics
-    /// If there is none: an instruction names a row that the parameter files lack (`tests/arch.rs` finds these).
+    /// If there is none: an instruction names a row that is missing in the parameter files (`tests/arch.rs` finds these).
     pub fn row(&self, name: &str) -> &Param {
         self.0.get(name).unwrap_or_else(|| panic!("the timing parameters have no row `{name}`"))
     }
@@ -58,7 +58,7 @@ macro_rules! sections {
 sections! {
     /// Time outside the instructions.
     pub struct Kernel { measure: Param<String>, head_us: Param, neuronxcc_head_us: Param, device_head_us: Param, pair_us: Param, tail_us: Param, }
-    /// What the compiler does with the program.
+    /// The compiler's scheduling of the program.
     pub struct Compiler { tensor_window: Param, compute_window: Param, latency_window: Param, trigger_window: Param, transfer_window: Param, dma_window: Param, trigger_estimate: Param, dma_latency_us: Param, fp32_estimate: Param, fp32_transpose_cycles_per_row: Param, }
     /// Semaphores between engines.
     pub struct Sync { engine_ns: Rows, dma_ns: Rows, }
@@ -118,7 +118,7 @@ pub enum ParamError {
     /// No such name.
     #[error("no timing parameter `{name}`{}", if near.is_empty() { String::new() } else { format!("; did you mean `{near}`?") })]
     Unknown {
-        /// The name given.
+        /// The requested name.
         name: String,
         /// A similar one, or empty.
         near: String,
@@ -128,9 +128,9 @@ pub enum ParamError {
     Value {
         /// The parameter.
         name: String,
-        /// The value given.
+        /// The rejected value.
         value: String,
-        /// What is wrong.
+        /// The reason for the rejection.
         reason: String,
     },
     /// A parameter file does not parse.
@@ -166,7 +166,7 @@ impl std::ops::Deref for Params {
 impl Params {
     /// The parameters of a generation.
     pub fn of(target: Target) -> Params {
-        // The three files are part of the program; a test loads each.
+        // The three files are compiled in; a test loads each.
         Self::parse(target, source(target)).unwrap_or_else(|e| panic!("parameters of {target}: {e}"))
     }
 
@@ -191,12 +191,12 @@ impl Params {
         self.target
     }
 
-    /// Whether this is another model of the machine than the one in the files: a parameter other than `kernel.measure` was set.
+    /// Whether a parameter other than `kernel.measure` was set, so that the model differs from the files.
     pub fn is_changed(&self) -> bool {
         self.changed
     }
 
-    /// Changes one parameter, for example `tensor.clock_ghz` to `2.8`. Lists are written as in TOML. The parameter counts as assumed from then on.
+    /// Changes one parameter, for example `tensor.clock_ghz` to `2.8`. Lists are written as in TOML. The parameter's confidence becomes assumed.
     ///
     /// # Errors
     /// If the name is unknown or the value is of the wrong kind or out of range.
@@ -211,7 +211,7 @@ impl Params {
         Ok(())
     }
 
-    /// Those of a program for `neuronxcc.nki`: a profile of it starts after `kernel.neuronxcc_head_us`. A `kernel.head_us` that was changed stays.
+    /// The parameters for a `neuronxcc.nki` program: its profile starts after `kernel.neuronxcc_head_us`. A changed `kernel.head_us` is kept.
     #[must_use]
     pub fn for_neuronxcc(mut self) -> Params {
         if self.kernel.head_us == Params::of(self.target).kernel.head_us {
@@ -222,11 +222,11 @@ impl Params {
         self
     }
 
-    /// Changes what a file names and leaves the rest. An entry is a value, or a table with a value and perhaps its unit, which is that of the
-    /// parameter, its source and its confidence. A value without a confidence counts as assumed.
+    /// Changes the parameters that a file names. An entry is a value, or a table with a value and optionally its unit (which must be that of the
+    /// parameter), source and confidence. The default confidence is assumed.
     ///
     /// # Errors
-    /// If the text is not TOML, a name is unknown, a unit is another one, or a value is of the wrong kind or out of range.
+    /// If the text is not TOML, a name is unknown, a unit differs, or a value is of the wrong kind or out of range.
     pub fn overlay(&mut self, text: &str) -> Result<(), ParamError> {
         let changes: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
         let (mut entries, mut table) = (Vec::new(), self.table.clone());
@@ -287,18 +287,18 @@ impl Params {
     }
 }
 
-/// What a parameter has in a file.
+/// The fields of a parameter in a file.
 const FIELDS: [&str; 4] = ["value", "unit", "source", "confidence"];
 
-/// The most DMA engines that the model has.
+/// Maximum number of DMA engines in the model.
 pub(crate) const MOST_ENGINES: f64 = 64.0;
 
-/// Whether a parameter of this unit counts things, of which there is no part.
+/// Whether a parameter of this unit is a count.
 pub(crate) fn is_whole(unit: &str) -> bool {
     matches!(unit, "engines" | "partitions" | "transfers" | "instructions" | "operations")
 }
 
-/// A number for a message; with an exponent if it would be long without.
+/// A number for a message, with an exponent where this is shorter.
 fn short(value: f64) -> String {
     let plain = value == 0.0 || !value.is_finite() || (1e-6..1e15).contains(&value.abs());
     if plain { value.to_string() } else { format!("{value:e}") }
@@ -326,19 +326,19 @@ fn check(name: &str, unit: &str, value: f64) -> Result<(), ParamError> {
     if divisor && value == 0.0 {
         return bad("it must be more than 0");
     }
-    // A fraction of one, and more engines than a set of 64 bits has, would be dropped.
+    // Fractions, and engines beyond the 64 bits of a set, would be dropped.
     if is_whole(unit) && (value.fract() != 0.0 || value == 0.0) {
         return bad(&format!("it must be a whole number of {unit}, at least 1"));
     }
     if unit == "engines" && value > MOST_ENGINES {
         return bad(&format!("it must be at most {MOST_ENGINES}"));
     }
-    // Slower than this, or faster, times no longer fit into 64 bits of picoseconds.
+    // At slower or faster rates, times do not fit into 64 bits of picoseconds.
     let rate = ["clock_ghz", "bytes_per_ns", "limiter_rate"].iter().any(|r| name.ends_with(r));
     if rate && !(1e-3..=1e6).contains(&value) {
         return bad("it must be between 0.001 and 1000000");
     }
-    // Shorter periods would make the limiter decide millions of times per matmul.
+    // With shorter periods the limiter would decide millions of times per matmul.
     if name.ends_with("limiter_period_ns") && value < 1.0 {
         return bad("it must be at least 1");
     }
@@ -386,7 +386,7 @@ fn entry_mut<'t>(table: &'t mut toml::Table, name: &str) -> Option<&'t mut toml:
     Some(at)
 }
 
-/// The entries of a file of changes: values, and tables with a value.
+/// The entries of an overlay file: values, and tables with a value.
 fn entries_of<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
     for (key, value) in table {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };

@@ -1,4 +1,4 @@
-//! What the machine emits while it runs, and the timeline that is made of it.
+//! Records the machine's events and converts them to a timeline.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ pub(crate) struct Started {
     pub(crate) start: Ps,
     /// The engine is done with it.
     pub(crate) end: Ps,
-    /// Its results are there; 0 for a transfer, which completes later.
+    /// Its results are available; 0 for a transfer, which completes later.
     pub(crate) complete: Ps,
     /// The engine can start another.
     pub(crate) free: Ps,
-    /// What let it start.
+    /// The last event that it waited for.
     pub(crate) released: Release,
 }
 
-/// Sees what one core does. It cannot change anything.
+/// Observes one core without influence on it.
 pub(crate) trait Observer {
     /// The engine of `queue` waits until then.
     fn stall(&mut self, queue: usize, until: Ps, cause: Cause);
@@ -50,7 +50,7 @@ pub(crate) trait Observer {
     fn met(&mut self, op: u32, core: usize, its: u32);
 }
 
-/// Records nothing: for those who need only the end.
+/// Records nothing, for callers that only need the end time.
 pub(super) struct Unobserved;
 
 impl Observer for Unobserved {
@@ -77,10 +77,10 @@ pub(super) struct Recorder<'a> {
     record: Record,
 }
 
-/// What one core did.
+/// The recorded activity of one core.
 pub(super) struct Record {
     lanes: [Lane; ENGINES],
-    /// By operation; barriers have none.
+    /// By operation; `None` for barriers.
     events: Vec<Option<Event>>,
     /// By engine queue: instructions started.
     counts: [u64; ENGINES],
@@ -93,7 +93,7 @@ pub(super) struct Record {
 impl<'a> Recorder<'a> {
     pub(super) fn new(low: &'a Lowered<'a>, core: u32, head: Ps) -> Self {
         let n = low.ops.len();
-        // Those of a long kernel are many pages, which a vector that grows would copy.
+        // The lanes of a long kernel are many pages, which a growing vector would copy.
         let lane = |queue: usize| {
             let mut lane = Lane::with_capacity(2 * low.queues[queue].len() + 2);
             lane.stall(head, Cause::StartUp);
@@ -120,7 +120,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What has been recorded, without what it was made of.
+    /// The record, without the recorder's working data.
     pub(super) fn into_record(self) -> Record {
         self.record
     }
@@ -172,7 +172,7 @@ impl Observer for Recorder<'_> {
             {
                 Phases::Pass { drained: drain.end }
             }
-            // The rest is not known before it has moved.
+            // The other times are known after the transfer has moved.
             [] if dma.is_some() => Phases::Transfer { arrive: end, alone: end, moved: end },
             listed => Phases::Listed(listed.into()),
         };
@@ -228,7 +228,7 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// The timeline of one rank, of the records of its cores. Its first core is number `base` of all.
+/// The timeline of one rank, from the records of its cores. Its first core has index `base` among all cores.
 pub(super) fn timeline(
     program: &Program,
     cores: Vec<Finished<Record>>,

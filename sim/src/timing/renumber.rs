@@ -1,11 +1,11 @@
-//! From the operations of one core to the events of the timeline.
+//! Maps the operations of one core to the events of the timeline.
 
 use crate::timeline::{Cause, Event, EventId, Release, Span, State};
 
-/// Maps operation numbers of a core to event numbers of the timeline.
+/// Maps a core's operation numbers to event numbers of the timeline.
 pub(super) struct Renumber {
     base: u32,
-    /// Events before each operation (barriers are none).
+    /// Number of events before each operation (barriers are not events).
     of: Vec<u32>,
 }
 
@@ -37,14 +37,14 @@ impl Renumber {
             }
             Release::Port(e) => Release::Port(self.event(e)),
             Release::Barrier(e) => Release::Barrier(e.map(|e| self.event(e))),
-            // Set when all cores have been renumbered.
+            // Renumbered after all cores.
             Release::Peer(e) => Release::Peer(e),
             Release::Transfer(e) => Release::Transfer(self.event(e)),
         }
     }
 }
 
-/// Hands the events over, in program order, and says how operations were renumbered.
+/// Moves the events to `out`, in program order, and returns the renumbering of operations.
 pub(super) fn hand_over(events: Vec<Option<Event>>, out: &mut Vec<Event>) -> Renumber {
     let base = out.len() as u32;
     let mut of = Vec::with_capacity(events.len());
@@ -60,7 +60,7 @@ pub(super) fn hand_over(events: Vec<Option<Event>>, out: &mut Vec<Event>) -> Ren
         Some(event)
     });
     if out.is_empty() {
-        // Made where the operations' events lie: those of a long kernel are many pages.
+        // Built in the memory of the operations' events: those of a long kernel are many pages.
         *out = renumbered.collect();
     } else {
         out.extend(renumbered);

@@ -1,7 +1,7 @@
-//! Times a recorded stream of instructions: the machine and its laws without the compiler.
+//! Times a recorded instruction stream: the machine and its laws without the compiler.
 //!
-//! The recording says what each queue held, in which order, and what each operation waited for. Each operation costs what the same work costs in
-//! a simulated kernel; what no law covers takes the recorded time, and the caller says so.
+//! The recording defines the contents and order of each queue, and the dependences of each operation. An operation costs the same as the same
+//! work in a simulated kernel; the caller marks work that no law covers, which takes its recorded time.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ use crate::trace::{CoreId, NodeIndex};
 /// A recorded operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// The engine whose queue it went through, one of [`Engine::QUEUES`]. A queue holds its operations in the order of the stream.
+    /// The engine whose queue it used, one of [`Engine::QUEUES`]. A queue holds its operations in stream order.
     pub queue: Engine,
-    /// What it did.
+    /// Its work.
     pub kind: RecordedKind,
-    /// The operations of the same core, by position in the stream, whose completion it waited for.
+    /// The operations of the same core, by position in the stream, that it depended on.
     pub waits: Vec<u32>,
 }
 
-/// What a recorded operation did.
+/// The work of a recorded operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RecordedKind {
     /// Work that a law covers.
@@ -41,47 +41,47 @@ pub enum RecordedKind {
         work: Box<Work>,
         /// First partition of the on-chip side of a DMA.
         partition: Option<u32>,
-        /// Whether a matmul loads its weights: the recording has the load, or it has not.
+        /// Whether a matmul loads its weights, according to the recording.
         loads_weights: bool,
     },
-    /// The load of a function table. Recorded loads stand for all: no other operation loads one.
+    /// The load of a function table. The recording contains all loads: other operations load none.
     TableLoad,
-    /// No law covers it: the engine is busy for so long, and its results are there after so long.
+    /// Work that no law covers: the engine is busy for a given time, and its results are available after a given time.
     Known {
         /// From its start until the engine can start another.
         busy: Ps,
-        /// From its start until its results are there.
+        /// From its start until its results are available.
         complete: Ps,
     },
 }
 
-/// When the machine ran an operation.
+/// The simulated times of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replayed {
-    /// The engine starts it: with the weights, if it loads some.
+    /// The engine issues it, including its weights, if it loads some.
     pub issue: Ps,
     /// It starts; columns move.
     pub start: Ps,
     /// The engine is done with it.
     pub end: Ps,
-    /// Its results are there: of a transfer, the semaphore is visible.
+    /// Its results are available; for a transfer, the semaphore is visible.
     pub complete: Ps,
-    /// A transfer reaches the DMA engines, and its last byte has left them.
+    /// Times when a transfer reaches the DMA engines, and when its last byte has left them.
     pub payload: Option<(Ps, Ps)>,
 }
 
-/// A recording as the machine runs it.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// By core and operation.
     pub cores: Vec<Vec<Replayed>>,
-    /// By core: when the power limiter changes the tensor engine's rate, and whether it is the full rate from then on.
+    /// By core: times when the power limiter changes the tensor engine's rate, and whether to the full rate.
     pub limiter: Vec<Vec<(Ps, bool)>>,
     /// From the start of the profile to its end.
     pub elapsed: Ps,
 }
 
-/// The recorded waits cannot be met.
+/// The recorded dependences have a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("operation {op} of core {core} waits for something that comes after it")]
 pub struct Stuck {
@@ -91,7 +91,7 @@ pub struct Stuck {
     pub op: usize,
 }
 
-/// What a recorded operation costs.
+/// The cost of a recorded operation.
 pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
     let known = |busy: Ps, complete: Ps| Cost {
         engine: recorded.queue,
@@ -124,9 +124,9 @@ pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
     }
 }
 
-/// Runs recorded streams, one for each core. `grid` is the time at which some period of the power limiter began, as the recording has it: the
-/// periods run freely, so that their position is no property of the program. Without it the first begins with the profile. `start` is when the
-/// program began, which depends on runtime and profiler; without it the head of the model.
+/// Runs recorded streams, one per core. `grid` is the start of some period of the power limiter in the recording: the phase of the
+/// periods is not a property of the program. By default, the first period starts with the profile. `start` is the time when the
+/// program began, which depends on runtime and profiler; by default, the head of the model.
 ///
 /// # Errors
 /// If operations wait for each other.
@@ -137,7 +137,7 @@ pub fn replay(
     start: Option<Ps>,
 ) -> Result<Replay, Stuck> {
     let machine = model.machine();
-    // The clock starts where a period does, so that everything is late by this.
+    // The clock starts at a period boundary, so all times are late by this shift.
     let period = machine.limiter.period;
     let shift = grid.map_or(0, |g| (period - g % period) % period);
     let machine = MachineConstants { head: start.unwrap_or(machine.head) + shift, ..machine.clone() };
@@ -155,7 +155,7 @@ pub fn replay(
             return Err(Stuck { core, op });
         }
         let steps = transitions(&passes, machine.limiter, end);
-        // A period that began before the profile did, in half rate like the first.
+        // A period that begins before the profile has the limited rate, like the first.
         out.limiter.push(steps.into_iter().filter(|(t, _)| *t >= shift).map(|(t, full)| (t - shift, full)).collect());
         out.cores.push(ops.into_iter().map(|r| r.earlier(shift)).collect());
     }
@@ -190,14 +190,14 @@ fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'st
     Lowered::new(Vec::new(), ops, costs, Arc::new(graph), Vec::new(), FxHashMap::default(), model.machine().dma_engines)
 }
 
-/// A pass of the tensor engine: start, end, time at the full rate, use of the rows.
+/// A pass of the tensor engine: start, end, time at the full rate, share of rows in use.
 type Pass = (Ps, Ps, Ps, Thousandths);
 
-/// Notes when each operation ran.
+/// Records the times of each operation.
 struct Watcher {
     ops: Vec<Replayed>,
     passes: Vec<Pass>,
-    /// When the weights of the operation that is about to start began to load.
+    /// Start of the weight load of the operation that is about to start.
     weights: Option<Ps>,
 }
 
@@ -224,7 +224,7 @@ impl Observer for Watcher {
         *own = Replayed { issue: self.weights.take().unwrap_or(start), start, end, complete, payload: None };
         debug_assert!(queue < ENGINES);
         if let CostKind::Matmul { moving, load, .. } = &cost.kind {
-            // The pass may begin behind the weights; `free` is where it does.
+            // `free` is the start of the pass, after the weights.
             self.passes.push((started.free, end, *moving, *load));
             own.start = started.free;
         }
@@ -243,7 +243,7 @@ impl Observer for Watcher {
     fn met(&mut self, _: u32, _: usize, _: u32) {}
 }
 
-/// When the limiter changes its rate, given the passes in order.
+/// The limiter's rate changes, from the passes in order.
 fn transitions(passes: &[Pass], law: Limiter, end: Ps) -> Vec<(Ps, bool)> {
     let mut state = limiter::State::new(law);
     let mut out = Vec::new();
@@ -252,7 +252,7 @@ fn transitions(passes: &[Pass], law: Limiter, end: Ps) -> Vec<(Ps, bool)> {
     let mut until = |state: &mut limiter::State, time: Ps, worked: Ps| {
         while (period + 1) * law.period <= time {
             period += 1;
-            // The rate is the limited one from the period after the next on if nothing is done.
+            // The rate is limited from the period after the next on, without work.
             if period * law.period > worked + 2 * law.period {
                 period = time / law.period;
             }

@@ -1,4 +1,4 @@
-//! Where jobs write: each to a folder of its own, and none over a file that the call or another job reads.
+//! Output folders of jobs: distinct, and without overwriting a file that the call or another job reads.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -11,22 +11,22 @@ use crate::jobs::work::Kept;
 use crate::jobs::{self, Job};
 use crate::places::{Inputs, resolved};
 
-/// What the jobs of a call read, and the folders that they write to.
+/// The files read by the jobs of a call, and the folders that they write to.
 #[derive(Default)]
 pub(super) struct Places {
     inputs: Inputs,
     /// Files that were added.
     seen: HashSet<PathBuf>,
-    /// The line of the job that writes to a folder.
+    /// The line of the job that writes to each folder.
     folders: HashMap<PathBuf, u64>,
-    /// Files of the call itself, which may not be there yet.
+    /// Files of the call itself, which may not exist.
     own: Vec<Kept>,
     /// Whether all jobs were read in advance.
     complete: bool,
 }
 
 impl Places {
-    /// The files of a call. A regular file of jobs is read in advance, so that no job replaces an input of a later one.
+    /// The files of a call. A regular job file is read in advance, so that no job replaces an input of a later one.
     pub(super) fn of(args: &BatchArgs) -> Self {
         let mut out = Places::default();
         let files = [("the file of jobs", Some(&args.jobs_file)), ("--json-lines", args.json_lines.as_ref())];
@@ -36,7 +36,7 @@ impl Places {
             }
         }
         out.complete = fs::metadata(&args.jobs_file).is_ok_and(|m| m.is_file());
-        // A file that cannot be read is reported when the jobs are performed.
+        // An unreadable file is reported when the jobs are performed.
         if let Some(file) = out.complete.then(|| File::open(&args.jobs_file).ok()).flatten() {
             let (mut reader, mut number) = (BufReader::new(file), 0);
             while let Ok(Some(text)) = line(&mut reader) {
@@ -49,7 +49,7 @@ impl Places {
         out
     }
 
-    /// Adds what a job reads.
+    /// Adds the files that a job reads.
     fn add(&mut self, number: u64, job: &Job) {
         for path in job.files() {
             if !self.seen.contains(&path) {
@@ -59,7 +59,7 @@ impl Places {
         }
     }
 
-    /// The files that a job must not replace. Its folder is its own from now on.
+    /// The files that a job must not replace. Reserves its output folder.
     ///
     /// # Errors
     /// If an earlier job writes to the same folder.

@@ -1,33 +1,33 @@
 //! Least squares over classes of measurements.
 //!
-//! Each class counts with its median, which outliers do not move, and a weight by the number of its measurements. Derivatives are differences of
-//! the model itself, so that no law is written down twice. A parameter is fitted if enough measurements depend on it and if what they say of it
-//! cannot be said by the parameters before it in the list.
+//! Each class is represented by its median, which is robust against outliers, weighted by the number of its measurements. Derivatives are finite
+//! differences of the model itself, so no law is duplicated. A parameter is fitted if enough measurements depend on it and its effect
+//! is not a linear combination of the effects of earlier parameters in the list.
 
 use nki_sim_core::timing::{Laws, Params};
 
 use super::samples::{Class, Classes};
 use crate::cmd::replay::median;
 
-/// Least number of measurements.
+/// Minimum number of measurements.
 pub(super) const LEAST_SAMPLES: usize = 3;
 
-/// Step of the differences.
+/// Relative step of the finite differences.
 const STEP: f64 = 0.01;
 
-/// A measurement depends on a parameter if 1% of it moves the prediction by more than this share of that.
+/// A measurement depends on a parameter if its prediction has a larger relative derivative than this.
 const DEPENDS: f64 = 0.05;
 
-/// The share of a parameter's effect that the ones before it must leave open.
+/// Minimum share of a parameter's effect that is independent of the earlier parameters.
 const OPEN: f64 = 0.1;
 
-/// A parameter that would change by more than this factor is not that of another machine: its law is another.
+/// A larger change than this factor indicates a different law, not a different machine.
 const MOST_CHANGE: f64 = 4.0;
 
-/// Steps of the iteration: the laws are piecewise linear.
+/// Number of iterations: the laws are piecewise linear.
 const ROUNDS: usize = 12;
 
-/// What became of a parameter.
+/// The result for a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outcome {
     /// It was fitted.
@@ -39,7 +39,7 @@ pub(super) enum Outcome {
         /// Median distance of these from the fitted model, ns.
         spread_ns: f64,
     },
-    /// It was fitted to this value, and keeps the old one: with the fitted values of its section the replays of the profiles are worse.
+    /// It was fitted to this value, but keeps the old one: the fitted values of its section make the replays of the profiles worse.
     Contradicted(f64),
     /// It keeps its value, for this reason.
     Kept(String),
@@ -53,7 +53,7 @@ pub(super) struct Fit {
     pub(super) outcome: Outcome,
 }
 
-/// Parameters that profiles can determine. Of two that the measurements cannot tell apart the one that stands first is fitted.
+/// Parameters that profiles can determine. Of two that the measurements cannot distinguish, the first is fitted.
 pub(super) const CANDIDATES: &[&str] = &[
     "tensor.fp32_cycles_per_row",
     "tensor.fp32_transpose_cycles_per_row",
@@ -141,13 +141,13 @@ fn predictions(params: &Params, classes: &[&Class]) -> Result<Vec<f64>, String> 
     Ok(classes.iter().map(|c| c.quantity.predicted(&laws)).collect())
 }
 
-/// By parameter: how the prediction of each class changes with the logarithm of the parameter, ns.
+/// By parameter: derivative of each class's prediction with respect to the logarithm of the parameter, ns.
 fn derivatives(params: &Params, names: &[&'static str], classes: &[&Class]) -> Result<Vec<Vec<f64>>, String> {
     let column = |name: &&'static str| {
         let at = value(params, name).filter(|v| *v > 0.0).ok_or_else(|| format!("`{name}` has no positive value"))?;
         let side = |factor: f64| {
             let mut changed = params.clone();
-            // Beyond a limit of the parameter there is no other side.
+            // At a limit of the parameter, use a one-sided difference.
             let factor = if changed.set(name, at * factor).is_ok() { factor } else { 1.0 };
             predictions(&changed, classes).map(|values| (factor, values))
         };
@@ -157,7 +157,7 @@ fn derivatives(params: &Params, names: &[&'static str], classes: &[&Class]) -> R
     names.iter().map(column).collect()
 }
 
-/// Fits what the classes determine, starting from `params`; the parameters with the fitted values, and what became of each candidate.
+/// Fits the parameters that the classes determine, starting from `params`. Returns the fitted parameters, and the result for each candidate.
 pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>), String> {
     let list: Vec<&Class> = classes.values().filter(|c| !c.measured.is_empty()).collect();
     let measured: Vec<f64> = list.iter().map(|c| median(&c.measured)).collect();
@@ -167,7 +167,7 @@ pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>
     let mut open: Vec<&'static str> = Vec::new();
     for &name in CANDIDATES {
         let Some(before) = value(start, name) else { continue };
-        // Its logarithm is what is fitted.
+        // The fit uses logarithms.
         if before > 0.0 {
             open.push(name);
         } else {
@@ -212,7 +212,7 @@ pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>
         let names: Vec<&'static str> = chosen.iter().map(|c| c.0).collect();
         params = start.clone();
         iterate(&mut params, &names, &list, &measured, &weights)?;
-        // The one that runs away furthest: without it the others may not.
+        // Drop the parameter with the largest change: without it, the others may converge.
         let far = |name: &str| {
             let ratio = value(&params, name).unwrap_or(0.0) / value(start, name).unwrap_or(1.0);
             ratio.max(1.0 / ratio.max(1e-12))
@@ -243,7 +243,7 @@ pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>
     Ok((params, fits))
 }
 
-/// Gauss-Newton steps on the logarithms, with the influence of a class bounded where it is far from the others.
+/// Gauss-Newton steps on the logarithms, with bounded influence of outlying classes.
 fn iterate(
     params: &mut Params,
     names: &[&'static str],
@@ -254,11 +254,11 @@ fn iterate(
     for round in 0..ROUNDS {
         let at = predictions(params, list)?;
         let columns = derivatives(params, names, list)?;
-        // Relative to the measurement: a gap of 30 ns counts as much as a pass of a microsecond. Below 20 ns the clock's steps are too coarse.
+        // Relative to the measurement: a gap of 30 ns counts as much as a pass of a microsecond. Below 20 ns the clock's resolution is too coarse.
         let scale: Vec<f64> = measured.iter().map(|m| m.abs().max(20.0)).collect();
         let errors: Vec<f64> = measured.iter().zip(&at).zip(&scale).map(|((m, p), s)| (m - p) / s).collect();
         let sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-        // The first steps bring the model near enough to tell what is far from it.
+        // Outliers can be identified only after the first steps.
         let far = if round < 3 { f64::INFINITY } else { (3.0 * median(&sizes)).max(0.005) };
         let weight = |i: usize| {
             let bounded = if sizes[i] > far { (far / sizes[i]).sqrt() } else { 1.0 };
@@ -281,7 +281,7 @@ fn iterate(
         for (name, step) in names.iter().zip(solve(matrix)) {
             let old = value(params, name).unwrap_or(0.0);
             let step = step.clamp(-0.7, 0.7);
-            // A step beyond the limits of the parameter becomes shorter; at a limit, the value stays.
+            // A step beyond the limits of the parameter is shortened; at a limit, the value stays.
             let _ = (0..10).any(|halvings| params.set(name, old * (step / f64::from(1 << halvings)).exp()).is_ok());
         }
     }
@@ -292,11 +292,11 @@ fn norm(list: &[f64]) -> f64 {
     list.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// Solves a symmetric system, the right side in the last column; 0 for what it leaves open.
+/// Solves a symmetric system, the right side in the last column; undetermined unknowns are 0.
 fn solve(mut m: Vec<Vec<f64>>) -> Vec<f64> {
     let n = m.len();
     for (i, row) in m.iter_mut().enumerate() {
-        // A little towards no change, where hardly anything is measured.
+        // A slight damping for unknowns that are hardly measured.
         row[i] *= 1.0 + 1e-9;
     }
     for c in 0..n {

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     let (_, mut fits) = fit::fit(&start, &classes)?;
     let fitted = checked(&profiles, &start, &mut fits)?;
     let text = file(&fits, &start, target, profiles.len());
-    // What is written must be what `--params` reads.
+    // The output must be valid input of `--params`.
     let mut read = start.clone();
     read.overlay(&text).map_err(|e| format!("the fitted parameters cannot be used: {e}"))?;
     Laws::new(&read).map_err(|e| format!("the fitted parameters cannot be used: {e}"))?;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How far replays are off: error of the total and median of the starts, both in percent of the total, in the mean of the profiles.
+/// The error of replays: error of the total plus median error of the starts, both in percent of the total, averaged over the profiles.
 fn distance(profiles: &[(String, HardwareProfile)], params: &Params) -> Result<f64, String> {
     let mut sum = 0.0;
     for (name, profile) in profiles {
@@ -74,11 +74,11 @@ fn distance(profiles: &[(String, HardwareProfile)], params: &Params) -> Result<f
     Ok(sum / profiles.len().max(1) as f64)
 }
 
-/// A section is left out if without it the replays are better by more than this, in percent of the total.
+/// A section is dropped if the replays without it are better by more than this, in percent of the total.
 const WORSE: f64 = 0.05;
 
-/// Replays the profiles with the fitted values, and takes back sections that make the replays worse: there the measurements are right and some
-/// other law is wrong. The parameters that are left.
+/// Replays the profiles with the fitted values, and reverts sections that make the replays worse: there the measurements are right, but
+/// another law is wrong. Returns the remaining parameters.
 fn checked(profiles: &[(String, HardwareProfile)], start: &Params, fits: &mut [Fit]) -> Result<Params, String> {
     let section = |f: &Fit| f.name.split('.').next().unwrap_or_default();
     let with = |left: &[&str], fits: &[Fit]| -> Result<Params, String> {
@@ -118,7 +118,7 @@ fn checked(profiles: &[(String, HardwareProfile)], start: &Params, fits: &mut [F
     Ok(params)
 }
 
-/// The file for `--params`: the fitted parameters only.
+/// The file for `--params`, with the fitted parameters only.
 fn file(fits: &[Fit], start: &Params, target: Target, profiles: usize) -> String {
     let mut out = format!(
         "# Timing parameters of {target}, fitted by nki-sim {} to {}.\n",
@@ -146,13 +146,13 @@ fn file(fits: &[Fit], start: &Params, target: Target, profiles: usize) -> String
     out
 }
 
-/// With five significant figures.
+/// The number with five significant figures.
 fn rounded(x: f64) -> String {
     let digits = (4 - x.abs().max(1e-9).log10().floor() as i32).clamp(0, 9);
     format!("{x:.*}", digits as usize)
 }
 
-/// What became of each parameter.
+/// A table of the results for all parameters.
 fn table(fits: &[Fit], target: Target) -> String {
     let mut out = String::new();
     let fitted: Vec<&Fit> = fits.iter().filter(|f| matches!(f.outcome, Outcome::Fitted { .. })).collect();
@@ -209,7 +209,7 @@ fn table(fits: &[Fit], target: Target) -> String {
     out
 }
 
-/// What the fit does to the replays of the profiles that it was made of.
+/// The effect of the fit on the replays of the profiles used.
 fn replays(out: &mut String, profiles: &[(String, HardwareProfile)], before: &Params, after: &Params) {
     let _ = writeln!(
         out,

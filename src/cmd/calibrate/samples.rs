@@ -1,4 +1,4 @@
-//! What profiles measure: recorded durations and gaps, each next to the quantity of the model that it is.
+//! Measurements in profiles: recorded durations and gaps, each with the corresponding quantity of the model.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +16,28 @@ use crate::profile::{Core, HardwareProfile, Mapped, Ns, PacketKind, Part, Role};
 pub(super) enum Quantity {
     /// From the start of an instruction until its engine can start another.
     Occupancy(Recorded),
-    /// From the start of an instruction until its results are there.
+    /// From the start of an instruction until its results are available.
     Completion(Recorded),
     /// From the start of a matmul to that of the next, at the full or the limited rate.
     Pass(Recorded, bool),
-    /// From the start of a matmul until its results are there.
+    /// From the start of a matmul until its results are available.
     Matmul(Recorded, bool),
-    /// For how long a trigger occupies its engine.
+    /// Time that a trigger occupies its engine.
     Trigger(Recorded),
     /// From the start of a trigger to the first packet.
     Arrival(Recorded),
-    /// From the moment at which a trigger could start until its transfer is visible. What held it up was a completion: of a transfer (true), or of
-    /// an engine.
+    /// From the earliest start of a trigger until its transfer is visible. The flag is the dependence that determined that start: a transfer (true),
+    /// or an engine.
     Transfer(Recorded, Option<bool>),
-    /// From the first packet of a transfer alone to the end of the last.
+    /// From the first packet of an isolated transfer to the end of the last.
     Payload(Recorded),
     /// From the end of the last packet until the semaphore is visible.
     Notification(Recorded),
-    /// From one packet of so many bytes to the next on a DMA engine.
+    /// From one packet of this size to the next on a DMA engine.
     Packet(u64),
-    /// From a completion until an instruction of this engine starts.
+    /// From a completion until a dependent instruction of this engine starts.
     Semaphore(Engine),
-    /// From the completion of a transfer, likewise.
+    /// The same from the completion of a transfer.
     DmaSemaphore(Engine),
     /// The load of a function table.
     TableLoad,
@@ -45,12 +45,12 @@ pub(super) enum Quantity {
     Head,
     /// From the last completion to the end of the profile.
     Tail,
-    /// So many periods of the power limiter.
+    /// A number of periods of the power limiter.
     Periods(u32),
 }
 
 impl Quantity {
-    /// Its value by the laws, ns.
+    /// The value predicted by the laws, ns.
     pub(super) fn predicted(&self, laws: &Laws<'_>) -> f64 {
         let machine = laws.machine();
         let ps = match self {
@@ -142,13 +142,13 @@ pub(super) struct Class {
     pub(super) measured: Vec<f64>,
 }
 
-/// Measurements by what they are of, in words.
+/// Measurements by description of their class.
 pub(super) type Classes = BTreeMap<String, Class>;
 
-/// A wait that ends later than this after the semaphore has another reason, ns.
+/// A start that is later than this after the semaphore has another cause, ns.
 const LONGEST_SEMAPHORE: Ns = 300;
 
-/// Adds what a profile measures.
+/// Adds the measurements in a profile.
 pub(super) fn add(profile: &HardwareProfile, classes: &mut Classes) {
     let mut last = None;
     for (_, core) in profile.busy_cores() {
@@ -185,7 +185,7 @@ impl Collector<'_> {
         note(self.classes, name, quantity, measured as f64);
     }
 
-    /// The part of an operation that its time counts from: behind the loads of weights.
+    /// The parts of an operation that are timed: all except weight loads.
     fn parts(&self, op: usize) -> impl Iterator<Item = &Part> {
         self.mapped.ops[op].parts.iter().filter(|p| !matches!(p.role, Role::Weights(_)))
     }
@@ -203,12 +203,12 @@ impl Collector<'_> {
         self.mapped.issue(self.core, op)
     }
 
-    /// When all that it waited for was there.
+    /// Completion of all its dependences.
     fn ready(&self, op: usize) -> Option<Ns> {
         self.mapped.stream[op].waits.iter().map(|w| self.mapped.ops[*w as usize].complete).max()
     }
 
-    /// What a class of its kind is called.
+    /// The name of its class.
     fn name(&self, op: usize, what: &str) -> String {
         let o = &self.mapped.ops[op];
         let scalars = match self.work(op) {
@@ -220,7 +220,7 @@ impl Collector<'_> {
         format!("{what}: {} {opcode} {function} {} {scalars}", self.mapped.stream[op].queue.name(), o.shape)
     }
 
-    /// Without its waits, so that it is the same wherever it stands.
+    /// The operation without its waits, independent of its position.
     fn recorded(&self, op: usize) -> Recorded {
         Recorded { waits: Vec::new(), ..self.mapped.stream[op].clone() }
     }
@@ -261,7 +261,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Whether everything that `op` waited for was there when the one before it started.
+    /// Whether the dependences of `op` had completed when the previous operation started.
     fn unblocked(&self, op: usize, before: usize) -> bool {
         self.ready(op).is_none_or(|ready| ready <= self.start(before))
     }
@@ -269,7 +269,7 @@ impl Collector<'_> {
     fn pass(&mut self, op: usize, next: Option<usize>) {
         let name = self.name(op, "completion");
         self.note(name, Quantity::Completion(self.recorded(op)), self.end(op) - self.start(op));
-        // Triggers and waits do not need the data path: they start while it is still busy.
+        // Triggers and waits do not use the data path: they start while it is still busy.
         if let Some(next) = next.filter(|n| self.work(*n).is_some_and(|k| matches!(k, WorkKind::Stream(_)))) {
             let name = self.name(op, "occupancy");
             self.note(name, Quantity::Occupancy(self.recorded(op)), self.issue(next) - self.start(op));
@@ -287,18 +287,18 @@ impl Collector<'_> {
         }
     }
 
-    /// Whether the tensor engine had its full rate all this time; `None` if it changed or the profile does not say.
+    /// Whether the tensor engine had its full rate during the whole interval; `None` if the rate changed or is unknown.
     fn rate(&self, from: Ns, to: Ns) -> Option<bool> {
         let limiter = &self.core.limiter;
         let first = limiter.first()?;
         if to <= first.0 {
-            // Before the first record the rate is the other one: the engine starts with the limited rate.
+            // Before the first record the rate is the opposite: the engine starts with the limited rate.
             return first.2.then_some(false);
         }
         limiter.iter().find(|(at, length, _)| *at <= from && to <= at + length).map(|l| l.2)
     }
 
-    /// A start that only a semaphore held up.
+    /// Records a start that only a semaphore delayed.
     fn semaphore(&mut self, engine: Engine, op: usize, before: Option<usize>) {
         let by_software = engine == Engine::GpSimd && self.mapped.is_dma(op);
         let Some(ready) = self.ready(op).filter(|_| !by_software) else { return };
@@ -333,7 +333,7 @@ impl Collector<'_> {
                 let Some((first, last)) = self.mapped.transfers[number].span() else { continue };
                 let free = before.filter(|b| self.mapped.is_dma(*b) && self.unblocked(op, *b));
                 if let (Engine::GpSimd, Some(before), Some(step)) = (engine, free, first_before.map(|f| first - f)) {
-                    // The record of a trigger holds only the end of GpSimd's work: the step from transfer to transfer is all of it.
+                    // The record of a trigger has only the end of GpSimd's work: the time from transfer to transfer is its full duration.
                     let name = self.name(before, "trigger");
                     self.note(name, Quantity::Trigger(self.recorded(before)), step);
                 }
@@ -342,7 +342,7 @@ impl Collector<'_> {
                     self.arrival(op, first);
                 }
                 busy_until = busy_until.max(last);
-                // Descriptors that software makes reach the DMA engines one by one, so that the first packets wait for them.
+                // Software descriptors reach the DMA engines one by one, so the first packets wait for the rest.
                 if engine != Engine::GpSimd && self.alone(first, last, self.mapped.transfers[number].packets.len()) {
                     let name = self.name(op, "payload");
                     self.note(name, Quantity::Payload(self.recorded(op)), last - first);
@@ -357,8 +357,8 @@ impl Collector<'_> {
         self.packets();
     }
 
-    /// From the moment at which a trigger could start: with hardware descriptors to the first packet. Those of software reach the DMA engines one
-    /// by one, so that the first packet says little; there it counts when the data is visible.
+    /// Records the time from the earliest start of a trigger: with hardware descriptors, to the first packet. Software descriptors reach the DMA
+    /// engines one by one, so the first packet is not meaningful; the time until the data is visible is used instead.
     fn arrival(&mut self, op: usize, first: Ns) {
         let instruction = self.mapped.ops[op].first_instruction();
         let own = &self.core.instructions[instruction];
@@ -388,21 +388,21 @@ impl Collector<'_> {
         self.note(name, Quantity::Transfer(self.recorded(op), held_by), visible - from);
     }
 
-    /// Of the operations that it waits for, those that were complete at `ready`: whether they are transfers.
+    /// For the dependences of `op` that completed at `ready`: whether each is a transfer.
     fn last_waits(&self, op: usize, ready: Ns) -> Vec<bool> {
         let last = self.mapped.stream[op].waits.iter().filter(|w| self.mapped.ops[**w as usize].complete == ready);
         last.map(|w| self.mapped.is_dma(*w as usize)).collect()
     }
 
-    /// Whether only these packets moved in a span.
+    /// Whether only this number of packets moved in an interval.
     fn alone(&self, first: Ns, last: Ns, packets: usize) -> bool {
         let list = &self.core.packets;
-        // By start; none is longer than the longest.
+        // Sorted by start; no packet is longer than the longest.
         let near = &list[list.partition_point(|p| p.start < first - self.longest)..];
         near.iter().take_while(|p| p.start < last).filter(|p| p.is_data() && p.end > first).count() == packets
     }
 
-    /// Steps from packet to packet on an engine that serves one queue at that time.
+    /// Records the times from packet to packet on an engine, as long as it serves one queue.
     fn packets(&mut self) {
         let mut last: BTreeMap<u32, (Ns, u32, u64)> = BTreeMap::new();
         let mut found = Vec::new();
@@ -411,7 +411,7 @@ impl Collector<'_> {
                 && queue == p.queue
                 && bytes == p.bytes
                 && p.is_data()
-                // A packet of software descriptors may hold several rows.
+                // A software descriptor's packet may contain several rows.
                 && p.kind == PacketKind::Hardware
             {
                 found.push((p.bytes, p.start - start));
@@ -422,7 +422,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Full states of the limiter: whole numbers of periods.
+    /// Records complete states of the limiter: whole numbers of periods.
     fn limiter(&mut self) {
         let period = 3413.3;
         let ended: Vec<Ns> =

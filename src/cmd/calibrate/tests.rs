@@ -50,10 +50,10 @@ fn parameters_of_another_machine_are_found() {
         let outcome = &fits.iter().find(|f| f.name == name).unwrap().outcome;
         assert!(matches!(outcome, Outcome::Fitted { .. }), "{name}: {outcome:?}");
         let (want, got) = (fit::value(&other, name).unwrap(), fit::value(&params, name).unwrap());
-        // Nanoseconds are rounded in a profile: 2% of what is short.
+        // A profile's times are rounded to nanoseconds: 2% of short times.
         assert!((got / want - 1.0).abs() < 0.02, "{name}: {got} for {want}");
     }
-    // Those that were not altered stay what they are, within what the rounding to nanoseconds and the fit of the others leave open.
+    // Unaltered parameters keep their values, within the uncertainty from rounding to nanoseconds and from fitting the others.
     for f in &fits {
         if let Outcome::Fitted { value, .. } = f.outcome
             && !ALTERED.iter().any(|(name, _)| *name == f.name)
@@ -61,7 +61,7 @@ fn parameters_of_another_machine_are_found() {
             assert!((value / f.before - 1.0).abs() < 0.05, "{}: {value} for {}", f.name, f.before);
         }
     }
-    // And the replay is that of the other machine.
+    // The replay matches the other machine.
     let figures = timed(&profile(&other), &params).unwrap();
     assert!(figures.total_us.error_percent.unwrap().abs() < 0.1, "{:?}", figures.total_us);
 }
@@ -122,7 +122,7 @@ fn a_fit_stays_within_the_limits_of_a_parameter() {
     start.set("dma.bytes_per_ns", 0.0012).unwrap();
     let mut classes = Classes::new();
     samples::add(&profile(&start), &mut classes);
-    // The rate would have to be a third, and 0.001 is the least.
+    // The rate would have to be a third, but the minimum is 0.001.
     classes.values_mut().flat_map(|c| &mut c.measured).for_each(|ns| *ns *= 3.0);
     let (_, fits) = fit::fit(&start, &classes).unwrap();
     let rate = fits.iter().find(|f| f.name == "dma.bytes_per_ns").unwrap();

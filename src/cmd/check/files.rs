@@ -1,4 +1,4 @@
-//! The files of `nki-sim check`: those that are named, and the Python files below folders.
+//! The files of `nki-sim check`: the named ones, and the Python files in folders.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,19 +15,19 @@ use crate::session::Session;
 
 /// The files to check.
 pub(super) struct Files {
-    /// In the order of the call; those of a folder by name.
+    /// In the order of the call; those of a folder sorted by name.
     pub(super) paths: Vec<PathBuf>,
-    /// Several paths or a folder were given: files without a kernel are skipped.
+    /// Several paths or a folder were given, so files without a kernel are skipped.
     pub(super) several: bool,
-    /// What the paths have in common, to name all of them.
+    /// The common path prefix, as a name for all of them.
     pub(super) root: PathBuf,
 }
 
 impl Files {
-    /// Finds the files of a call, each once.
+    /// Finds the files of a call, without duplicates.
     ///
     /// # Errors
-    /// If options for one kernel are given with several files, or a folder cannot be read or has no Python file.
+    /// If single-kernel options are given with several files, or a folder cannot be read or has no Python file.
     pub(super) fn of(args: &CheckArgs) -> Result<Self, String> {
         let given: Vec<&Path> = args.paths().collect();
         if given.len() == 1 && !given[0].is_dir() {
@@ -56,7 +56,7 @@ impl Files {
     }
 }
 
-/// Adds the Python files below a folder, sorted by name. Folders whose names begin with a dot, `__pycache__` and links to folders are left out.
+/// Adds the Python files below a folder, sorted by name. Skips folders whose names begin with a dot, `__pycache__` and links to folders.
 fn below(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
     let failed = |e| format!("cannot read directory `{}`: {e}", folder.display());
     let mut entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(failed)?;
@@ -75,12 +75,12 @@ fn below(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-/// A path without `./` before it.
+/// A path without a leading `./`.
 fn plain(path: PathBuf) -> PathBuf {
     path.strip_prefix(".").map_or_else(|_| path.clone(), Path::to_path_buf)
 }
 
-/// The deepest folder that all paths are in, as they are written.
+/// The deepest folder that contains all paths, as written.
 fn common(paths: &[&Path]) -> PathBuf {
     let Some((first, others)) = paths.split_first() else { return PathBuf::new() };
     if others.is_empty() {
@@ -89,22 +89,22 @@ fn common(paths: &[&Path]) -> PathBuf {
     let mut root = first.parent().map(Path::to_path_buf).unwrap_or_default();
     while !others.iter().all(|path| path.starts_with(&root)) {
         if !root.pop() {
-            // An absolute path and a relative one.
+            // Absolute and relative paths have no common folder.
             return PathBuf::new();
         }
     }
     root
 }
 
-/// What is to be checked of one file among several.
+/// The kernels to check in one of several files.
 pub(super) enum Content {
-    /// It defines no kernel.
+    /// The file defines no kernel.
     NoKernel,
-    /// It cannot be evaluated or read; compiling it says why.
+    /// The file cannot be evaluated or read; compiling it reports the reason.
     Broken,
     /// Its kernels.
     Kernels {
-        /// Those that have a run line, or need no arguments.
+        /// Kernels with a run line, or without required arguments.
         callable: Vec<String>,
         /// The others.
         others: Vec<String>,
@@ -112,7 +112,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Of a file. One that was not found in a folder but named is broken if it is not there.
+    /// The content of a file. A missing file is broken if it was named, not found in a folder.
     pub(super) fn of(file: &Path, session: &Session) -> Self {
         if file.extension().is_some_and(|e| e == "nkir") {
             return Content::Broken;
@@ -129,7 +129,7 @@ impl Content {
         let (callable, others): (Vec<_>, Vec<_>) =
             listing.kernels.iter().filter(is_kernel).partition(|k| marked(k) || k.check(&[]).is_ok());
         if callable.is_empty() && others.is_empty() {
-            // A file of another purpose may use more of Python than the evaluator knows.
+            // A file without kernels may use Python features that the evaluator does not support.
             let is_invalid = |d: &Diagnostic| d.is_error() && (d.id == "syntax-error" || text.contains("jit"));
             return if listing.diagnostics.iter().any(is_invalid) { Content::Broken } else { Content::NoKernel };
         }

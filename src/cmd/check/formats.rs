@@ -1,4 +1,4 @@
-//! The findings of a kernel for other programs: SARIF 2.1.0, annotations of GitHub Actions, JUnit.
+//! Machine-readable findings: SARIF 2.1.0, annotations of GitHub Actions, JUnit.
 
 use std::fmt::Write as _;
 use std::path::{Component, Path};
@@ -11,7 +11,7 @@ use crate::VERSION;
 use crate::markup::{Spot, annotation, xml};
 use crate::report::Checked;
 
-/// What SARIF calls a severity.
+/// The SARIF level of a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -20,7 +20,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The message with what explains it and what to do.
+/// The message with its explanation and advice.
 fn explained(d: &JsonDiagnostic) -> String {
     let mut out = d.message.clone();
     for note in &d.notes {
@@ -32,7 +32,7 @@ fn explained(d: &JsonDiagnostic) -> String {
     out
 }
 
-/// A path as a URI reference: relative to the folder of the sources, or with the scheme `file`.
+/// A path as a URI reference: relative to the source folder, or with the scheme `file`.
 fn uri(path: &str) -> String {
     let parts: Vec<String> = Path::new(path)
         .components()
@@ -75,7 +75,7 @@ fn location(label: &JsonLabel) -> Value {
     out
 }
 
-/// A rule of SARIF: the slug with its page.
+/// A SARIF rule: the slug with its page.
 fn rule(id: &str) -> Value {
     let Some(slug) = slugs::find(id) else { return json!({ "id": id }) };
     let worst = if slug.class == Class::Error { "error" } else { "warning" };
@@ -88,7 +88,7 @@ fn rule(id: &str) -> Value {
     })
 }
 
-/// A log of SARIF 2.1.0 with a run for each kernel of the file.
+/// A SARIF 2.1.0 log with one run per kernel of the file.
 pub(super) fn sarif(file: &str, outcomes: &[Outcome]) -> Value {
     log(outcomes.iter().map(|outcome| sarif_run(file, outcome)).collect())
 }
@@ -101,7 +101,7 @@ fn log(runs: Vec<Value>) -> Value {
     })
 }
 
-/// The category of a run, which ends with a slash. Code scanning accepts one run of each category in an upload.
+/// The category of a run, with a trailing slash. Code scanning accepts one run per category in an upload.
 fn category(file: &str, kernel: &str) -> String {
     let part = |text: String| if text.is_empty() { text } else { text + "/" };
     format!("nki-sim check/{}{}", part(uri(file)), part(encoded(kernel)))
@@ -112,7 +112,7 @@ fn sarif_run(file: &str, outcome: &Outcome) -> Value {
     run_of(&category(file, outcome.kernel()), &findings, refused(outcome).into_iter())
 }
 
-/// A log of SARIF 2.1.0 about several files. It has one run, because code scanning takes 20 runs at most; each finding is one result.
+/// A SARIF 2.1.0 log for several files. It has a single run, because code scanning accepts at most 20; each finding is one result.
 pub(super) fn sarif_of_files(root: &str, outcomes: &[Outcome]) -> Value {
     let mut reported = Reported::default();
     let findings: Vec<&JsonDiagnostic> =
@@ -120,7 +120,7 @@ pub(super) fn sarif_of_files(root: &str, outcomes: &[Outcome]) -> Value {
     log(vec![run_of(&category(root, ""), &findings, outcomes.iter().filter_map(refused))])
 }
 
-/// The kernel that could not be checked, if it is one.
+/// The error of a kernel that could not be checked, if any.
 fn refused(outcome: &Outcome) -> Option<&Refused> {
     match &outcome.result {
         CheckResult::Checked(_) => None,
@@ -128,7 +128,7 @@ fn refused(outcome: &Outcome) -> Option<&Refused> {
     }
 }
 
-/// A run with these findings and calls that are wrong.
+/// A run with these findings and invalid calls.
 fn run_of<'a>(category: &str, findings: &[&JsonDiagnostic], refused: impl Iterator<Item = &'a Refused>) -> Value {
     let mut rules: Vec<&str> = findings.iter().map(|d| d.id).collect();
     rules.sort_unstable();
@@ -166,8 +166,8 @@ fn run_of<'a>(category: &str, findings: &[&JsonDiagnostic], refused: impl Iterat
     run
 }
 
-/// Annotations for the findings of each kernel, each once. A notice says what has no findings: each kernel of one file, or several files together,
-/// whose result is `total`.
+/// Annotations for the findings of all kernels, without repeats. A notice covers results without findings: each kernel of a single file, or all
+/// files together, with the result `total`.
 pub(super) fn github(root: &str, outcomes: &[Outcome], total: &str) -> String {
     let mut reported = Reported::default();
     let mut out = String::new();
@@ -205,7 +205,7 @@ fn github_checked(checked: &Checked, reported: &mut Reported, says_nothing_found
     out
 }
 
-/// Cases of a suite, and how many of them failed or could not be performed.
+/// Test cases of a suite, and the numbers of failures and errors.
 #[derive(Default)]
 struct Suite {
     text: String,
@@ -215,7 +215,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// The counts as attributes; `errors` only if there are some.
+    /// The counts as attributes; `errors` only if there are any.
     fn counts(&self) -> String {
         let errors = if self.errors == 0 { String::new() } else { format!(" errors=\"{}\"", self.errors) };
         format!("tests=\"{}\" failures=\"{}\"{errors}", self.tests, self.failures)
@@ -248,7 +248,7 @@ pub(super) fn junit(root: &str, outcomes: &[Outcome]) -> String {
     format!("{head}\n<testsuites {}>\n{}</testsuites>\n", all.counts(), all.text)
 }
 
-/// A case for a check that was not performed.
+/// A test case for a check that was not performed.
 fn error_case(name: &str, error: &str) -> Suite {
     let (message, text) = (xml(error.lines().next().unwrap_or_default(), false), xml(error, true));
     let text = format!(
@@ -257,7 +257,7 @@ fn error_case(name: &str, error: &str) -> Suite {
     Suite { text, tests: 1, errors: 1, ..Suite::default() }
 }
 
-/// A case for each finding, which fails if it is an error; without findings, one case that passes.
+/// A test case per finding, failed if it is an error; without findings, one case that passes.
 fn cases(name: &str, findings: &[JsonDiagnostic]) -> Suite {
     let mut out = String::new();
     for d in findings {

@@ -19,10 +19,10 @@ use crate::session::{Compilation, Kernel, Numerics, Session};
 use crate::{Failure, VERSION, count, memory, run_line};
 use files::{Content, Files};
 
-/// What other programs learn of a kernel. Field order is the order in the file.
+/// The machine-readable result for a kernel. Field order is the order in the file.
 #[derive(Debug, Serialize)]
 struct Outcome {
-    /// The file, if the call has several.
+    /// The file, for a call with several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
@@ -34,7 +34,7 @@ struct Outcome {
 enum CheckResult {
     /// It was checked.
     Checked(Checked),
-    /// It could not be checked, because the call is wrong.
+    /// It could not be checked, because the call is invalid.
     Refused(Refused),
 }
 
@@ -42,10 +42,10 @@ enum CheckResult {
 #[derive(Debug, Serialize)]
 struct Refused {
     nki_sim_version: &'static str,
-    /// The kernel, if it was chosen.
+    /// The kernel, if selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<String>,
-    /// What is wrong with the call.
+    /// The error in the call.
     error: String,
 }
 
@@ -55,7 +55,7 @@ impl Outcome {
         Outcome { file, result: CheckResult::Refused(Refused { nki_sim_version: VERSION, kernel, error }) }
     }
 
-    /// The name of the kernel, empty if it is not known.
+    /// The name of the kernel; empty if unknown.
     fn kernel(&self) -> &str {
         match &self.result {
             CheckResult::Checked(checked) => &checked.kernel,
@@ -63,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// What was found in the kernel.
+    /// The findings in the kernel.
     fn findings(&self) -> &[JsonDiagnostic] {
         match &self.result {
             CheckResult::Checked(checked) => &checked.findings,
@@ -72,10 +72,10 @@ impl Outcome {
     }
 }
 
-/// What is one finding, whatever kernel it was found in: slug, message, file, line and column.
+/// Identity of a finding across kernels: slug, message, file, line and column.
 type Same = (&'static str, String, Option<String>, Option<u32>, Option<u32>);
 
-/// Findings that were reported: kernels that share a function share what is wrong with it.
+/// Reported findings: kernels that share a function share its findings.
 #[derive(Default)]
 struct Reported(HashSet<Same>);
 
@@ -86,7 +86,7 @@ impl Reported {
     }
 }
 
-/// Compiles the kernel, or each kernel with a run line, of each file, and says what is wrong with it.
+/// Compiles the kernels of each file (all with a run line, if there are several), and reports their findings.
 pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     if args.format != CheckFormat::Text && args.json.as_deref().is_some_and(is_stdout) {
         return Err(Failure::Call("--json and --format both write to standard output; give --json a file".into()));
@@ -104,31 +104,31 @@ pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     }
 }
 
-/// What failed, once the outcomes have been written.
+/// The kind of failure after the outcomes have been written.
 enum Failed {
     None,
     Kernel,
     Call(String),
 }
 
-/// The kernels of a call, one after the other.
+/// State of checking the kernels of a call one after the other.
 struct Checking<'a> {
     args: &'a CheckArgs,
     files: Files,
-    /// Files that were read, which no report may replace.
+    /// Files that were read, and which reports must not replace.
     inputs: Inputs,
     outcomes: Vec<Outcome>,
     reported: Reported,
-    /// Calls that are wrong.
+    /// Messages about invalid calls.
     refused: Vec<String>,
-    /// A kernel has an error or a denied finding.
+    /// Whether a kernel has an error or a denied finding.
     wrong: bool,
     files_without_kernel: usize,
     kernels_without_run_line: usize,
 }
 
 impl<'a> Checking<'a> {
-    /// Checks all kernels. The error is a call that is wrong for all of them.
+    /// Checks all kernels. The error is a call that is invalid for all of them.
     fn of(args: &'a CheckArgs) -> Result<Self, Failure> {
         let files = Files::of(args)?;
         let mut inputs = Inputs::default();
@@ -171,7 +171,7 @@ impl<'a> Checking<'a> {
                     let result = CheckResult::Checked(examined.checked);
                     self.outcomes.push(Outcome { file: self.name_of(file), result });
                     if is_only {
-                        // The process ends: to free every instruction takes longer than the system does.
+                        // The process ends: freeing every instruction would take longer than leaving it to the system.
                         std::mem::forget(examined.kernel);
                     }
                 }
@@ -181,10 +181,10 @@ impl<'a> Checking<'a> {
         Ok(())
     }
 
-    /// Notes a kernel whose call is wrong: the others are checked all the same.
+    /// Records a kernel whose call is invalid, and lets the check continue.
     fn refuse(&mut self, kernel: &KernelArgs, failure: Failure) -> Result<(), Failure> {
         let Failure::Call(message) = failure else { return Err(failure) };
-        // What it would have been compiled from is read, too.
+        // Its sources count as read, too.
         let limit = memory::limit(kernel.max_memory.as_deref()).unwrap_or(Limit::NONE);
         let listing = nki_frontend::kernels(&kernel.file, &Disk, kernel.kernel.as_deref(), limit);
         self.add_sources(&listing.sources);
@@ -193,12 +193,12 @@ impl<'a> Checking<'a> {
         Ok(())
     }
 
-    /// The file of an outcome, if the call has several.
+    /// The file of an outcome, for a call with several files.
     fn name_of(&self, kernel: &KernelArgs) -> Option<String> {
         self.files.several.then(|| kernel.file.display().to_string())
     }
 
-    /// The kernels to check: without a choice, those that have a run line, if the file or the call has several. None if the file is to be skipped.
+    /// The kernels to check: by default, those with a run line, if the file or the call has several. `None` if the file is skipped.
     fn chosen(&mut self, file: &KernelArgs, session: &Session) -> Option<Vec<KernelArgs>> {
         let (with, without) = if self.files.several {
             match Content::of(&file.file, session) {
@@ -235,7 +235,7 @@ impl<'a> Checking<'a> {
         Ok(examined)
     }
 
-    /// Shows what was found in a kernel, where it was not found in one before.
+    /// Shows the findings of a kernel that were not found in an earlier one.
     fn examined(&mut self, compiled: &Compilation, applied: &Applied, kernel: Option<Kernel>) -> Examined {
         self.add_sources(&compiled.sources);
         let checked = Checked::new(compiled, applied);
@@ -250,7 +250,7 @@ impl<'a> Checking<'a> {
         self.inputs = std::mem::take(&mut self.inputs).and_sources(sources);
     }
 
-    /// Other programs read standard output if it has a format.
+    /// With a machine-readable format, other output goes to standard error.
     fn tell(&self, text: &str) {
         if self.args.format == CheckFormat::Text { print(text) } else { eprint(text) }
     }
@@ -273,7 +273,7 @@ impl<'a> Checking<'a> {
         })
     }
 
-    /// The result of all files in one line.
+    /// The result of all files on one line.
     fn total(&self) -> String {
         let (mut reported, mut errors, mut warnings) = (Reported::default(), 0, 0);
         for finding in self.outcomes.iter().flat_map(Outcome::findings).filter(|finding| reported.is_new(finding)) {
@@ -305,12 +305,12 @@ impl<'a> Checking<'a> {
 /// A kernel that was checked.
 struct Examined {
     checked: Checked,
-    /// An error or a denied finding was reported.
+    /// Whether an error or a denied finding was reported.
     wrong: bool,
     kernel: Option<Kernel>,
 }
 
-/// The lines about a kernel without errors.
+/// A summary of a kernel without errors.
 fn summary(compiled: &Compilation, kernel: &Kernel, found: &[Diagnostic]) -> String {
     let statements: usize = kernel.program.cores.iter().map(Vec::len).sum();
     let mut out = String::new();
@@ -329,7 +329,7 @@ fn summary(compiled: &Compilation, kernel: &Kernel, found: &[Diagnostic]) -> Str
     )
 }
 
-/// The outcomes as JSON: of one file with one kernel, an object, else a list.
+/// The outcomes as JSON: an object for one file with one kernel, else a list.
 fn json(files: &Files, outcomes: &[Outcome]) -> Result<Vec<u8>, String> {
     match outcomes {
         [one] if !files.several => report::json(one),

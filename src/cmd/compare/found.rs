@@ -1,4 +1,4 @@
-//! Findings of the two runs: which are new, and which of the later run's are denied.
+//! Findings of the two runs: which are new, and which of the later run are denied.
 
 use nki_diag::{Denied, Diagnostic, Level};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::findings::Judge;
 
-/// A finding as the file of a run has it. Field order is the order in the file of the comparison.
+/// A finding in a run's file. Field order is the order in the file of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Known {
     /// Slug.
@@ -19,12 +19,12 @@ pub(crate) struct Known {
     pub(crate) file: Option<String>,
     /// 1-based line.
     pub(crate) line: Option<u64>,
-    /// The run before does not have it.
+    /// Whether the earlier run does not have it.
     pub(crate) new: bool,
 }
 
 impl Known {
-    /// Findings of the file of a run; `None` if it knows nothing of findings.
+    /// The findings in a run's file; `None` if it has no list of findings.
     pub(super) fn read(json: &Value) -> Option<Vec<Known>> {
         let text = |v: &Value| v.as_str().map(str::to_owned);
         let one = |f: &Value| {
@@ -50,12 +50,12 @@ impl Known {
     }
 }
 
-/// Marks the findings that the run before has too. A line that moved, or a number in the message, makes no finding new: those of one
-/// slug in one file are counted.
+/// Marks the findings that the earlier run also has. Moved lines and changed numbers in messages do not make a finding new: findings with the same
+/// slug and file are counted.
 pub(super) fn mark_new(before: &[Known], after: &mut [Known]) {
     let base = |k: &Known| k.file.as_deref().map(|f| super::profile::base(f).to_owned());
     let mut left: Vec<&Known> = before.iter().collect();
-    // The same sentence first, so that what is left over is what is new.
+    // Match equal messages first, so that the rest are really new.
     for same_message in [true, false] {
         for k in after.iter_mut().filter(|k| k.new) {
             let same = |b: &&Known| b.id == k.id && base(b) == base(k) && (!same_message || b.message == k.message);
@@ -67,7 +67,7 @@ pub(super) fn mark_new(before: &[Known], after: &mut [Known]) {
     }
 }
 
-/// Applies levels to the findings of the later run. A finding that was denied when it ran stays so, unless a list of this call names it.
+/// Applies levels to the findings of the later run. A finding that was denied in its run stays denied, unless a list of this call names it.
 pub(super) fn apply(judge: &Judge, found: Vec<Known>) -> (Vec<Known>, Vec<Denied>) {
     let mut out = Vec::new();
     let mut denied: Vec<Denied> = Vec::new();

@@ -43,7 +43,7 @@ pub(super) struct Gate {
     metric: String,
     op: Op,
     limit: Limit,
-    /// The value has a unit of time.
+    /// Whether the value has a unit of time.
     timed: bool,
 }
 
@@ -124,10 +124,10 @@ impl Gate {
         Ok(Checked { condition: self.text.clone(), change, failed })
     }
 
-    /// Checks that both files have the table that the condition is about: what a file does not say is not 0.
+    /// Checks that both files have the condition's table: missing data is not 0.
     ///
     /// # Errors
-    /// With the file that does not.
+    /// With the file that lacks it.
     pub(super) fn check_files(&self, profiles: [&Profile; 2], files: [&Path; 2]) -> Result<(), String> {
         let waits = self.metric.ends_with("event wait");
         let (what, has): (&str, fn(&Profile) -> bool) = match self.metric.split_once('.') {
@@ -147,7 +147,7 @@ impl Gate {
         }
     }
 
-    /// Checks that the cause or the file of the line exists: what a run does not have counts as 0, but a name that nothing has would never fail.
+    /// Checks that the cause or the line's file exists: values missing in one run count as 0, but a condition on an unknown name would never fail.
     fn check_name(&self, result: &Difference) -> Result<(), String> {
         if let Some(cause) = self.metric.strip_prefix("cause.") {
             let kind = |name: &str| name.split_once(": ").map_or(name, |x| x.1).split(' ').next().map(str::to_owned);
@@ -182,7 +182,7 @@ impl Gate {
         let found = if let Some(engine) = name.strip_prefix("engine.") {
             exact(&result.engines, engine).map(named)
         } else if let Some(cause) = name.strip_prefix("cause.") {
-            // `limiter` is the limiter on all rows, `tensor: limiter` on one.
+            // `limiter` is the limiter on all rows, `tensor: limiter` on a single row.
             let mut sum = Change { name: name.to_string(), before: 0.0, after: 0.0 };
             for c in &result.causes {
                 let kind = c.name.split_once(": ").map_or(c.name.as_str(), |x| x.1);

@@ -1,4 +1,4 @@
-//! A hardware profile as numbers by name, and what sets it apart from a simulated run.
+//! A hardware profile as numbers by name, and its differences from a simulated run.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use super::Change;
 use super::profile::{Numbers, Profile};
 use crate::profile::{Core, HardwareProfile, Mapped, Ns, Role};
 
-/// The numbers of a profile under the names that a simulated run has them. They are of the program: what the runtime does around it is in the
-/// total time only.
+/// The numbers of a profile, with the names of a simulated run. They cover the program only: the runtime's work is included only in the
+/// total time.
 pub(super) fn numbers(profile: &HardwareProfile) -> Profile {
     let mut out = Profile::default();
     for (name, value) in &profile.summary {
-        // Shares of 1 there; and counts that include the runtime's instructions.
+        // These are fractions of 1 in a profile, and counts that include the runtime's instructions.
         if name.contains("_engine_") {
             continue;
         }
@@ -64,7 +64,7 @@ pub(super) fn numbers(profile: &HardwareProfile) -> Profile {
     out
 }
 
-/// What the language calls what an operation did; `None` for what a simulated kernel does not have as an instruction.
+/// The language's name of an operation; `None` if it is not an instruction of a simulated kernel.
 pub(super) fn instruction(core: &Core, mapped: &Mapped, op: usize) -> Option<String> {
     let parts = &mapped.ops[op].parts;
     let pass = parts.iter().find(|p| matches!(p.role, Role::Pass(_))).or(parts.first())?;
@@ -75,7 +75,7 @@ pub(super) fn instruction(core: &Core, mapped: &Mapped, op: usize) -> Option<Str
     Some(name_of_opcode(&i.opcode, i.transpose).map_or_else(|| i.opcode.to_ascii_lowercase(), str::to_owned))
 }
 
-/// The time of an operation on its engine, without the loads of weights, which run beside the passes.
+/// The time of an operation on its engine, excluding weight loads, which run concurrently with passes.
 pub(super) fn span(core: &Core, mapped: &Mapped, op: usize) -> (Ns, Ns) {
     let own = || {
         let parts = mapped.ops[op].parts.iter().filter(|p| !matches!(p.role, Role::Weights(_)));
@@ -94,10 +94,10 @@ fn covered(mut spans: Vec<(Ns, Ns)>) -> Ns {
     sum
 }
 
-/// Differences of bytes or instructions up to this share go without saying.
+/// Differences of bytes or instructions up to this share are not reported.
 const SAME: f64 = 0.01;
 
-/// What the files are, if one is of the hardware, and in what they are not the same program or traffic.
+/// Notes on files from hardware, and on differences in program or traffic.
 pub(super) fn notes(before: &Profile, after: &Profile, metrics: &[Change], files: (&Path, &Path)) -> Vec<String> {
     let mut out = Vec::new();
     for (profile, file) in [(before, files.0), (after, files.1)] {

@@ -1,20 +1,20 @@
-//! Source lines of two runs, paired: the same statement is the same line, wherever it has moved.
+//! Matches source lines of two runs: the same statement is the same line, even if it has moved.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Change;
 
-/// What a source line cost.
+/// The cost of a source line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Line {
-    /// File without its folder, and line: `k.py:7`.
+    /// File without folder, and line: `k.py:7`.
     pub(super) place: String,
     /// Name of the instruction.
     pub(super) instruction: String,
-    /// The statement's text, where the file has it.
+    /// The statement's text, if the file has it.
     pub(super) text: Option<String>,
-    /// Time on the critical path, us; `None` where the run knows no critical path.
+    /// Time on the critical path, us; `None` if the run has no critical path.
     pub(super) critical: Option<f64>,
     /// Engine time, us.
     pub(super) busy: f64,
@@ -46,7 +46,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Its figure in both runs, under its later name; with the earlier place, if that is in a file of another name.
+    /// Its figure in both runs, under its later name; with the earlier place, if the file has been renamed.
     pub(super) fn change(&self) -> Change {
         let us = |e: &Option<Entry>| e.as_ref().map_or(0.0, |e| e.us);
         let mut name = self.after.as_ref().or(self.before.as_ref()).map(|e| e.name.clone()).unwrap_or_default();
@@ -58,21 +58,21 @@ impl Pair {
         Change { name, before: us(&self.before), after: us(&self.after) }
     }
 
-    /// `k.py:7` in each run; empty where it has no such line.
+    /// `k.py:7` in each run; empty if it has no such line.
     pub(super) fn places(&self) -> [String; 2] {
         [&self.before, &self.after].map(|e| e.as_ref().map(|e| e.place.clone()).unwrap_or_default())
     }
 }
 
-/// One figure of each line of both runs.
+/// A figure for each line of both runs.
 pub(super) fn changes(before: &[Line], after: &[Line], critical: bool) -> Vec<Change> {
     pairs(before, after, critical).iter().map(Pair::change).collect()
 }
 
 /// Each line of both runs with one figure: time on the critical path, or engine time.
 ///
-/// Lines with one text and instruction pair in their order, first within a file ([`counterparts`]), then across files. What is left pairs in
-/// order, where as many lines are left of an instruction in one file as in its counterpart. Without the text, lines pair by number.
+/// Lines with the same text and instruction match in order, first within a file ([`counterparts`]), then across files. The rest match in order, if
+/// the remaining lines of an instruction are equally many in a file and its counterpart. Without text, lines match by number.
 pub(super) fn pairs(before: &[Line], after: &[Line], critical: bool) -> Vec<Pair> {
     let by_text = before.iter().chain(after).all(|l| l.text.is_some());
     let file_before = counterparts(before, after);
@@ -86,9 +86,9 @@ pub(super) fn pairs(before: &[Line], after: &[Line], critical: bool) -> Vec<Pair
     let mut out = Vec::new();
     join(&mut old, &mut new, &mut out, false, |e| (e.file.clone(), e.text.clone(), e.instruction.clone()));
     if by_text {
-        // A statement that was moved to another file.
+        // Statements moved to another file.
         join(&mut old, &mut new, &mut out, false, |e| (e.text.clone(), e.instruction.clone()));
-        // A statement that was edited: no other of its instruction was added or removed.
+        // Edited statements: no other statement with the same instruction was added or removed.
         join(&mut old, &mut new, &mut out, true, |e| (e.file.clone(), e.instruction.clone()));
     }
     out.extend(old.into_iter().map(|entry| Pair { before: Some(entry), after: None }));
@@ -96,8 +96,8 @@ pub(super) fn pairs(before: &[Line], after: &[Line], critical: bool) -> Vec<Pair
     out
 }
 
-/// The file of the run before for each file of the run after that has another name: of the files that only one of the runs has, those that share
-/// most statements, or the last one of each.
+/// The earlier file for each later file with a different name: among the files that only one of the runs has, those that share
+/// the most statements, or the only remaining pair.
 pub(super) fn counterparts<'a>(before: &'a [Line], after: &'a [Line]) -> BTreeMap<&'a str, &'a str> {
     let files = |lines: &'a [Line]| -> BTreeSet<&'a str> { lines.iter().map(Line::file).collect() };
     let (old, new) = (files(before), files(after));
@@ -111,7 +111,7 @@ pub(super) fn counterparts<'a>(before: &'a [Line], after: &'a [Line]) -> BTreeMa
         let last = only_old.len() == 1 && only_new.len() == 1;
         let all = || only_new.iter().flat_map(|n| only_old.iter().map(move |o| (*n, *o)));
         let shared = |n: &str, o: &str| texts(after, n).intersection(&texts(before, o)).count();
-        // Of several that share as many, the first.
+        // The first one in case of a tie.
         let best = all().min_by_key(|(n, o)| std::cmp::Reverse(shared(n, o)));
         let Some((n, o)) = best.filter(|(n, o)| last || shared(n, o) > 0) else { break };
         out.insert(n, o);
@@ -121,7 +121,7 @@ pub(super) fn counterparts<'a>(before: &'a [Line], after: &'a [Line]) -> BTreeMa
     out
 }
 
-/// Pairs entries with one key in their order, and takes them from the lists; if `whole`, only keys that both lists have equally often.
+/// Matches entries with equal keys in order, and removes them from the lists; if `whole`, only keys that occur equally often in both.
 fn join<K: Ord>(
     old: &mut Vec<Entry>,
     new: &mut Vec<Entry>,
@@ -149,10 +149,10 @@ fn join<K: Ord>(
 
 /// A source line with one figure.
 struct Entry {
-    /// The file, under the name of the run before.
+    /// The file, under its earlier name.
     file: String,
     number: u64,
-    /// The statement, or the number of the line where texts do not count.
+    /// The statement, or the line number if texts are not compared.
     text: String,
     instruction: String,
     name: String,
@@ -166,9 +166,9 @@ impl Entry {
     }
 }
 
-/// The lines of a run in their order, those of one place and instruction as one.
+/// The lines of a run in order, merged by place and instruction.
 fn entries(lines: &[Line], critical: bool, by_text: bool) -> Vec<Entry> {
-    // Engine time is of a whole line: hardware has other names for its instructions.
+    // Engine time is per line: hardware has other instruction names.
     let instruction = |l: &Line| if critical { l.instruction.clone() } else { String::new() };
     let mut by_place: BTreeMap<(&str, u64, String), Entry> = BTreeMap::new();
     for l in lines {
@@ -223,7 +223,7 @@ mod tests {
                 line(&format!("k.py:{}", from + 1), "copy", Some("copy(a)"), us[1]),
             ]
         };
-        // 9 and 10: numbers, not text.
+        // 9 and 10 are ordered as numbers, not as text.
         let got = of(&twice(8, [1.0, 2.0]), &twice(9, [1.0, 5.0]));
         assert_eq!(got, [("k.py:10 copy".into(), 2.0, 5.0), ("k.py:9 copy".into(), 1.0, 1.0)]);
     }

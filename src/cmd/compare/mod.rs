@@ -1,4 +1,4 @@
-//! `nki-sim compare BEFORE AFTER`: what changed, by line, engine and cause; and conditions that fail a build.
+//! `nki-sim compare BEFORE AFTER`: the differences, by line, engine and cause; and conditions that fail a build.
 
 mod found;
 mod gate;
@@ -26,11 +26,11 @@ use profile::Profile;
 /// One number of both runs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Change {
-    /// What it is.
+    /// The name of the metric.
     pub(crate) name: String,
-    /// Before, 0 where that run has none.
+    /// Value before, 0 if the run has none.
     pub(crate) before: f64,
-    /// After.
+    /// Value after.
     pub(crate) after: f64,
 }
 
@@ -40,7 +40,7 @@ impl Change {
         self.after - self.before
     }
 
-    /// The difference in percent of before; infinite if there was nothing before.
+    /// The difference in percent of the earlier value; infinite if that is 0.
     pub(crate) fn percent(&self) -> f64 {
         match (self.before == 0.0, self.delta() == 0.0) {
             (_, true) => 0.0,
@@ -50,15 +50,15 @@ impl Change {
     }
 }
 
-/// What a condition came to.
+/// The result of a condition.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Checked {
-    /// As it was given.
+    /// The condition as written.
     pub(crate) condition: String,
     /// The metric before and after.
     #[serde(flatten)]
     pub(crate) change: Change,
-    /// It holds, so the comparison fails.
+    /// Whether it holds, so that the comparison fails.
     pub(crate) failed: bool,
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct Difference {
     pub(crate) nki_sim_version: &'static str,
     /// The two files.
     pub(crate) files: (String, String),
-    /// What the two files are, where one is of the hardware, and what sets them apart.
+    /// Notes on files from hardware, and on differences between the setups.
     pub(crate) notes: Vec<String>,
-    /// Whether the latency before and after means anything: not if the kernel does not fit into SBUF or PSUM.
+    /// Whether the earlier and the later latency are meaningful: not if the kernel does not fit into SBUF or PSUM.
     pub(crate) latency_valid: (bool, bool),
     /// Numbers of the whole run.
     pub(crate) metrics: Vec<Change>,
@@ -83,15 +83,15 @@ pub(crate) struct Difference {
     pub(crate) opcodes: Vec<Change>,
     /// Number of instructions by engine and name.
     pub(crate) counts: Vec<Change>,
-    /// Time on the critical path by source line, or engine time where one of the runs knows no critical path.
+    /// Time on the critical path by source line, or engine time if one of the runs has no critical path.
     pub(crate) lines: Vec<Change>,
-    /// Which of the two `lines` is.
+    /// Which of the two `lines` contains.
     pub(crate) lines_are: &'static str,
     /// The conditions.
     pub(crate) fail_if: Vec<Checked>,
-    /// What was found in the later run, after levels; `None` where its file does not say.
+    /// Findings of the later run, after levels; `None` if its file has no list of findings.
     pub(crate) findings: Option<Vec<Known>>,
-    /// Which of them are denied.
+    /// The denied findings.
     pub(crate) denied: Vec<Denied>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     if result.fails() { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// What has changed between two runs; writes the page if there is to be one.
+/// The differences between two runs; also writes the page, if requested.
 pub(crate) fn difference(args: &CompareArgs) -> Result<Difference, Failure> {
     let gates: Vec<Gate> = args.fail_if.iter().map(|text| gate::parse(text)).collect::<Result<_, _>>()?;
     let (before, after) = (Profile::read(&args.before)?, Profile::read(&args.after)?);
@@ -132,13 +132,13 @@ pub(crate) fn difference(args: &CompareArgs) -> Result<Difference, Failure> {
 }
 
 impl Difference {
-    /// Whether a condition holds that fails the comparison, or a finding is denied.
+    /// Whether a condition fails the comparison, or a finding is denied.
     pub(crate) fn fails(&self) -> bool {
         !self.denied.is_empty() || self.fail_if.iter().any(|c| c.failed)
     }
 }
 
-/// The findings of the later run, and which of them are denied. The project file is looked for from the current folder upwards: a report
+/// The findings of the later run, and the denied ones. The project file is searched from the current folder upwards, because a report
 /// may be anywhere.
 fn judged(args: &CompareArgs, before: &Profile, after: Profile) -> Result<(Option<Vec<Known>>, Vec<Denied>), Failure> {
     let given = args.levels.source()?;
@@ -165,14 +165,14 @@ fn sorted(mut changes: Vec<Change>) -> Vec<Change> {
 }
 
 /// Whether a row of the causes (`ROW: CAUSE`) is the time before the first or after the last instruction of a queue. It grows with the latency,
-/// and most of all in queues that the kernel does not use.
+/// most of all in queues that the kernel does not use.
 fn is_idle(name: &str) -> bool {
     let cause = name.rsplit_once(": ").map_or(name, |(_, cause)| cause);
     ["start-up", "finished"].contains(&cause)
 }
 
 fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Path)) -> Result<Difference, String> {
-    // In a table that both files have, a row of one run only counts as 0 in the other.
+    // If both files have the table, a row missing in one of them counts as 0.
     let rows = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
         let (a, b) = (f(before), f(after));
         let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();

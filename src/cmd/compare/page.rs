@@ -1,4 +1,4 @@
-//! `compare --html`: two runs on one axis of time.
+//! `compare --html`: two runs on one time axis.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -26,7 +26,7 @@ struct Tables<'a> {
     latency_valid: (bool, bool),
     lines: Vec<Change>,
     lines_are: &'static str,
-    /// The places of each of `lines` in the two runs; empty where a run has no such line.
+    /// The locations of each of `lines` in the two runs; empty if a run has no such line.
     places: Vec<[String; 2]>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn html(files: [&Path; 2], profiles: [&Profile; 2], difference: &Diff
     report::html_compare(&[side(0)?, side(1)?], &tables).map_err(|e| format!("cannot write the page: {e}"))
 }
 
-/// What a file says of a run over time: nothing if it has sums only.
+/// The activity of a run over time from its file; empty if it has only sums.
 fn tracks(path: &Path) -> Result<Tracks, String> {
     let wrong = |why: String| format!("`{}`: {why}", path.display());
     if read::is_profile(path) {
@@ -112,7 +112,7 @@ impl Maker {
 }
 
 impl Maker {
-    /// The tracks, each in order of time.
+    /// The tracks in chronological order.
     fn sorted(mut self) -> Tracks {
         for row in &mut self.tracks.rows {
             row.spans.sort_by_key(|s| (s.start, s.end));
@@ -131,7 +131,7 @@ fn number(index: &mut HashMap<String, u32>, texts: &mut Vec<String>, text: &str)
     n
 }
 
-/// The intervals of `run --json`. They name the line, not its file: if lines of two files have one number, the place is the number alone.
+/// The intervals of `run --json`. They name the line, but not its file: if lines of two files have the same number, the place is only the number.
 fn of_run(json: &Value) -> Tracks {
     let mut known: HashMap<u64, (String, Vec<&str>)> = HashMap::new();
     for l in json["lines"].as_array().into_iter().flatten() {
@@ -170,8 +170,8 @@ fn of_run(json: &Value) -> Tracks {
     out.tracks
 }
 
-/// The rows of a table Instruction: each engine, and each queue with its transfers. Times begin with the kernel if they are simulated, else with the
-/// first instruction.
+/// The rows of a table Instruction: each engine, and each queue with its transfers. Times are relative to the kernel's start if simulated, else to
+/// the first instruction.
 fn of_rows(rows: &[Row], simulated: bool) -> Tracks {
     let number = |r: &Row, name: &str| r.get(name).and_then(|v| v.parse::<f64>().ok()).filter(|x| x.is_finite());
     let first = rows.iter().filter_map(|r| number(r, "start_ts")).fold(f64::INFINITY, f64::min);
@@ -198,10 +198,10 @@ fn of_rows(rows: &[Row], simulated: bool) -> Tracks {
     out.sorted()
 }
 
-/// What a DMA queue of a hardware profile does.
+/// The activity of a DMA queue in a hardware profile.
 const TRANSFER: &str = "transfer";
 
-/// The program of a hardware profile: its engines, and each DMA queue while packets with data move.
+/// The program in a hardware profile: its engines, and each DMA queue while data packets are in flight.
 fn of_hardware(profile: &HardwareProfile) -> Tracks {
     let several = profile.busy_cores().count() > 1;
     let mut out = Maker::default();
@@ -267,7 +267,7 @@ mod tests {
             of(0, 1000, "start-up", "", true),
             of(1000, 1500, "dma_copy", "k.py:3", false),
             of(1500, 1750, "semaphore from vector (RAW)", "", true),
-            // Two files have a line 4.
+            // Both files have a line 4.
             of(1750, 2000, "activation, memset", "line 4", false),
         ];
         assert_eq!(got, expected);

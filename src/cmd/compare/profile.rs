@@ -1,4 +1,4 @@
-//! A run as numbers by name, from the JSON or CSV of `run` or from an export of Neuron Explorer.
+//! A run as numbers by name, from the JSON or CSV of `run` or an export of Neuron Explorer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::tables::read;
 /// Numbers by name.
 pub(super) type Numbers = BTreeMap<String, f64>;
 
-/// What a file says of a run.
+/// The content of a run's file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Profile {
     /// Of the whole run.
@@ -26,9 +26,9 @@ pub(super) struct Profile {
     pub(super) engines: Numbers,
     /// Stalled time by row and cause, us.
     pub(super) causes: Numbers,
-    /// Whether the file says why engines stalled, also if none did.
+    /// Whether the file has causes of stalls, even if there were none.
     pub(super) has_causes: bool,
-    /// Time in which an engine waited for events (semaphores, barriers), us; what a hardware profile knows of stalls.
+    /// Time in which an engine waited for events (semaphores, barriers), us: a hardware profile's only data on stalls.
     pub(super) waits: Numbers,
     /// Time of instructions by engine and name, us.
     pub(super) opcodes: Numbers,
@@ -36,16 +36,16 @@ pub(super) struct Profile {
     pub(super) counts: Numbers,
     /// Source lines.
     pub(super) lines: Vec<Line>,
-    /// Findings, where the file says what was found.
+    /// Findings, if the file has a list of them.
     pub(super) findings: Option<Vec<Known>>,
-    /// What the run was made for.
+    /// The setup of the run.
     pub(super) setup: Setup,
-    /// Of the hardware, with what its numbers count.
+    /// For a hardware profile, the scope of its numbers.
     pub(super) hardware: Option<String>,
 }
 
 impl Profile {
-    /// Adds what another table says of the same run.
+    /// Adds the data of another table of the same run.
     fn extend(&mut self, part: Profile) {
         self.metrics.extend(part.metrics);
         self.engines.extend(part.engines);
@@ -57,7 +57,7 @@ impl Profile {
         self.lines.extend(part.lines);
     }
 
-    /// Checks that no number of a report is negative, which none can be.
+    /// Checks that no number of a report is negative.
     fn check(&self) -> Result<(), String> {
         let all = [&self.metrics, &self.engines, &self.causes, &self.opcodes, &self.counts];
         match all.into_iter().flatten().find(|(_, value)| **value < 0.0) {
@@ -171,7 +171,7 @@ fn row(object: &serde_json::Map<String, Value>) -> Row {
     let text = |v: &Value| match v {
         Value::String(s) => s.clone(),
         Value::Null => String::new(),
-        // Source locations are lists of strings there.
+        // Source locations are lists of strings here.
         Value::Array(items) => items.first().and_then(Value::as_str).unwrap_or_default().to_string(),
         other => other.to_string(),
     };
@@ -241,7 +241,7 @@ fn from_run(json: &Value) -> Profile {
     out
 }
 
-/// The last part of a path: the two runs may have been made in different folders.
+/// The last component of a path: the two runs may have been made in different folders.
 pub(super) fn base(file: &str) -> &str {
     file.rsplit(['/', '\\']).next().unwrap_or(file)
 }
@@ -264,7 +264,7 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
     if total.is_nan() || total < 0.0 {
         return Err(format!("`total_time` is {total}, which is not a time"));
     }
-    // Seconds there.
+    // Its unit is seconds.
     out.metrics.insert("latency_us".into(), total * 1e6);
     for engine in ["tensor", "vector", "scalar", "gpsimd", "sync"] {
         if let Some(x) = out.metrics.get(&format!("{engine}_engine_active_time")) {
@@ -325,7 +325,7 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
             }
         }
     }
-    // From the first instruction to the last: a table of instructions knows nothing of what is before and after.
+    // From the first instruction to the last: a table of instructions has no data on the time before and after.
     out.metrics.insert("span_us".into(), (last - first) / 1e3);
     out.metrics.insert("instruction_count".into(), rows.len() as f64);
     out.lines = lines.into_iter().map(|((place, instruction), l)| Line { place, instruction, ..l }).collect();
@@ -342,7 +342,7 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
     }
     if simulated {
         out.setup = Setup::of_table(rows);
-        // The table has rows of engines that the kernel uses only.
+        // The table only has rows of engines that the kernel uses.
         for engine in Engine::QUEUES {
             out.engines.entry(engine.name().to_owned()).or_insert(0.0);
         }

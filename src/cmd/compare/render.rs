@@ -10,7 +10,7 @@ fn percent(c: &Change) -> String {
     if p.is_infinite() { "new".into() } else { format!("{p:+.2}%") }
 }
 
-/// Whole numbers as they are, others with about four digits.
+/// Integers unchanged, other numbers with about four digits.
 fn plain(x: f64) -> String {
     if x == x.trunc() && x.abs() < 1e15 {
         return format!("{x}");
@@ -19,7 +19,7 @@ fn plain(x: f64) -> String {
     if (0..=9).contains(&digits) { format!("{x:.*}", digits as usize) } else { format!("{x:.3e}") }
 }
 
-/// The two numbers of a metric, in a unit that suits them.
+/// The two numbers of a metric, in a suitable unit.
 fn readable(c: &Change) -> (String, String) {
     let largest = c.before.abs().max(c.after.abs());
     // Neuron Explorer's times are in seconds.
@@ -41,7 +41,7 @@ fn readable(c: &Change) -> (String, String) {
     (show(c.before), show(c.after))
 }
 
-/// The latency before and after, each with what makes it meaningless.
+/// The latency before and after, each marked if it is not valid.
 fn latency(r: &Difference, c: &Change) -> String {
     let mark = |valid: bool| if valid { "" } else { " (not valid)" };
     let (before, after) = (mark(r.latency_valid.0), mark(r.latency_valid.1));
@@ -81,7 +81,7 @@ pub(super) fn text(r: &Difference, top: usize) -> String {
     out
 }
 
-/// Findings of the later run that the one before does not have, and how many both have.
+/// New findings of the later run, and the number of common ones.
 fn findings(out: &mut String, r: &Difference, top: usize) {
     let Some(found) = r.findings.as_ref().filter(|f| !f.is_empty()) else { return };
     let new: Vec<_> = found.iter().filter(|f| f.new).collect();
@@ -123,7 +123,7 @@ fn section(out: &mut String, title: &str, rows: &[Change], top: usize, fixed: bo
     }
 }
 
-/// One annotation for each condition, one for the latency, one for each note, and one for each of the lines that lost most.
+/// One annotation per condition, one for the latency, one per note, and one for each of the lines that slowed down most.
 pub(super) fn github(r: &Difference) -> String {
     let mut out = String::new();
     let mut say = |kind: &str, place: Option<(&str, &str)>, title: &str, message: &str| {
@@ -168,7 +168,7 @@ pub(super) fn github(r: &Difference) -> String {
     out
 }
 
-/// A suite with a case for each condition; without any, one case that holds the comparison.
+/// A suite with a case per condition; without conditions, a single case for the comparison.
 pub(super) fn junit(r: &Difference) -> String {
     let failures = r.fail_if.iter().filter(|c| c.failed).count() + r.denied.len();
     let tests = (r.fail_if.len() + r.denied.len()).max(1);

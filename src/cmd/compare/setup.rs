@@ -1,4 +1,4 @@
-//! What a run was made for, and what sets two runs apart before anything is compared.
+//! The setup of a run, and differences between setups that affect the comparison.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::profile::Profile;
 use super::table::Row;
 
-/// The machine of a run, and whether its latency means anything.
+/// The machine of a run, and whether its latency is meaningful.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setup {
-    /// The kernel fits into SBUF and PSUM, or the file does not say.
+    /// Whether the kernel fits into SBUF and PSUM; true if unknown.
     pub(super) valid: bool,
-    /// The chip generation, where the file says so.
+    /// The chip generation, if the file has it.
     target: Option<String>,
-    /// Ranks, where the file says so.
+    /// Ranks, if the file has them.
     ranks: Option<u64>,
-    /// Physical cores per logical core, where the file says so.
+    /// Physical cores per logical core, if the file has them.
     cores: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Of the file of `run --json`.
+    /// From the file of `run --json`.
     pub(super) fn of_run(json: &Value) -> Self {
         let ranks = json["ranks"].as_array();
         let first = ranks.and_then(|all| all.first()).unwrap_or(json);
@@ -41,7 +41,7 @@ impl Setup {
 }
 
 impl Setup {
-    /// Of the rows of `run --csv`. A row says what its engine did, so that the cores are those that executed something.
+    /// From the rows of `run --csv`. Rows exist only for executed instructions, so only active cores are known.
     pub(super) fn of_table(rows: &[Row]) -> Self {
         let first = rows.first().and_then(|row| row.get("target"));
         let largest = |column: &str| rows.iter().filter_map(|row| row.get(column)?.parse::<u64>().ok()).max();
@@ -53,7 +53,7 @@ impl Setup {
         }
     }
 
-    /// Of the directory of `run --parquet`, from its tables Metadata and Warning. A profile of the hardware says nothing here.
+    /// From the directory of `run --parquet`, with its tables Metadata and Warning. A hardware profile has no such data.
     pub(super) fn of_profile(metadata: &[Row], warnings: &[Row]) -> Self {
         let Some(row) = metadata.first().filter(|row| row.get("is_simulation").is_some_and(|s| s == "true")) else {
             return Setup::default();
@@ -68,10 +68,10 @@ impl Setup {
     }
 }
 
-/// The findings about a kernel that does not fit into its memory, and yet ran (`--capacity warn`).
+/// Findings about a kernel that exceeds its memory but was run (`--capacity warn`).
 const CAPACITY: [&str; 4] = ["sbuf-capacity", "psum-capacity", "sbuf-overflow", "psum-overflow"];
 
-/// Latencies that mean nothing, and machines that are not the same.
+/// Notes on meaningless latencies and different machines.
 pub(super) fn notes(profiles: [&Profile; 2], files: [&Path; 2]) -> Vec<String> {
     let mut out = Vec::new();
     for (profile, file) in profiles.iter().zip(files) {

@@ -37,7 +37,7 @@ fn conditions_mean_what_the_grammar_says() {
     assert_eq!(checked("cause.semaphore > +0.5", 100.0, 104.0), Ok(true));
     assert_eq!(checked("line.k.py:7 > +1%", 100.0, 104.0), Ok(true));
     assert_eq!(checked("dma.bytes > +0%", 100.0, 104.0), Ok(false));
-    // What neither run has counts as 0.
+    // A value that both runs lack counts as 0.
     assert_eq!(checked("cause.table-load > +1us", 100.0, 104.0), Ok(false));
     assert_eq!(checked("line.k.py:9 > +1us", 100.0, 104.0), Ok(false));
 }

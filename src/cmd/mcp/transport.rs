@@ -1,4 +1,4 @@
-//! Messages over standard input and output, a line of JSON each. Lines that are no message are answered here; the transport of the library ignores them.
+//! Messages over standard input and output, one line of JSON each. Invalid lines are answered here, because the library's transport ignores them.
 
 use std::future::Future;
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ const AHEAD: usize = 64;
 
 /// Standard input and output.
 pub(super) struct Lines {
-    /// Lines; what is not UTF-8, or too long, is an error.
+    /// Lines; invalid UTF-8 and overlong lines are errors.
     input: Receiver<Result<String, String>>,
 }
 
@@ -62,7 +62,7 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-/// Writes a message; other tasks go on meanwhile.
+/// Writes a message without blocking other tasks.
 async fn write(message: impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(&message)?;
     line.push(b'\n');
@@ -73,7 +73,7 @@ async fn write(message: impl Serialize) -> io::Result<()> {
     written.await.map_err(io::Error::other)?
 }
 
-/// The message of a line, nothing for a line without one, or the answer to a line that is wrong.
+/// The message of a line, `None` for an empty line, or the response to an invalid line.
 fn read(line: Result<String, String>) -> Result<Option<Received>, Value> {
     let line = line.map_err(|why| wrong(ErrorCode::PARSE_ERROR, &why, &Value::Null))?;
     let line = line.trim();
@@ -97,7 +97,7 @@ fn read(line: Result<String, String>) -> Result<Option<Received>, Value> {
     Err(wrong(ErrorCode::INVALID_REQUEST, &format!("not a message: {unreadable}"), &value["id"]))
 }
 
-/// An error; the library would leave out an id that is null.
+/// An error response; the library would omit a null id.
 fn wrong(code: ErrorCode, message: &str, id: &Value) -> Value {
     let id = if id.is_string() || id.is_number() { id } else { &Value::Null };
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": message } })

@@ -1,4 +1,4 @@
-//! What a replay came to, next to the recording.
+//! The results of a replay, compared with the recording.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Pair {
     }
 }
 
-/// How far the starts of instructions are off.
+/// Errors of the start times of instructions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Drift {
     pub(crate) instructions: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Drift {
     pub(crate) median_percent: f64,
     pub(crate) worst_us: f64,
     pub(crate) worst_percent: f64,
-    /// Median with sign: the replay is late by this.
+    /// Signed median: the replay's delay.
     pub(crate) bias_us: f64,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct TransferFigures {
     pub(crate) engine: &'static str,
     pub(crate) shape: String,
     pub(crate) count: usize,
-    /// Packets with data of all of them, as recorded.
+    /// Total number of recorded data packets.
     pub(crate) packets: usize,
     pub(crate) bytes: u64,
     /// Medians: from the start of the trigger to the first packet; from the first packet until the data is visible;
@@ -91,7 +91,7 @@ pub(crate) struct TransferFigures {
     pub(crate) packet_ns: Pair,
 }
 
-/// The limiter of one core: when it changes the rate, and whether to the full rate.
+/// The limiter of one core: the times of rate changes, and whether each is to the full rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct LimiterFigures {
     pub(crate) core: usize,
@@ -107,18 +107,18 @@ pub(crate) struct Tally {
     pub(crate) count: usize,
 }
 
-/// How much of the program the machine ran by its own laws.
+/// How much of the program was timed by the machine's laws.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Coverage {
     /// Instructions of the program.
     pub(crate) instructions: usize,
-    /// Instructions that the laws of the machine timed.
+    /// Number of instructions timed by laws.
     pub(crate) by_law: usize,
-    /// They took the recorded time, because no law covers them.
+    /// Instructions that took their recorded time, because no law covers them.
     pub(crate) as_recorded: Vec<Tally>,
-    /// Instructions of the runtime around the program, which the machine's head and tail stand for.
+    /// Instructions of the runtime around the program, which the model's head and tail represent.
     pub(crate) of_runtime: usize,
-    /// Waits that nothing in the profile meets; they are left out.
+    /// Waits that nothing in the profile satisfies; they are ignored.
     pub(crate) unmet_waits: usize,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Figures {
     pub(crate) instructions: Vec<InstructionFigures>,
 }
 
-/// The middle of some numbers; 0 of none.
+/// The median; 0 for an empty list.
 pub(crate) fn median(list: &[f64]) -> f64 {
     let mut list = list.to_vec();
     list.sort_by(f64::total_cmp);
@@ -165,7 +165,7 @@ fn ns_us(time: Ns) -> f64 {
     time as f64 / 1e3
 }
 
-/// Where the replay has the start of a pass, us: the model has one matmul for them.
+/// Start of a pass in the replay, us: the model has one matmul for all passes.
 fn pass_start(parts: &[Part], op: &Replayed, n: usize) -> f64 {
     us(op.start) + us(op.end - op.start) * n as f64 / passes(parts).max(1) as f64
 }
@@ -174,20 +174,20 @@ fn passes(parts: &[Part]) -> usize {
     parts.iter().filter(|p| matches!(p.role, Role::Pass(_))).count()
 }
 
-/// Where the replay has the start of an instruction, us. `last_pass` is that of the last pass of the matmul before.
+/// Start of an instruction in the replay, us. `last_pass` is the start of the last pass of the previous matmul.
 fn start(part: &Part, parts: &[Part], op: &Replayed, last_pass: f64) -> f64 {
     let pass = |n: usize| pass_start(parts, op, n);
     match part.role {
-        // A load takes its turn behind the pass before it.
+        // A load starts after the previous pass.
         Role::Weights(0) => us(op.issue).max(last_pass),
-        // The weights of the next pass load while the one before runs.
+        // The weights of the next pass load while the previous one runs.
         Role::Weights(n) => pass(n - 1),
         Role::Pass(n) => pass(n),
         Role::Trigger | Role::Whole => us(op.start),
     }
 }
 
-/// Compares a replay with what was recorded. `mapped` has the busy cores in order.
+/// Compares a replay with the recording. `mapped` has the busy cores in order.
 pub(crate) fn figures(profile: &HardwareProfile, mapped: &[(usize, Mapped)], replay: &Replay) -> Figures {
     let total = ns_us(profile.total);
     let mut out = Figures {
@@ -276,7 +276,7 @@ pub(crate) fn figures(profile: &HardwareProfile, mapped: &[(usize, Mapped)], rep
     out
 }
 
-/// The time that spans cover together.
+/// The total time covered by possibly overlapping spans.
 fn covered(mut spans: Vec<(f64, f64)>) -> f64 {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut sum = 0.0;
@@ -302,7 +302,7 @@ fn cover(core: &crate::profile::Core, mapped: &Mapped, out: &mut Coverage) {
     out.unmet_waits += mapped.unmet;
 }
 
-/// Transfers by the engine that triggers them and their shape.
+/// Transfers by triggering engine and shape.
 fn transfers(core: &crate::profile::Core, mapped: &Mapped, replay: &[Replayed], out: &mut Vec<TransferFigures>) {
     #[derive(Default)]
     struct Group {

@@ -1,4 +1,4 @@
-//! `nki-sim replay PROFILE.json`: times the instruction stream of a hardware profile with the model of the machine, and compares.
+//! `nki-sim replay PROFILE.json`: times the instruction stream of a hardware profile with the machine model, and compares.
 
 mod figures;
 mod render;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 /// A day, in picoseconds.
 const MOST_TIME: u128 = 86_400 * 1_000_000_000_000;
 
-/// The generation of a profile, unless one is given.
+/// The given generation, or that of the profile.
 pub(crate) fn target_of(profile: &HardwareProfile, given: Option<Target>) -> Result<Target, String> {
     match (given, profile.target(), &profile.instance) {
         (Some(target), ..) | (None, Some(target), _) => Ok(target),

@@ -10,7 +10,7 @@ fn percent(p: &Pair) -> String {
     p.error_percent.map_or("-".into(), |e| format!("{e:+.1}%"))
 }
 
-/// Tables for reading; at most `top` rows of each.
+/// Human-readable tables with at most `top` rows each.
 pub(super) fn text(f: &Figures, target: Target, top: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(

@@ -13,7 +13,7 @@ fn read(text: &str) -> HardwareProfile {
 fn a_profile_of_the_model_replays_as_itself() {
     let params = Params::of(Target::Trn2);
     let figures = timed(&read(&mixed().profile(&params)), &params).unwrap();
-    // Times are rounded to nanoseconds in a profile.
+    // A profile's times are rounded to nanoseconds.
     assert!((figures.total_us.recorded - figures.total_us.replayed).abs() < 0.002, "{:?}", figures.total_us);
     assert!(figures.drift.worst_us < 0.005, "{:?}", figures.drift);
     assert!(!figures.limiter[0].recorded_us.is_empty());
@@ -75,6 +75,6 @@ fn two_cores_run_side_by_side() {
     profile.cores.push(other);
     let figures = timed(&profile, &params).unwrap();
     assert_eq!(figures.engines.len(), 2);
-    // The two share a stack of HBM, so neither is faster than alone.
+    // The two cores share an HBM stack, so neither is faster than alone.
     assert!(figures.total_us.replayed >= figures.total_us.recorded - 0.002);
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Points are refused beyond this: a slip in a grid should not run for a week.
+/// Maximum number of points: a slip in a grid should not run for a week.
 const MOST_POINTS: usize = 100_000;
 
 /// One `--grid`.
@@ -12,7 +12,7 @@ pub(crate) struct Axis {
     pub(super) name: String,
     /// Its values, as text.
     pub(super) values: Vec<String>,
-    /// A constant of the file, not a parameter of the kernel.
+    /// Whether it is a constant of the file instead of a parameter of the kernel.
     pub(super) constant: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
     Ok(out)
 }
 
-/// All combinations; the last axis runs fastest.
+/// All combinations; the last axis varies fastest.
 pub(super) fn points(axes: &[Axis]) -> Result<Vec<Point>, String> {
     let count = axes.iter().try_fold(1usize, |n, a| n.checked_mul(a.values.len())).unwrap_or(usize::MAX);
     if count > MOST_POINTS {

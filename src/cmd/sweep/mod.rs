@@ -1,4 +1,4 @@
-//! `nki-sim sweep FILE --grid NAME=V1,V2`: times every combination, or those that a search chooses, fastest first.
+//! `nki-sim sweep FILE --grid NAME=V1,V2`: times every combination, or those selected by a search, fastest first.
 
 mod grid;
 pub(crate) mod pareto;
@@ -35,12 +35,12 @@ pub(crate) struct Table {
     nki_sim_version: &'static str,
     file: String,
     axes: Vec<Axis>,
-    /// The fastest first.
+    /// The rows, fastest first.
     rows: Vec<Row>,
-    /// Positions of the rows that no other one beats.
+    /// Positions of the Pareto-optimal rows.
     front: Vec<usize>,
     denied: Vec<DeniedHere>,
-    /// Rows that were taken from the state file.
+    /// Number of rows from the state file.
     #[serde(skip)]
     kept: usize,
 }
@@ -53,7 +53,7 @@ impl Table {
         Table { nki_sim_version: VERSION, file, axes, rows, front, denied, kept }
     }
 
-    /// Whether a point ranks, and no list of the user denies one. Points that the defaults deny are like those that fail: part of any search.
+    /// Whether a point ranks, and no user list denies one. Points that the defaults deny are treated like failed ones: part of any search.
     pub(crate) fn passes(&self) -> bool {
         self.denied.iter().all(|d| d.default) && self.rows.iter().any(|r| r.rank() <= Rank::DoesNotFit)
     }
@@ -91,10 +91,10 @@ pub(crate) fn run(args: SweepArgs) -> Result<(), Failure> {
     if table.passes() { Ok(()) } else { Err(Failure::Kernel) }
 }
 
-/// Tells how far a sweep is: points that are done, all points, and a note.
+/// Reports progress of a sweep: finished points, all points, and a note.
 type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 
-/// Times the points, all or those of a search. `text` is the kernel's file if that is not on disk. The inner error is a file that is wrong.
+/// Times all points, or those of a search. `text` is the kernel's file if it is not on disk. The inner error is an invalid file.
 pub(crate) fn sweep(
     mut args: SweepArgs,
     text: Option<&str>,
@@ -118,7 +118,7 @@ pub(crate) fn sweep(
         Ok(kernel) => kernel,
         Err(wrong) => return Ok(Err(wrong)),
     };
-    // --grid replaces what a run line says; --arg beside it was refused.
+    // --grid overrides a run line; --arg together with --grid has been rejected.
     args.kernel.args.retain(|(name, _)| !axes.iter().any(|a| a.name == *name));
     let inputs = axes
         .iter()
@@ -142,7 +142,7 @@ pub(crate) fn sweep(
         .num_threads(args.jobs.map_or_else(cores, |n| n as usize).min(points.len().max(1)))
         .build()
         .map_err(|e| format!("cannot start the threads: {e}"))?;
-    // Points that run at the same time share the memory.
+    // Concurrent points share the memory limit.
     session.memory = session.memory.shared_by(pool.current_num_threads());
     let seen: Mutex<(usize, f64)> = Mutex::new((0, f64::INFINITY));
     let told = |row: &Row| {
@@ -168,7 +168,7 @@ pub(crate) fn sweep(
     Ok(Ok(Table::new(&args, axes, rows, kept)))
 }
 
-/// The files that are written.
+/// The report files of the command.
 fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 4] {
     [
         ("--state", args.state.as_deref()),
@@ -178,7 +178,7 @@ fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 4] {
     ]
 }
 
-/// The axes: each is a parameter of the kernel, or else a constant at the top of the file.
+/// The axes: each is a parameter of the kernel, or else a top-level constant of the file.
 fn axes(
     args: &SweepArgs,
     session: &Session,
@@ -216,7 +216,7 @@ fn axes(
             return Err(Failure::Call(format!("--grid {}", no_axis(name, kernel, file, &text))));
         }
         let mut values = grid::split(values).map_err(|e| format!("--grid {name}: {e}"))?;
-        // A value that is there twice is one point.
+        // Duplicate values are one point.
         let mut seen = BTreeSet::new();
         values.retain(|v| seen.insert(v.trim().to_owned()));
         if !constant {

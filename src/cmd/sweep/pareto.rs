@@ -1,17 +1,17 @@
-//! The points that no other one beats, and a plot of them.
+//! The Pareto-optimal points, and a plot of them.
 
 use std::fmt::Write as _;
 
 use crate::markup::xml;
 use crate::row::{Rank, Row};
 
-/// What is to be small: latency, peak SBUF, and the error where outputs were compared. None for points that do not rank.
+/// The objectives to minimise: latency, peak SBUF, and the error if outputs were compared. `None` for points that do not rank.
 fn objectives(row: &Row) -> Option<[f64; 3]> {
     let latency = row.latency_us.filter(|_| row.rank() == Rank::Good)?;
     Some([latency, f64::from(row.sbuf_peak_bytes_per_partition), row.max_error().unwrap_or(0.0)])
 }
 
-/// Positions of the rows that no other one beats: is as good in everything and better in something. Of equal rows, the first.
+/// Positions of the Pareto-optimal rows, which no other row dominates. Of equal rows, the first.
 pub(crate) fn front(rows: &[Row]) -> Vec<usize> {
     let mut sorted: Vec<(usize, [f64; 3])> =
         rows.iter().enumerate().filter_map(|(at, row)| Some((at, objectives(row)?))).collect();
@@ -19,7 +19,7 @@ pub(crate) fn front(rows: &[Row]) -> Vec<usize> {
         a.iter().zip(b).map(|(a, b)| a.total_cmp(b)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     };
     sorted.sort_by(|a, b| order(&a.1, &b.1).then(a.0.cmp(&b.0)));
-    // Whoever beats a row comes before it.
+    // A row that dominates another one precedes it.
     let mut front: Vec<(usize, [f64; 3])> = Vec::new();
     for (at, mine) in sorted {
         if !front.iter().any(|(_, other)| other.iter().zip(&mine).all(|(o, m)| o <= m)) {
@@ -59,7 +59,7 @@ impl Scale {
     }
 }
 
-/// A plot of latency and peak SBUF of all points that rank, the front in colour and joined. Points have their values as tooltips.
+/// A plot of latency and peak SBUF of all ranked points, with the front in colour and connected. Points have their values as tooltips.
 pub(crate) fn svg(rows: &[Row]) -> String {
     let front = front(rows);
     let points: Vec<(usize, [f64; 3])> =
@@ -115,7 +115,7 @@ pub(crate) fn svg(rows: &[Row]) -> String {
 /// [`front`] and [`svg`] of rows as JSON, for Python.
 ///
 /// # Errors
-/// If they are no rows.
+/// If `rows` is not valid.
 pub(crate) fn of_json(rows: &str) -> Result<(Vec<usize>, String), String> {
     let rows: Vec<Row> = serde_json::from_str(rows).map_err(|e| format!("not rows of a sweep: {e}"))?;
     Ok((front(&rows), svg(&rows)))
@@ -159,7 +159,7 @@ mod tests {
             Row { incomplete: true, ..row(Some(0.5), 1, None) },
         ];
         assert_eq!(front(&rows), [1, 2, 0]);
-        // Of two that are equally fast, the more exact one is there, and no wrong one.
+        // Of two equally fast points, the more accurate one is included, and no wrong one.
         assert_eq!(
             front(&[row(Some(1.0), 5, Some(0.5)), row(Some(1.0), 5, Some(0.1)), row(Some(0.5), 5, Some(2.0))]),
             [1]

@@ -6,13 +6,13 @@ use super::grid::Axis;
 use crate::row::{Found, Rank, Row};
 use crate::{VERSION, count};
 
-/// Follows what bounds a point whose latency is not valid.
+/// Suffix of the bottleneck of a point with an invalid latency.
 const NOT_VALID: &str = " (latency not valid: does not fit into SBUF or PSUM)";
 
-/// Follows what bounds a point that skips work.
+/// Suffix of the bottleneck of a point that skips work.
 const INCOMPLETE: &str = " (not ranked: elements of an output are never written)";
 
-/// The ranking, then the points with warnings, the denied and the failed ones.
+/// The ranking, followed by the points with warnings, the denied and the failed ones.
 pub(super) fn text(axes: &[Axis], rows: &[Row], front: &[usize], top: usize) -> String {
     let good: Vec<&Row> = rows.iter().filter(|r| r.rank() < Rank::Wrong).collect();
     let mut out = ranking(axes, &good, front, top);
@@ -84,7 +84,7 @@ fn ranking(axes: &[Axis], good: &[&Row], front: &[usize], top: usize) -> String 
                 n => n.to_string(),
             });
         }
-        // Rows that rank are the first of the table.
+        // Ranked rows are the first of the table.
         cells.push(if front.contains(&at) { "*" } else { "" }.into());
         let remark = match r.rank() {
             Rank::Incomplete => INCOMPLETE,

@@ -1,4 +1,4 @@
-//! `--search`: Optuna, in the Python package, chooses the points.
+//! `--search`: Optuna, in the Python package, selects the points.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::jobs::pool::cores;
 use crate::row::Row;
 use crate::{Failure, memory, python};
 
-/// A search, as the package takes it.
+/// A search request for the package.
 #[derive(Serialize)]
 struct Request {
     job: Job,
@@ -25,7 +25,7 @@ struct Request {
     workers: usize,
 }
 
-/// The points that a search has timed.
+/// The points timed by a search.
 pub(super) fn rows(args: &SweepArgs, axes: &[Axis]) -> Result<Vec<Row>, Failure> {
     let tracer = python::offered().ok_or_else(|| "--search needs the process of the Python package".to_owned())?;
     let workers = args.jobs.map_or_else(cores, |n| n as usize);

@@ -1,4 +1,4 @@
-//! Finished points in a file, a line of JSON each. A line is written in one piece; a line that was cut off is dropped.
+//! Finished points in a file, one line of JSON each. Lines are written atomically; a truncated line is dropped.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,14 +15,14 @@ use crate::sources::hash_of;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// The request.
+    /// The key of the result.
     key: String,
-    /// The sources that were read, each with a hash of its text on disk.
+    /// The sources that were read, each with a hash of its contents on disk.
     files: Vec<(String, u64)>,
     row: Row,
 }
 
-/// How each line begins.
+/// The first bytes of each line.
 const START: &[u8] = br#"{"key":""#;
 
 fn not_of_a_sweep(path: &Path, line: usize, why: &str) -> String {
@@ -37,10 +37,10 @@ pub(super) struct State {
     known: HashMap<String, Row>,
 }
 
-/// All that a result depends on, besides the sources.
+/// Everything that a result depends on, except the sources.
 pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)]) -> Result<String, String> {
     let k = &args.kernel;
-    // A file that is an argument counts with its length and time: only its shape and control values matter.
+    // A file argument is represented by its length and time: only its shape and control values matter.
     let mut parts: Vec<String> = Vec::new();
     for (name, value) in &k.args {
         let file = value.rsplit_once(':').map_or(value.as_str(), |x| x.0);
@@ -71,7 +71,7 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
 }
 
 impl State {
-    /// Opens or makes the file, for this process alone, and drops a last line that is not whole. A file that is not of a sweep stays as it is.
+    /// Opens or creates the file with an exclusive lock, and drops a truncated last line. Files of other formats are not modified.
     pub(super) fn open(path: &Path) -> Result<State, String> {
         let fail = |e: std::io::Error| format!("--state `{}`: {e}", path.display());
         let mut file =
@@ -116,7 +116,7 @@ impl State {
         Ok(State { path: path.to_path_buf(), file: Mutex::new(file), known })
     }
 
-    /// The result of an earlier call, if its sources are the same still.
+    /// The result of an earlier call, if its sources have not changed.
     pub(super) fn finished(&self, key: &str) -> Option<Row> {
         self.known.get(key).cloned()
     }

@@ -1,6 +1,6 @@
 //! The tables of Neuron Explorer's profile schema that a simulated run fills, with all their columns.
 //!
-//! Names, types, units and which columns are required follow the reference of schema 7.4.0; the descriptions say what a simulated profile holds.
+//! Names, types, units and required columns follow the reference of schema 7.4.0; the descriptions are for a simulated profile.
 
 mod machine;
 mod run;
@@ -31,7 +31,7 @@ pub(super) struct Column {
     pub(super) required: bool,
     /// Empty without.
     pub(super) unit: &'static str,
-    /// What it holds; none if the simulator does not know it and leaves it null.
+    /// Description; `None` if the simulator cannot compute the column and leaves it null.
     pub(super) about: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! `nki.collectives.all_gather`: every rank gets what all ranks have, one behind the other.
+//! `nki.collectives.all_gather`: every rank receives the concatenated data of all ranks.
 
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;

@@ -1,4 +1,4 @@
-//! `nki.collectives.all_gather_v`: every rank gets a part of what each rank has; how much is known when it runs.
+//! `nki.collectives.all_gather_v`: every rank receives a part of each rank's data; the sizes are known at run time.
 
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
@@ -36,7 +36,7 @@ operands! {
 }
 
 impl AllGatherV {
-    /// What its reference calls limitations of today. That it needs two cores for each logical core cannot be seen here.
+    /// The current limitations that its reference lists. The requirement of two cores per logical core cannot be checked here.
     pub(super) fn limits(groups: &IntLists, has_rdispls: bool, _arch: &Arch) -> Result<(), Violation> {
         if has_rdispls {
             return Err(Violation::new(

@@ -1,4 +1,4 @@
-//! `nki.collectives.all_gather_v_trigger`: starts an `all_gather_v` that was prepared.
+//! `nki.collectives.all_gather_v_trigger`: starts a prepared `all_gather_v`.
 
 use super::all_gather_v::AllGatherV;
 use crate::arch::Arch;

@@ -1,4 +1,4 @@
-//! `nki.collectives.all_reduce`: every rank gets the reduction of what all ranks have.
+//! `nki.collectives.all_reduce`: every rank receives the reduction over all ranks.
 
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;

@@ -1,4 +1,4 @@
-//! `nki.collectives.all_to_all_v`: each rank sends a part to each other rank; how much is known when it runs.
+//! `nki.collectives.all_to_all_v`: each rank sends a part to each other rank; the sizes are known at run time.
 
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
@@ -35,7 +35,7 @@ operands! {
 }
 
 impl AllToAllV {
-    /// Which ranks may be in a group depends on how the instances are wired, which is not known here.
+    /// The ranks allowed in a group depend on the wiring of the instances, which is unknown here.
     pub(super) fn limits(_groups: &IntLists, has_rdispls: bool, arch: &Arch) -> Result<(), Violation> {
         if has_rdispls && !arch.receive_displacements {
             return Err(Violation::new(

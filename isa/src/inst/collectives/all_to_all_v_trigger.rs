@@ -1,4 +1,4 @@
-//! `nki.collectives.all_to_all_v_trigger`: starts an `all_to_all_v` that was prepared.
+//! `nki.collectives.all_to_all_v_trigger`: starts a prepared `all_to_all_v`.
 
 use super::all_to_all_v::AllToAllV;
 use crate::arch::Arch;

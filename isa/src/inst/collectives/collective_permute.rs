@@ -1,4 +1,4 @@
-//! `nki.collectives.collective_permute`: ranks send to ranks as listed.
+//! `nki.collectives.collective_permute`: ranks send to ranks according to a list of pairs.
 
 use crate::inst::values::{Feeds, Values};
 use std::collections::BTreeSet;
@@ -100,7 +100,7 @@ impl Instruction for CollectivePermute {
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
         let me = i64::from(machine.rank());
-        // Who sends nothing need not have written its source.
+        // A rank that sends nothing may have an unwritten source.
         if self.source_target_pairs.0.iter().any(|p| p.first() == Some(&me)) {
             super::bring(machine, &self.srcs)
         } else {

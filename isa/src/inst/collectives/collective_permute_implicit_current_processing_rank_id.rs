@@ -1,4 +1,4 @@
-//! `nki.collectives.collective_permute_implicit_current_processing_rank_id`: whose data a step of a ring works on.
+//! `nki.collectives.collective_permute_implicit_current_processing_rank_id`: the rank whose data a ring step processes.
 
 use crate::arch::Arch;
 use crate::arg::{IntLists, RegisterOrInt};

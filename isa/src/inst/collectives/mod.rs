@@ -1,7 +1,7 @@
-//! Collectives: what several ranks do together (`nki.collectives`).
+//! Collectives: operations of several ranks (`nki.collectives`).
 //!
-//! Order of a reduction: the ranks of the group in the order of its list, from the first on, each added to the sum so far. Floats are summed in
-//! fp32 and rounded to the element type once, at the end; integers wrap. So the result is the same on every rank and in every run.
+//! Order of a reduction: the ranks of the group in list order, each added to the running sum. Floats are summed in
+//! fp32 and rounded to the element type once, at the end; integers wrap. The result is therefore the same on every rank and in every run.
 
 pub mod all_gather;
 pub mod all_gather_v;
@@ -39,7 +39,7 @@ use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Collective, CollectiveKind, RendezvousWork, Work, WorkKind};
 
-/// Rules of every collective that moves tensors. tests/refused/every_collective.py has a call for each that breaks it.
+/// Rules of every collective that moves tensors. For each rule, tests/refused/every_collective.py has a call that breaks it.
 pub const COLLECTIVE_RULES: &[Rule] = &[
     Rule {
         id: "groups",
@@ -90,7 +90,7 @@ pub(crate) fn position(groups: &IntLists, rank: u32) -> Option<(usize, &[i64])> 
     groups.0.iter().find_map(|g| g.iter().position(|&r| r == i64::from(rank)).map(|i| (i, &g[..])))
 }
 
-/// Rules of the tensors of a collective: how many, one kind of memory, dtypes that agree.
+/// Rules of a collective's tensors: their number, one kind of memory, matching dtypes.
 pub(crate) fn check_tensors(
     context: &Context<'_>,
     srcs: &Views,
@@ -146,7 +146,7 @@ pub(crate) fn check_tensors(
     Ok(())
 }
 
-/// `dst` has the shape of `src` with dimension `dim` taken `times / over` times.
+/// `dst` has the shape of `src`, except that dimension `dim` is scaled by `times / over`.
 pub(crate) fn check_shapes(srcs: &Views, dsts: &Views, dim: i64, times: u32, over: u32) -> Result<(), Violation> {
     for (s, d) in srcs.0.iter().zip(&dsts.0) {
         let (from, to) = (s.shape(), d.shape());
@@ -175,7 +175,7 @@ pub(crate) fn check_shapes(srcs: &Views, dsts: &Views, dim: i64, times: u32, ove
     Ok(())
 }
 
-/// The dimension along which a collective splits or joins.
+/// Rules of the dimension along which a collective splits or joins.
 pub(crate) fn check_dim(dim: i64, srcs: &Views, on_chip_max: i64) -> Result<(), Violation> {
     let on_chip = srcs.0.iter().any(|v| v.space.is_on_chip());
     let most = if on_chip { on_chip_max } else { 0 };
@@ -221,17 +221,17 @@ pub(crate) fn same_tensors(a: &Views, b: &Views) -> Result<(), String> {
     Ok(())
 }
 
-/// Two members say the same.
+/// Both members have the same value of `what`.
 pub(crate) fn same<T: PartialEq>(what: &str, a: &T, b: &T) -> Result<(), String> {
     if a == b { Ok(()) } else { Err(format!("`{what}` differs")) }
 }
 
-/// What is sent: all elements, as bits.
+/// The data to send: all elements, as bits.
 pub(crate) fn bring(machine: &mut dyn Machine, srcs: &Views) -> Result<Vec<Array2<u32>>, Fault> {
     srcs.0.iter().map(|v| machine.read_bits(v)).collect()
 }
 
-/// What is sent to be reduced: floats as fp32 bits, integers as bits.
+/// The data to send for a reduction: floats as fp32 bits, integers as bits.
 pub(crate) fn bring_values(machine: &mut dyn Machine, srcs: &Views) -> Result<Vec<Array2<u32>>, Fault> {
     srcs.0
         .iter()
@@ -262,7 +262,7 @@ pub(crate) fn reduce(op: AluOp, dtype: DType, parts: &[&[u32]]) -> Vec<u32> {
     out
 }
 
-/// Writes elements in the view's order: bits, or what [`reduce`] gave if `values`.
+/// Writes elements in the view's order: as bits, or as results of [`reduce`] if `values`.
 pub(crate) fn put(machine: &mut dyn Machine, dst: &View, elements: Vec<u32>, values: bool) -> Result<(), Fault> {
     let rows = dst.dims.first().map_or(1, |d| d.count as usize).max(1);
     let shape = (rows, elements.len() / rows);
@@ -277,7 +277,7 @@ pub(crate) fn put(machine: &mut dyn Machine, dst: &View, elements: Vec<u32>, val
     }
 }
 
-/// All elements that a member has brought for tensor `i`, in order.
+/// All elements that a member contributes for tensor `i`, in order.
 pub(crate) fn brought(contributions: &[Contribution], rank: i64, i: usize) -> Result<Vec<u32>, Fault> {
     let member = contributions.iter().find(|c| i64::from(c.member) == rank);
     match member.and_then(|c| c.tiles.get(i)) {
@@ -286,12 +286,12 @@ pub(crate) fn brought(contributions: &[Contribution], rank: i64, i: usize) -> Re
     }
 }
 
-/// The group of this rank: its position and the ranks. None if it is in no group: then nothing is to be done.
+/// This rank's position in its group, and the group's ranks. `None` if it is in no group and has nothing to do.
 pub(crate) fn own_group<'g>(machine: &dyn Machine, groups: &'g IntLists) -> Option<(usize, &'g [i64])> {
     position(groups, machine.rank())
 }
 
-/// The work of a collective. The engine only starts it: cores of their own move the bytes (compute-comm-overlap).
+/// The work of a collective. The engine only starts it: dedicated cores move the bytes (compute-comm-overlap).
 pub(crate) fn work(kind: CollectiveKind, dsts: &Views, srcs: &Views, ranks: u32) -> Work {
     let bytes = |v: &Views| v.0.iter().map(|v| v.bytes() as u64).sum::<u64>();
     let chunk = match kind {

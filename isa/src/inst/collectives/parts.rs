@@ -12,7 +12,7 @@ pub(crate) fn chunk(elements: &[u32], shape: &[u32], dim: usize, n: usize, i: us
     (0..outer).flat_map(|o| elements[o * inner + i * part..o * inner + (i + 1) * part].iter().copied()).collect()
 }
 
-/// Tensors of one shape, one behind the other along `dim`.
+/// Concatenates tensors of one shape along `dim`.
 pub(crate) fn join(parts: &[Vec<u32>], shape: &[u32], dim: usize) -> Vec<u32> {
     let (outer, inner) = outer_inner(shape, dim);
     (0..outer).flat_map(|o| parts.iter().flat_map(move |p| p[o * inner..(o + 1) * inner].iter().copied())).collect()

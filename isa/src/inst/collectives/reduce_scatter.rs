@@ -1,4 +1,4 @@
-//! `nki.collectives.reduce_scatter`: each rank gets its part of the reduction of what all ranks have.
+//! `nki.collectives.reduce_scatter`: each rank receives its part of the reduction over all ranks.
 
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;

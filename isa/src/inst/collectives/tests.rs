@@ -31,7 +31,7 @@ fn channel(view: &View) -> Arg {
     Arg::List(vec![one(view)])
 }
 
-/// Runs `inst` on ranks 0, 1, ..., each with its values in `src`, and gives what `dst` has then.
+/// Runs `inst` on ranks 0, 1, ..., each with its values in `src`, and returns the resulting `dst` of each rank.
 fn run(inst: &Inst, m: &TestMachine, src: &View, dst: &View, values: &[&[f32]]) -> Vec<Vec<f32>> {
     let on = |rank: usize| {
         let mut m = m.clone();
@@ -273,7 +273,7 @@ fn a_prepared_collective_goes_by_the_metadata_of_its_preparation() {
             m.set_f32(&dst, &[-1.0; 4]);
             m.set_f32(&metadata, &counts[rank]);
             m.run(prepare.clone()).unwrap();
-            // What changes afterwards plays no part.
+            // Later changes of the metadata have no effect.
             m.set_f32(&metadata, &[9.0; 6]);
             m
         })

@@ -1,6 +1,6 @@
-//! What `all_gather_v` and `all_to_all_v` share: counts and displacements that are read when they run.
+//! The shared part of `all_gather_v` and `all_to_all_v`: counts and displacements read at run time.
 //!
-//! The rows of the metadata: send counts, send displacements, received counts (written), displacements of what is received. All in elements.
+//! The rows of the metadata: send counts, send displacements, receive counts (written), receive displacements. All in elements.
 
 use ndarray::Array2;
 
@@ -14,11 +14,11 @@ use crate::violation::Violation;
 pub(crate) struct Flags {
     /// Received counts are not written.
     pub(crate) counts_known: bool,
-    /// Row 3 says where received elements go.
+    /// Row 3 holds the receive displacements.
     pub(crate) displacements: bool,
-    /// Only the first column of what is sent counts: the chunk is the same for all.
+    /// Only the first send column is used: all ranks receive the same chunk.
     pub(crate) one_chunk: bool,
-    /// The metadata were read when it was prepared.
+    /// The preparation has already read the metadata.
     pub(crate) prepared: bool,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The source, then the send rows of the metadata: those that are read.
+/// The data that a member sends: the source, then the send rows of the metadata.
 pub(crate) fn bring(
     machine: &mut dyn Machine,
     srcs: &Views,
@@ -78,10 +78,10 @@ pub(crate) fn bring(
     Ok(out)
 }
 
-/// Where a core keeps the metadata of a collective between its preparation and its start.
+/// The engine state that holds a collective's metadata between its preparation and its start.
 const PREPARED: &str = "prepared collective";
 
-/// Reads the rows of the metadata that a collective reads: send counts and displacements, and received displacements.
+/// Reads the metadata rows that the collective uses: send counts, send displacements and receive displacements.
 pub(crate) fn read_ahead(
     machine: &mut dyn Machine,
     metadata: &View,
@@ -174,12 +174,12 @@ pub(crate) fn execute(
     Ok(())
 }
 
-/// [`crate::Instruction`] for a collective whose counts are read when it runs. It says in `limits` what it cannot do.
+/// [`crate::Instruction`] for a collective that reads its counts at run time. The type's `limits` function checks its restrictions.
 macro_rules! collective {
     ($Name:ident, $Kind:ident, one_chunk: $one_chunk:literal, prepared: $prepared:literal) => {
         impl $crate::inst::Instruction for $Name {
             const PLACING: $crate::inst::Placing = $crate::inst::Placing::Fixed;
-            // What was prepared is started by another call.
+            // A prepared collective is started by another call.
             const PUBLIC: bool = !$prepared;
             fn engine(&self, _arch: &Arch) -> $crate::names::Engine {
                 $crate::names::Engine::Sync
@@ -236,7 +236,7 @@ macro_rules! collective {
                 super::variable::bring(machine, &self.srcs, &self.metadata_tensor, ranks, $prepared)
             }
 
-            /// How much each sends is their own affair.
+            /// The counts may differ between members.
             fn agrees(&self, other: &Self, _context: &$crate::machine::Context<'_>) -> Result<(), String> {
                 super::same("replica_group", &self.replica_group, &other.replica_group)?;
                 let dtype = |v: &Views| v.0.first().map(|v| v.dtype);

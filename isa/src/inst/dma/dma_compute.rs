@@ -1,4 +1,4 @@
-//! `nisa.dma_compute`: sums tensors on the way from memory to memory.
+//! `nisa.dma_compute`: sums tensors during a transfer between memories.
 
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
@@ -104,7 +104,7 @@ impl DmaCompute {
         }
     }
 
-    /// `dst` becomes the sum of the sources, in order.
+    /// Writes the sum of the sources, added in order, to `dst`.
     fn sum(machine: &mut dyn Machine, dst: &View, srcs: &[View]) -> Result<(), Fault> {
         let mut sum: Option<Vec<f32>> = None;
         for src in srcs {
@@ -228,7 +228,7 @@ impl Instruction for DmaCompute {
     fn work(&self, context: &Context<'_>) -> Work {
         let sides: Vec<DmaSide> = self.srcs.0.iter().map(DmaSide::of).collect();
         let dst = DmaSide::of(&self.dst);
-        // One side represents all sources: they share its runs.
+        // One source represents all: they have the same run structure.
         let src = DmaSide { runs: sides.iter().map(|s| s.runs).sum(), ..sides.first().copied().unwrap_or(dst) };
         let gathers = self.gathers();
         Work {
@@ -236,7 +236,7 @@ impl Instruction for DmaCompute {
             kind: WorkKind::Dma(Dma {
                 src,
                 dst,
-                // Every source passes through the engines.
+                // Every source passes through the DMA engines.
                 bytes: (self.dst.bytes() * self.srcs.0.len()) as u64,
                 elements: (self.dst.elements() * self.srcs.0.len()) as u64,
                 dge: if gathers { DgeMode::SwDge } else { DgeMode::None },

@@ -56,12 +56,12 @@ pub(crate) fn is_gather(view: &View) -> bool {
     matches!(view.indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_)))
 }
 
-/// Whether the address of a view follows from an index in SBUF.
+/// Whether a view's address is computed from an index in SBUF.
 pub(crate) fn is_indexed(view: &View) -> bool {
     view.indirect.as_deref().is_some_and(|i| !matches!(i.index, Index::Register(_)))
 }
 
-/// The engine that triggers a transfer: that of the descriptor mode.
+/// The engine that triggers a transfer, derived from the descriptor mode.
 pub(crate) fn trigger(requested: Engine, dge: DgeMode, gather: bool) -> Engine {
     match (requested, dge) {
         (Engine::Unknown, DgeMode::SwDge) => Engine::GpSimd,
@@ -110,7 +110,7 @@ pub(crate) fn check_priority(arch: &Arch, priority: Option<i64>) -> Result<(), V
     }
 }
 
-/// Rules of a vector index: which memories it and the indexed tensor are in, its type and its length.
+/// Rules of a vector index: its memory, type and length, and the memory of the indexed tensor.
 pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violation> {
     let Some(indirect) = view.indirect.as_deref() else { return Ok(()) };
     let Index::Vector(index) = &indirect.index else { return Ok(()) };
@@ -150,7 +150,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
     Ok(())
 }
 
-/// What became of the operands of a transfer that also reduced.
+/// Replacement of the operands that made a transfer reduce.
 const REDUCTION: Now =
     Now::Removed { version: "NKI 0.3", instead: "use nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)" };
 

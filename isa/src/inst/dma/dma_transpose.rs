@@ -1,4 +1,4 @@
-//! `nisa.dma_transpose`: transposes on the way from memory to SBUF.
+//! `nisa.dma_transpose`: transposes during a transfer from memory to SBUF.
 
 use crate::inst::values::{Feeds, Values};
 use ndarray::{Array2, ArrayD, Axis, IxDyn};

@@ -11,8 +11,8 @@ use crate::machine::{Fault, Machine};
 use crate::names::{Named, OobMode};
 use crate::view::{Dim, Index, View};
 
-/// The rows of a view (steps of its first dimension) as views without a vector index; `None` for a row whose index is out of
-/// bounds and to be skipped. The index is read column by column, as the hardware does with `[P, N]` index tiles.
+/// The rows of a view (steps of its first dimension) as views without a vector index; `None` for a skipped row, whose index is out of
+/// bounds. The index is read column by column, as the hardware does with `[P, N]` index tiles.
 pub(crate) fn rows(machine: &mut dyn Machine, view: &View, oob: OobMode) -> Result<Vec<Option<View>>, Fault> {
     let outer = view.dims.first().copied().unwrap_or(Dim { stride: 0, count: 1 });
     let mut row = view.clone();
@@ -40,7 +40,7 @@ pub(crate) fn rows(machine: &mut dyn Machine, view: &View, oob: OobMode) -> Resu
         .iter()
         .take(outer.count as usize)
         .map(|&bits| {
-            // Indices are 32 bits; what is negative as a signed number is out of bounds either way.
+            // Indices are 32 bits; those that are negative as signed numbers are out of bounds either way.
             if bits >= indirect.bound {
                 return match oob {
                     OobMode::Skip => Ok(None),
@@ -57,7 +57,7 @@ pub(crate) fn rows(machine: &mut dyn Machine, view: &View, oob: OobMode) -> Resu
         .collect()
 }
 
-/// Whether the instruction leaves out what is out of bounds (`oob_mode=skip`).
+/// Whether the instruction skips elements out of bounds (`oob_mode=skip`).
 pub fn skips_out_of_bounds(inst: &Inst) -> bool {
     inst.args().iter().zip(inst.schema().operands).any(|(arg, operand)| {
         operand.name == "oob_mode" && matches!(arg, Arg::Name(name) if **name == *OobMode::Skip.name())

@@ -41,7 +41,7 @@ operands! {
     },
 }
 
-/// Most elements per partition by GpSimd's DMA engine: 1024, 512 and 256 bytes of 4, 2 and 1 byte each (`sendrecv` reference).
+/// Maximum elements per partition for GpSimd's DMA engine: 1024, 512 and 256 bytes for types of 4, 2 and 1 byte (`sendrecv` reference).
 const GPSIMD_ELEMENTS: usize = 256;
 
 impl Instruction for Sendrecv {

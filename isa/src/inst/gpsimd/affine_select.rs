@@ -46,7 +46,7 @@ operands! {
     },
 }
 
-/// Whether a comparison with 0 holds below it, at it and above it; `None` if the operator is no comparison.
+/// The result of a comparison with 0 for values below, at and above it; `None` if the operator is no comparison.
 fn comparison(op: AluOp) -> Option<[bool; 3]> {
     Some(match op {
         AluOp::Equal => [false, true, false],
@@ -59,7 +59,7 @@ fn comparison(op: AluOp) -> Option<[bool; 3]> {
     })
 }
 
-/// A row: an element of `x` where the affine value compares as wanted, else `otherwise`.
+/// A row: an element of `x` where the comparison of the affine value holds, else `otherwise`.
 struct Select<'a, T> {
     affine: &'a Affine,
     partition: usize,
@@ -83,7 +83,7 @@ impl<T: Copy> Kernel for Select<'_, T> {
 
 impl AffineSelect {
     /// `on_false_value` in an integer `dst`: "must be float32, regardless of the input/output tile data types" (manual), so it is rounded and clipped
-    /// as all results are. An integer that fits stays exact.
+    /// like all results. An integer that fits stays exact.
     fn integer_otherwise(&self) -> i64 {
         let dtype = self.dst.dtype;
         match (self.on_false_value, dtype.int_range()) {

@@ -51,7 +51,7 @@ impl Instruction for Iota {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
-        // 32-bit integers are stored as they are, and converted to other types as all results are: narrower integers are clipped.
+        // 32-bit integers are stored unchanged, and converted to other types like all results: narrower integers are clipped.
         if self.dst.dtype.is_int() && self.dst.dtype.size() >= 4 {
             machine.map_i64(&[&self.dst], &[], &|partition, _, outs| {
                 outs[0].iter_mut().zip(affine.row(partition)).for_each(|(o, v)| *o = i64::from(v));

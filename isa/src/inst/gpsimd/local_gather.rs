@@ -128,12 +128,12 @@ impl Instruction for LocalGather {
         self.operand_footprint(footprint);
     }
 
-    /// An index counts elements, also where several are taken: the manual's example multiplies its indices by `num_elem_per_idx`.
+    /// An index counts elements even if it gathers several: the manual's example multiplies its indices by `num_elem_per_idx`.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let index = machine.read_bits(&self.index)?;
         let (run, valid, core) = (self.num_elem_per_idx as usize, self.valid() as usize, CORE as usize);
         let elements = self.src_buffer.free_elements();
-        // Those of the core whose partitions come.
+        // The start indices of the current core, refilled at its first partition.
         let mut starts = vec![0; valid];
         machine.map_bits(&[&self.dst], &[&self.src_buffer], &mut |rows| {
             for row in rows {
@@ -157,7 +157,7 @@ impl Instruction for LocalGather {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        // The cost grows with the indices of a core; how many elements each takes can be seen from the output.
+        // The cost grows with the indices of a core; the output determines the number of elements per index.
         let stream = stream(
             Law::Algorithm(Algorithm { start: Start::Once, terms: &[Term::Runs("gather_index")] }),
             &[&self.index],
@@ -204,7 +204,7 @@ mod tests {
                 assert_eq!(pair, [100 * p + start, 100 * p + start + 1], "partition {p}, index {i}");
             }
         }
-        // Only valid indices are looked at.
+        // Only valid indices are read.
         let mut bad = indices.clone();
         bad[2 * 15 + 1] = 39;
         m.set_bits(&index, &bad);

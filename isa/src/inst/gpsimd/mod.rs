@@ -19,7 +19,7 @@ use crate::violation::Violation;
 pub(crate) struct Affine {
     offset: i32,
     channel_multiplier: i32,
-    /// What the pattern adds to each element of a partition.
+    /// The pattern's contribution to each element of a partition.
     pattern: Vec<i32>,
 }
 
@@ -58,9 +58,9 @@ impl Affine {
         Ok(())
     }
 
-    /// The expression; operands are those that [`Self::check`] accepts.
+    /// The expression. [`Self::check`] must accept the operands.
     pub(crate) fn new(pattern: &Pattern, offset: i64, channel_multiplier: i64) -> Self {
-        // From the innermost dimension out: what is there, once for each step.
+        // From the innermost dimension outwards: the sums so far, repeated for each step.
         let mut sums = vec![0];
         for &(step, count) in pattern.0.iter().rev() {
             let inner = std::mem::take(&mut sums);

@@ -1,4 +1,4 @@
-//! `nisa.nc_n_gather`: gathers elements within each partition. Also the rules that the gathers share.
+//! `nisa.nc_n_gather`: gathers elements within each partition. Also contains the rules shared by the gathers.
 
 use crate::arch::Arch;
 use crate::inst::math::moves;
@@ -31,8 +31,8 @@ operands! {
     },
 }
 
-/// An index that points outside of the `elements` per partition of what it indexes, of which it takes `run` from there. What the hardware does
-/// then is undefined.
+/// The error for an index that points outside the `elements` per partition of the indexed operand and takes `run` elements. The hardware's
+/// behaviour is undefined in this case.
 pub(super) fn out_of_bounds(indexed: &str, (partition, index): (usize, u32), run: usize, elements: usize) -> Fault {
     let takes = if run > 1 { format!(", and each index takes {run}") } else { String::new() };
     Fault::new(
@@ -75,7 +75,7 @@ impl Instruction for NcNGather {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        // As long as what is gathered, not as what it is gathered from.
+        // The length is that of the gathered result, not of the source.
         on(
             Engine::GpSimd,
             stream(

@@ -77,7 +77,7 @@ impl Instruction for NonzeroWithCount {
         Ok(())
     }
 
-    /// `dst` keeps its other partitions, so that it is an input too.
+    /// `dst` keeps its other partitions, so it is an input too.
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
         self.operand_footprint(footprint);
         if self.dst.partitions() > 1 {

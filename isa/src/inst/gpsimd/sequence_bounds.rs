@@ -29,7 +29,7 @@ operands! {
     },
 }
 
-/// Writes the starts and the ends; `of` makes an element of a position.
+/// Writes the starts and the ends; `of` converts a position to an element.
 fn bounds<T: Copy + PartialEq>(ids: &[T], padding: T, out: &mut [T], of: impl Fn(i64) -> T) {
     let n = ids.len();
     let (starts, ends) = out.split_at_mut(n.min(out.len()));

@@ -100,7 +100,7 @@ impl Instruction for TensorPartitionReduce {
         self.operand_footprint(footprint);
     }
 
-    /// From the first partition to the last. Bitwise operators work on bit patterns. Open question: the manual says nothing of the
+    /// Reduces from the first partition to the last. Bitwise operators work on bit patterns. Open question: the manual does not specify the
     /// arithmetic; as in the engine's other instructions it is fp32, except that 32-bit integers are added and compared exactly.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let exact = check::all_int32([&self.data, &self.dst].into_iter()) && self.op != PartitionReduce::Average;

@@ -85,8 +85,8 @@ impl Instruction for Topk {
     }
 
     /// Open questions: the manual says "each partition operates independently" and also that a source is 16 partitions; here a group
-    /// has one result, which is written to each of its partitions. Of equal values the one at the lower position is taken first; as
-    /// the results ascend, it comes after the others. NaN is above all numbers.
+    /// has one result, which is written to each of its partitions. Of equal values the one at the lower position is selected first; in
+    /// the ascending results it comes last. NaN ranks above all numbers.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let tile = machine.read_tile(&self.src)?;
         let (core, n, k) = (CORE as usize, self.n as usize, self.val_dst.free_elements());
@@ -150,7 +150,7 @@ mod tests {
     fn groups_of_16_partitions_have_one_result_each() {
         let mut m = TestMachine::new(Target::Trn2);
         let inst = topk(&mut m, 32, 2, 20, 3);
-        // Element i of the first group is i; those beyond 20 do not count. The second group is all ones but for element 17.
+        // Element i of the first group is i; elements from 20 on are ignored. The second group is all ones except element 17.
         let values: Vec<f32> = (0..32u8)
             .flat_map(|p| {
                 (0..2u8).map(

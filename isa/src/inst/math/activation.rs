@@ -49,7 +49,7 @@ crate::named_enum! {
         Exp "exp",
         /// Natural logarithm.
         Log "log",
-        /// Sine on `[-pi, pi]`, extrapolated beyond as the engine does.
+        /// Sine on `[-pi, pi]`, extrapolated beyond like the engine's.
         Sin "sin",
         /// Inverse tangent.
         Arctan "arctan",
@@ -67,27 +67,27 @@ crate::named_enum! {
 }
 
 /// The arguments for which the engine's approximation of a function is valid. Source: column "Valid Input Range" of the table of activation
-/// functions in the manual (`tbl-act-func`), which says of others that the engine gives invalid results.
+/// functions in the manual (`tbl-act-func`), which says that the engine's results for other arguments are invalid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ValidRange {
     /// Lowest argument, or lowest magnitude.
     pub low: f32,
     /// Highest argument, or highest magnitude.
     pub high: f32,
-    /// Whether the limits are those of the magnitude: the sign does not matter.
+    /// Whether the limits apply to the magnitude, whatever the sign.
     pub either_sign: bool,
     /// As the manual writes it.
     pub text: &'static str,
 }
 
 impl ValidRange {
-    /// Whether the function is valid for `x`; NaN is not an argument, and counts as valid.
+    /// Whether the function is valid for `x`. NaN counts as valid.
     pub fn holds(self, x: f32) -> bool {
         let x = if self.either_sign { x.abs() } else { x };
         x.is_nan() || (self.low <= x && x <= self.high)
     }
 
-    /// Whether some argument of a row is not valid; NaN may count as one.
+    /// Whether some argument of a row is invalid; NaN may count as invalid.
     pub fn excludes_any(self, row: &[f32]) -> bool {
         if self.either_sign {
             extent::any_magnitude_outside(row, extent::magnitude(self.low), extent::magnitude(self.high))
@@ -98,7 +98,7 @@ impl ValidRange {
 }
 
 impl ActFn {
-    /// The arguments for which it is valid; none if all are.
+    /// The arguments for which it is valid; `None` if all are.
     pub fn valid_range(self) -> Option<ValidRange> {
         let power = |n: i32| f32::from_bits(((n + 127) as u32) << 23);
         let between =
@@ -111,7 +111,7 @@ impl ActFn {
             ActFn::Reciprocal => {
                 Some(ValidRange { low: power(-42), high: power(42), either_sign: true, text: "±[2^-42, 2^42]" })
             }
-            // What the range reduction of `nl.sin` leaves beyond pi is rounding, and valid: docs/numerics.md has its bound.
+            // The range reduction of `nl.sin` may exceed pi by a rounding error, which is valid: docs/numerics.md has its bound.
             ActFn::Sin => within(3.2, "[-pi, pi]"),
             ActFn::Arctan => within(std::f32::consts::FRAC_PI_2, "[-pi/2, pi/2]"),
             _ => None,
@@ -137,7 +137,7 @@ macro_rules! functions {
     };
 }
 
-/// The same in double precision, rounded once.
+/// [`functions`] in double precision, rounded once.
 macro_rules! functions64 {
     ($($Name:ident = |$x:ident| $body:expr;)*) => {
         functions! { $($Name = |x| { let $x = f64::from(x); ($body) as f32 };)* }
@@ -187,14 +187,14 @@ functions64! {
     ErfDx = |x| FRAC_2_SQRT_PI * exp64(-x * x);
 }
 
-/// Keeps infinities out of products with zero; NaN stays.
+/// Avoids products of infinity and zero; NaN is preserved.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x > 64.0 { 64.0 } else { x };
     if x < -64.0 { -64.0 } else { x }
 }
 
-/// `x * factor` where the factor falls to 0 faster than `x` grows: -inf times 0 is 0.
+/// `x * factor` for a factor that falls to 0 faster than `x` grows: -inf times 0 is 0.
 #[inline(always)]
 fn times(x: f32, factor: f32) -> f32 {
     let x = if x < -1e4 { -0.0 } else { x };
@@ -216,12 +216,12 @@ struct Prelu(f32);
 impl Op1 for Prelu {
     #[inline(always)]
     fn eval(self, x: f32) -> f32 {
-        // A choice of factors: a choice of results in place would become a branch.
+        // Select the factor, not the result: selecting results in place would compile to a branch.
         x * if x < 0.0 { self.0 } else { 1.0 }
     }
 }
 
-/// One element, out of line: the baseline is compiled once for each function.
+/// One element, out of line, so that the baseline is compiled once per function.
 #[inline(never)]
 fn eval_one<F: Op1>(f: F, x: f32) -> f32 {
     f.eval(x)

@@ -15,7 +15,7 @@ pub enum Rhs<'a, T> {
 
 /// A binary operator on lanes. `eval` must be branch-free to vectorise.
 trait Op2: Copy + Default + 'static {
-    /// Whether it chooses between values. In place, `if c { x } else { y }` becomes a store behind a branch, which does not vectorise.
+    /// Whether it selects between values. In place, `if c { x } else { y }` becomes a store behind a branch, which does not vectorise.
     const CHOOSES: bool = false;
     fn eval(self, x: f32, y: f32) -> f32;
 }
@@ -39,7 +39,7 @@ fn truth(b: bool) -> f32 {
     if b { 1.0 } else { 0.0 }
 }
 
-/// `max` that propagates NaN, as NumPy's `maximum`: a value computed from memory that was never written must not vanish.
+/// `max` that propagates NaN, as NumPy's `maximum`: a value computed from unwritten memory must not disappear.
 #[inline(always)]
 pub(super) fn maximum(x: f32, y: f32) -> f32 {
     if (x > y) | x.is_nan() { x } else { y }
@@ -78,7 +78,7 @@ ops! {
     Divide = |x, y| x / y;
     Max chooses = |x, y| maximum(x, y);
     Min chooses = |x, y| minimum(x, y);
-    // As the manual says it: y unless |x| is larger, also where one of them is NaN.
+    // As in the manual: y unless |x| is larger, even if one of them is NaN.
     AbsMax chooses = |x, y| if x.abs() > y.abs() { x } else { y };
     AbsMin chooses = |x, y| if x.abs() < y.abs() { x } else { y };
     Power chooses = |x, y| pow(x, y);
@@ -113,7 +113,7 @@ impl<O: Op2> Op2 for Swap<O> {
     }
 }
 
-/// What is done with an operator once it is known by type.
+/// A callback that receives an operator as a type.
 trait Visit {
     fn visit<O: Op2>(self, op: O);
 }
@@ -152,7 +152,7 @@ fn with_op(op: AluOp, reverse: bool, v: impl Visit) {
         AluOp::Square => v.visit(Square),
         AluOp::Relu => v.visit(Relu),
         AluOp::Reciprocal => v.visit(Reciprocal),
-        // Validation keeps bitvec operators on the integer path; a value passes through.
+        // Validation keeps bitvec operators on the integer path; here values pass through.
         AluOp::BitwiseAnd
         | AluOp::BitwiseOr
         | AluOp::BitwiseXor
@@ -195,7 +195,7 @@ impl<O: Op2> Kernel for Map<'_, O> {
     }
 }
 
-/// The loop without vector instructions, compiled once for each operator.
+/// The loop without vector instructions, compiled once per operator.
 #[inline(never)]
 fn baseline<O: Op2>(op: O, y: Rhs<'_, f32>, row: &mut [f32]) {
     match y {
@@ -282,7 +282,7 @@ pub fn apply_in_place(op: AluOp, reverse: bool, row: &mut [f32], y: Rhs<'_, f32>
     with_op(op, reverse, V(y, row));
 }
 
-/// The operator as a function, for loops whose steps depend on each other (scans) or that pick single elements.
+/// The operator as a function, for loops whose steps depend on each other (scans) or that access single elements.
 pub fn function(op: AluOp, reverse: bool) -> fn(f32, f32) -> f32 {
     struct V<'a>(&'a mut fn(f32, f32) -> f32);
     impl Visit for V<'_> {
@@ -295,7 +295,7 @@ pub fn function(op: AluOp, reverse: bool) -> fn(f32, f32) -> f32 {
     function
 }
 
-/// As [`function`] for several values at once.
+/// As [`function`], on several values at once.
 pub fn lanes<const N: usize>(op: AluOp, reverse: bool) -> fn([f32; N], [f32; N]) -> [f32; N] {
     struct V<'a, const N: usize>(&'a mut fn([f32; N], [f32; N]) -> [f32; N]);
     impl<const N: usize> Visit for V<'_, N> {
@@ -308,15 +308,15 @@ pub fn lanes<const N: usize>(op: AluOp, reverse: bool) -> fn([f32; N], [f32; N])
     function
 }
 
-/// What is done with an operator on several values at once.
+/// A callback that receives an operator on several values at once.
 pub trait WithLanes<const N: usize> {
-    /// What it gives.
+    /// Its result.
     type Output;
-    /// Compiled for each of the usual operators, and once for any other.
+    /// Compiled for each common operator, and once for all others.
     fn with(self, f: impl Fn([f32; N], [f32; N]) -> [f32; N] + Copy + Send + Sync + 'static) -> Self::Output;
 }
 
-/// Calls `v` with [`lanes`], so that the usual operators of scans are compiled into its loop.
+/// Calls `v` with [`lanes`], so that the common operators of scans are compiled into its loop.
 pub fn with_lanes<const N: usize, V: WithLanes<N>>(op: AluOp, reverse: bool, v: V) -> V::Output {
     use std::array::from_fn;
     match op {
@@ -332,8 +332,8 @@ pub fn with_lanes<const N: usize, V: WithLanes<N>>(op: AluOp, reverse: bool, v: 
     }
 }
 
-/// The operator chosen at each step, which a processor predicts, so that the values stay in vector registers. `slow` computes those that do not
-/// fit there.
+/// Selects the operator at each step by a predictable branch, so that the values stay in vector registers. `slow` computes the operators
+/// that do not fit there.
 #[inline(always)]
 fn choose_lanes<const N: usize>(
     op: AluOp,
@@ -366,7 +366,7 @@ fn choose_lanes<const N: usize>(
     }
 }
 
-/// `out = x` where the mask is not 0 (where it is, if `reverse`), else `otherwise`.
+/// `out = x` where the mask is non-zero (zero, if `reverse`), else `otherwise`.
 pub fn select(mask: &[f32], reverse: bool, x: &[f32], otherwise: f32, out: &mut [f32]) {
     struct K<'a>(&'a [f32], bool, &'a [f32], f32, &'a mut [f32]);
     impl Kernel for K<'_> {
@@ -410,7 +410,7 @@ mod tests {
     use super::*;
     use crate::names::Named;
 
-    /// What [`with_lanes`] gives for some lanes.
+    /// Applies [`with_lanes`] to two sets of lanes.
     struct Apply([f32; 4], [f32; 4]);
 
     impl WithLanes<4> for Apply {

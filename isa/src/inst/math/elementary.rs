@@ -1,10 +1,10 @@
 //! Elementary functions on lanes: branch-free, so that loops over them vectorise.
 //!
-//! Functions called often are computed in fp32 with an error of at most 2 units in the last place; the others in double precision
-//! with a relative error around 1e-10, so that their fp32 result is almost always the correctly rounded one. The polynomials are
-//! Chebyshev fits of the functions named beside them. Tests hold the bounds against references.
+//! Frequently called functions are computed in fp32 with an error of at most 2 units in the last place, the others in double precision
+//! with a relative error around 1e-10, so that their fp32 result is almost always correctly rounded. The polynomials are
+//! Chebyshev fits of the functions named beside them. Tests check the bounds against references.
 
-/// Adding and subtracting this rounds a small float to an integer (nearest even) and leaves the integer in the low bits.
+/// Adding and subtracting this rounds a small float to an integer (nearest even); the sum has the integer in its low bits.
 const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23
 const ROUND64: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
@@ -43,7 +43,7 @@ pub fn exp(x: f32) -> f32 {
     let r = n.mul_add(-1.428_606_8e-6, r);
     let q = horner32(r, [0.5, 1.666_657_7e-1, 4.166_655_5e-2, 8.363_179e-3, 1.392_618_4e-3]);
     let p = (q * r).mul_add(r, r) + 1.0;
-    // 2^k in two steps: k reaches from -150 to 128.
+    // 2^k in two steps: k ranges from -150 to 128.
     let half = k >> 1;
     p * pow2(half) * pow2(k - half)
 }
@@ -58,7 +58,7 @@ fn pow2(k: i32) -> f32 {
 pub fn sigmoid(x: f32) -> f32 {
     let z = exp(-x.abs());
     let n = if x < 0.0 { z } else { 1.0 };
-    // A NaN is in z, whichever way the comparison goes.
+    // A NaN reaches z, whatever the result of the comparison.
     n / (1.0 + z)
 }
 
@@ -110,7 +110,7 @@ pub fn exp64(x: f64) -> f64 {
         ],
     );
     let p = q.mul_add(r, 1.0);
-    // 2^n: the integer sits in the low bits of the shifted value.
+    // 2^n: the integer is in the low bits of the shifted value.
     let scale = shifted.to_bits().wrapping_add(1023) << 52;
     p * f64::from_bits(scale)
 }
@@ -118,7 +118,7 @@ pub fn exp64(x: f64) -> f64 {
 /// `ln x` in double precision for fp32 arguments (zero, negative, infinite and NaN included): relative error below 1e-13.
 #[inline(always)]
 pub fn ln64(x: f64) -> f64 {
-    // x = m * 2^k with m in [sqrt(1/2), sqrt(2)); fp32 subnormals are normal doubles. Logical shifts only: AVX2 has no others.
+    // x = m * 2^k with m in [sqrt(1/2), sqrt(2)); fp32 subnormals are normal doubles. AVX2 has only logical shifts.
     let bits = x.to_bits();
     let e = bits.wrapping_add(0x3ff0_0000_0000_0000 - 0x3fe6_a09e_667f_3bcd) >> 52;
     let m = f64::from_bits(bits.wrapping_sub(e << 52).wrapping_add(1023 << 52));
@@ -236,8 +236,8 @@ fn sin_reduced(r: f64) -> f64 {
     r * q
 }
 
-/// `sin(x)` on `[-pi, pi]`. Beyond, what the scalar engine gives: it does not reduce its argument but extrapolates a cubic, so that
-/// `sin(9.0)` is 27.65 (manual, `nki-act-func`). The cubic is the Taylor polynomial at pi, `d^3/6 - d`, which gives that value.
+/// `sin(x)` on `[-pi, pi]`. Beyond, the scalar engine does not reduce its argument but extrapolates a cubic, so that
+/// `sin(9.0)` is 27.65 (manual, `nki-act-func`). The cubic is the Taylor polynomial at pi, `d^3/6 - d`, which has that value.
 #[inline(always)]
 pub fn sin_engine(x: f32) -> f32 {
     let a = f64::from(x.abs());
@@ -246,7 +246,7 @@ pub fn sin_engine(x: f32) -> f32 {
     let inside = sin_reduced(folded);
     let outside = d * (d * d / 6.0 - 1.0);
     let value = if d > 0.0 { outside } else { inside } as f32;
-    // copysign would lose the sign of the cubic.
+    // copysign would discard the sign of the cubic.
     if x.is_sign_negative() { -value } else { value }
 }
 
@@ -280,13 +280,13 @@ pub fn arctan(x: f32) -> f32 {
     (t as f32).copysign(x)
 }
 
-/// `x^y` with the special cases of C's `pow`, through double precision: correctly rounded but for ties at the 1e-11 level.
+/// `x^y` with the special cases of C's `pow`, through double precision: correctly rounded except for ties at the 1e-11 level.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
     let ax = f64::from(x.abs());
     let yd = f64::from(y);
     let magnitude = exp64(yd * ln64(ax)) as f32;
-    // exp64 clamps, so make the ends exact: 0^y, inf^y.
+    // exp64 clamps, so handle the limits exactly: 0^y, inf^y.
     let zero_or_inf = (ax == 0.0) | (ax == f64::INFINITY);
     let grows = (ax > 1.0) == (y > 0.0);
     let magnitude = if zero_or_inf { if grows { f32::INFINITY } else { 0.0 } } else { magnitude };

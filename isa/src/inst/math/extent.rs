@@ -4,14 +4,14 @@ use super::simd::{Kernel, dispatch};
 
 /// The magnitude of infinity; that of a NaN is larger.
 pub const INFINITE: u32 = 0x7f80_0000;
-/// The magnitude of the largest fp32 number, which kernels use in the place of infinity.
+/// The magnitude of the largest fp32 number, which kernels use in place of infinity.
 pub const LARGEST: u32 = 0x7f7f_ffff;
-/// The magnitude of 2^127, half of what no fp32 number reaches.
+/// The magnitude of 2^127: twice this value is beyond every finite fp32 number.
 const TOP_BINADE: u32 = 0x7f00_0000;
-/// Rows up to this length are not worth the choice of an instruction set.
+/// For rows up to this length, selecting an instruction set does not pay off.
 const SHORT: usize = 16;
 
-/// The bits of `|x|`, which are ordered as the magnitudes are.
+/// The bits of `|x|`, which have the order of the magnitudes.
 #[inline(always)]
 pub fn magnitude(x: f32) -> u32 {
     x.to_bits() & 0x7fff_ffff
@@ -32,10 +32,10 @@ fn most_of_long(row: &[f32]) -> u32 {
     dispatch(Most(row))
 }
 
-/// Whether a magnitude of a row is `limit` or above it; NaN's is.
+/// Whether a row has a magnitude of at least `limit`; NaN counts.
 ///
-/// The limits of fp32 and bfloat16 are first compared with the sum of the row: a finite sum of values, or of twice the values, shows that each of
-/// them is finite, or below 2^127. A sum takes one instruction a vector, a maximum of magnitudes two.
+/// The limits of fp32 and bfloat16 are first tested with the sum of the row: a finite sum of the values, or of the doubled values, proves that
+/// each value is finite, or below 2^127. A sum takes one instruction per vector, a maximum of magnitudes two.
 #[inline]
 pub fn reaches(row: &[f32], limit: u32) -> bool {
     let suspect =
@@ -48,7 +48,7 @@ fn sum_is_finite(row: &[f32], factor: f32) -> bool {
     pulp::Arch::new().dispatch(Sum { row, factor }).is_finite()
 }
 
-/// `factor` times the sum of a row, in any order and with any rounding: only whether it is finite matters.
+/// `factor` times the sum of a row, in any order and rounding: only its finiteness matters.
 struct Sum<'a> {
     row: &'a [f32],
     factor: f32,
@@ -81,13 +81,13 @@ impl Kernel for Most<'_> {
     type Output = u32;
     #[inline(always)]
     fn run(self) -> u32 {
-        // Magnitudes have no sign bit, and baseline CPUs have a signed maximum at best. A plain reduction is what the compiler vectorises
-        // well: with lanes by hand it gathers across them (measured, three times slower).
+        // Magnitudes have no sign bit, and baseline CPUs have at most a signed maximum. The compiler vectorises a plain reduction well; with
+        // manual lanes it gathers across them (measured, three times slower).
         self.0.iter().fold(0, |most: i32, &x| most.max(magnitude(x) as i32)) as u32
     }
 }
 
-/// Whether any value is outside of `low..high`. NaN does not count.
+/// Whether any value is outside `low..high`. NaN does not count.
 #[inline(never)]
 pub fn any_outside(row: &[f32], low: f32, high: f32) -> bool {
     dispatch(AnyOutside(row, low, high))
@@ -123,7 +123,7 @@ impl Kernel for AnyMagnitudeOutside<'_> {
     }
 }
 
-/// Raises each of `cover` to the magnitude of the element of `row` at its place.
+/// Raises each element of `cover` to at least the magnitude of the corresponding element of `row`.
 #[inline(never)]
 pub fn raise(cover: &mut [u32], row: &[f32]) {
     dispatch(Raise(cover, row));
@@ -141,18 +141,18 @@ impl Kernel for Raise<'_> {
     }
 }
 
-/// What makes a value of a result new (see [`first_new`]).
+/// Definition of a new value in a result (see [`first_new`]).
 #[derive(Debug, Clone, Copy)]
 pub struct Newness {
-    /// The least magnitude that the result's type holds as infinity or NaN.
+    /// The smallest magnitude that the result's type stores as infinity or NaN.
     pub limit: u32,
-    /// Whether the arithmetic can give infinity or NaN; else only the rounding to the result's type can.
+    /// Whether the arithmetic can produce infinity or NaN; else only the rounding to the result's type can.
     pub arises: bool,
 }
 
 impl Newness {
-    /// Whether the value `x`, whose operands have the magnitude `cover` at most, is infinite or NaN in the result without being so in an operand.
-    /// An operand that is [`LARGEST`] counts as infinite.
+    /// Whether the result `x` is infinite or NaN although its operands, of magnitude `cover` at most, are not.
+    /// An operand of [`LARGEST`] counts as infinite.
     #[inline(always)]
     pub fn is_new(self, x: f32, cover: u32) -> bool {
         let m = magnitude(x);
@@ -163,7 +163,7 @@ impl Newness {
     }
 }
 
-/// The first value of `row` that is new; `cover` has the largest magnitude of each one's operands.
+/// Position of the first new value of `row`; `cover` has the largest magnitude of each value's operands.
 #[inline(never)]
 pub fn first_new(row: &[f32], cover: &[u32], new: Newness) -> Option<usize> {
     let all = || row.iter().zip(cover);
@@ -224,7 +224,7 @@ mod tests {
                 }
             }
         }
-        // Infinities of both signs, whose sum is NaN.
+        // The sum of infinities of both signs is NaN.
         let mut r = row(100);
         (r[3], r[67]) = (f32::INFINITY, f32::NEG_INFINITY);
         assert!(reaches(&r, INFINITE) && reaches(&r, bf16));

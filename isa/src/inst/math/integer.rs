@@ -5,9 +5,9 @@ use crate::names::AluOp;
 
 /// `out = x op y` (`y op x` if `reverse`) on values of `bits` bits that are sign- or zero-extended to 64.
 ///
-/// Results are not wrapped: writing them to memory does that. Shifts look at the pattern of `bits` bits; a shift by `bits` or more
-/// (or by a negative amount) gives 0, or the sign for the arithmetic right shift. Division truncates, `mod` floors, `fmod`
-/// truncates, and dividing by 0 gives 0. Comparisons and logical operators give 1 or 0. Power wraps and is 0 for a negative exponent.
+/// Results are not wrapped: the write to memory does that. Shifts use the pattern of `bits` bits; a shift by `bits` or more
+/// (or by a negative amount) results in 0, or the sign for the arithmetic right shift. Division truncates, `mod` floors, `fmod`
+/// truncates, and dividing by 0 results in 0. Comparisons and logical operators return 1 or 0. Power wraps and is 0 for a negative exponent.
 pub fn apply(op: AluOp, reverse: bool, bits: u32, x: &[i64], y: Rhs<'_, i64>, out: &mut [i64]) {
     let swap = reverse && !op.is_unary();
     each(x, y, out, move |x, y| if swap { scalar(op, bits, y, x) } else { scalar(op, bits, x, y) });
@@ -84,7 +84,7 @@ pub fn scalar(op: AluOp, bits: u32, x: i64, y: i64) -> i64 {
         AluOp::LeftShift | AluOp::ArithmeticLeftShift => shift.map_or(0, |s| pattern << s),
         AluOp::RightShift => shift.map_or(0, |s| pattern >> s),
         AluOp::ArithmeticRightShift => {
-            // Sign of the pattern, also for unsigned element types.
+            // The sign of the pattern, even for unsigned element types.
             let signed = pattern << (64 - bits) >> (64 - bits);
             signed >> shift.unwrap_or(63)
         }
@@ -95,12 +95,12 @@ pub fn scalar(op: AluOp, bits: u32, x: i64, y: i64) -> i64 {
     }
 }
 
-/// Operators without an integer meaning go through fp32.
+/// Operators without an integer definition are computed in fp32.
 fn scalar_float(op: AluOp, x: i64) -> i64 {
     super::alu::scalar(op, x as f32, 0.0).round_ties_even() as i64
 }
 
-/// Reduces a row. An empty row gives the operator's neutral element.
+/// Reduces a row. The result of an empty row is the operator's neutral element.
 pub fn reduce(op: AluOp, row: &[i64]) -> i64 {
     let neutral = match op {
         AluOp::BitwiseAnd => -1,

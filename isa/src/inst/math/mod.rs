@@ -1,8 +1,8 @@
-//! Arithmetic that several instructions share: row kernels over fp32 and exact integers.
+//! Arithmetic shared by several instructions: row kernels over fp32 and exact integers.
 //!
-//! Results do not depend on the CPU. The kernels are plain Rust loops compiled twice, for AVX2 with FMA and for the baseline, chosen when
-//! the program runs ([`simd`]). Rust never contracts `a * b + c`, every `mul_add` is a correctly rounded fused operation on both paths
-//! (slow without the hardware, but equal), and reductions have a fixed number of lanes ([`reduce`]).
+//! Results do not depend on the CPU. The kernels are plain Rust loops compiled twice, for AVX2 with FMA and for the baseline, and selected at
+//! run time ([`simd`]). Rust never contracts `a * b + c`, every `mul_add` is a correctly rounded fused operation on both paths
+//! (slow without hardware support, but with equal results), and reductions have a fixed number of lanes ([`reduce`]).
 
 pub mod activation;
 pub mod alu;

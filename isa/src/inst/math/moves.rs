@@ -1,8 +1,8 @@
-//! Choices between element bits, and gathers of them, on rows.
+//! Selection and gathering of element bits on rows.
 
 use super::simd::{Kernel, dispatch};
 
-/// `out = new` where the mask holds, else `old`. All have one length; `new` may be longer.
+/// `out = new` where the mask holds, else `old`. All have the same length; `new` may be longer.
 pub fn choose(mask: &[bool], new: impl IntoIterator<Item = u32>, old: &[u32], out: &mut [u32]) {
     struct K<'a, I>(&'a [bool], I, &'a [u32], &'a mut [u32]);
     impl<I: Iterator<Item = u32>> Kernel for K<'_, I> {
@@ -48,7 +48,7 @@ pub fn gather(data: &[u32], indices: &[u32], out: &mut [u32]) -> Result<(), u32>
     Ok(())
 }
 
-/// Fills `out` with runs of `run` neighbours of `data`, one from each of `starts`, all of which are within bounds.
+/// Fills `out` with runs of `run` consecutive elements of `data`, one from each of `starts`, all within bounds.
 pub fn gather_runs(data: &[u32], starts: &[u32], run: usize, out: &mut [u32]) {
     if run == 1 {
         return out.iter_mut().zip(starts).for_each(|(o, &start)| *o = data[start as usize]);
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Bits of all kinds: NaNs with payload, -0.0, infinities, and anything.
+    /// Bits of all kinds: NaNs with payload, -0.0, infinities, and arbitrary bits.
     fn bits(count: usize) -> impl Strategy<Value = Vec<u32>> {
         let special = prop::sample::select(vec![0, 0x8000_0000, 0x7f80_0000, 0xff80_0001, 0x7fc0_1234, u32::MAX]);
         prop::collection::vec(prop_oneof![special, any::<u32>()], count)

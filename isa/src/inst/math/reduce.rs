@@ -4,14 +4,14 @@ use super::alu::{maximum, minimum};
 use super::simd::{Kernel, dispatch};
 use crate::names::AluOp;
 
-/// Partial results that are kept side by side: element `i` goes to lane `i % LANES`, then lanes are combined in halves.
+/// Number of parallel partial results: element `i` goes to lane `i % LANES`, then lanes are combined in halves.
 /// The order, and so the rounding, is the same on every CPU.
 const LANES: usize = 32;
-/// Rows up to this length have no element in the other lanes, and are not worth the choice of an instruction set.
+/// Rows up to this length leave the other lanes empty, and selecting an instruction set does not pay off for them.
 const NARROW: usize = 8;
 
-/// Reduces a row with an operator for which [`AluOp::is_reduction`] holds and that is arithmetic; others give 0.
-/// An empty row gives the operator's neutral element. `subtract` is the first element minus the sum of the others.
+/// Reduces a row with an arithmetic operator for which [`AluOp::is_reduction`] holds; the result of others is 0.
+/// The result of an empty row is the operator's neutral element. `subtract` is the first element minus the sum of the others.
 pub fn reduce(op: AluOp, row: &[f32]) -> f32 {
     match op {
         AluOp::Add => fold(row, 0.0, |a, b| a + b),
@@ -29,7 +29,7 @@ pub fn reduce(op: AluOp, row: &[f32]) -> f32 {
     }
 }
 
-/// The value that changes nothing when it is combined with another: what an accumulator is reset to.
+/// The neutral element of the operator, to which accumulators are reset.
 pub fn neutral(op: AluOp) -> f32 {
     match op {
         AluOp::Multiply | AluOp::LogicalAnd => 1.0,
@@ -39,7 +39,7 @@ pub fn neutral(op: AluOp) -> f32 {
     }
 }
 
-/// Reduces with `quick`, which does not look for NaN, or with `careful`, which keeps the first one of a lane, where there is a NaN.
+/// Reduces with `quick`, which ignores NaN, or, if there is a NaN, with `careful`, which keeps the first one of a lane.
 fn extreme(
     row: &[f32],
     neutral: f32,
@@ -64,13 +64,13 @@ impl Kernel for HasNan<'_> {
     }
 }
 
-/// All elements of a row, combined as [`LANES`] says.
+/// All elements of a row, combined in the order of [`LANES`].
 #[inline]
 fn fold(row: &[f32], neutral: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
     if row.len() > NARROW {
         return dispatch(Fold { row, neutral, f });
     }
-    // The lanes without an element hold the neutral one, which changes nothing in the others.
+    // Lanes without an element hold the neutral one, which has no effect.
     let mut lanes = [neutral; NARROW];
     for (lane, &x) in lanes.iter_mut().zip(row) {
         *lane = f(neutral, x);

@@ -1,11 +1,11 @@
-//! Loops whose steps wait for each other within a row: several rows go side by side, so that the processor has something to do meanwhile.
+//! Loops with a dependency chain within a row: several rows are processed in parallel to hide the latency.
 
 use super::simd::{Kernel, dispatch};
 use crate::machine::RowF32;
 
-/// Rows that go side by side.
+/// Rows processed in parallel.
 pub const ABREAST: usize = 8;
-/// A value of each of them.
+/// One value for each of these rows.
 pub type Abreast = [f32; ABREAST];
 
 struct Scan<'a, F> {
@@ -34,7 +34,7 @@ impl<F: Fn(Abreast, Abreast, Abreast) -> Abreast> Kernel for Scan<'_, F> {
 }
 
 /// Replaces each element of the first destination by the state after it: `next(state before, element, element of source number other)`.
-/// `start` gives a row's state before its first element, `end` takes the one after its last. The source is as long as the destination.
+/// `start` returns a row's initial state; `end` receives its final state. The source is as long as the destination.
 pub fn scan(
     rows: &mut [RowF32<'_>],
     other: usize,
@@ -43,7 +43,7 @@ pub fn scan(
     end: impl Fn(&RowF32<'_>, f32),
 ) {
     for rows in rows.chunks_mut(ABREAST) {
-        // In the place of rows that are missing: anything.
+        // Spare rows in place of the missing ones.
         let length = rows[0].outs[0].len();
         let mut spare = vec![0.0; (ABREAST - rows.len()) * length];
         let others = std::array::from_fn(|r| rows.get(r).unwrap_or(&rows[0]).ins[other]);
@@ -59,8 +59,8 @@ pub fn scan(
     }
 }
 
-/// Folds each `group` elements of the first source, in their order, to an element of the first destination: `end(step(.. step(start, x0) ..))`.
-/// Without `start` the first element takes its place.
+/// Folds each `group` elements of the first source, in order, into an element of the first destination: `end(step(.. step(start, x0) ..))`.
+/// Without `start` the first element is the initial value.
 pub fn fold(
     rows: &mut [RowF32<'_>],
     group: usize,
@@ -70,7 +70,7 @@ pub fn fold(
 ) {
     let skipped = usize::from(start.is_none());
     for rows in rows.chunks_mut(ABREAST) {
-        // In the place of rows that are missing: the first again.
+        // The first row in place of the missing ones.
         let ins: [&[f32]; ABREAST] = std::array::from_fn(|r| rows.get(r).unwrap_or(&rows[0]).ins[0]);
         for g in 0..rows[0].outs[0].len() {
             let groups = ins.map(|row| &row[g * group..(g + 1) * group]);
@@ -83,13 +83,13 @@ pub fn fold(
     }
 }
 
-/// The states after rows of one length. Square blocks of elements are turned in registers, which is faster than to load them column by column.
+/// The final states of rows of equal length. Square blocks are transposed in registers, which is faster than loading column by column.
 #[allow(clippy::needless_range_loop, reason = "an index is that of a column of all rows")]
 fn fold_abreast(rows: [&[f32]; ABREAST], mut state: Abreast, step: impl Fn(f32, f32) -> f32 + Copy) -> Abreast {
     let count = rows[0].len() / ABREAST;
     let blocks = rows.map(|row| &row.as_chunks::<ABREAST>().0[..count]);
     for i in 0..count {
-        // Not `map`, with which the block goes through memory (measured, four times slower).
+        // `map` would pass the block through memory (measured, four times slower).
         let block: [[f32; ABREAST]; ABREAST] = std::array::from_fn(|r| blocks[r][i]);
         for column in 0..ABREAST {
             state = std::array::from_fn(|r| step(state[r], block[r][column]));
@@ -146,7 +146,7 @@ mod tests {
         for rows in [1, 7, 8, 9, 20] {
             for (groups, group) in [(1, 1), (1, 7), (3, 8), (2, 9), (5, 16), (1, 513), (40, 3)] {
                 let mut data: Vec<Vec<f32>> = (0..rows).map(|r| numbers(groups * group, 1000 * r + 7)).collect();
-                // A value that is not finite reaches its own group only.
+                // A non-finite value affects only its own group.
                 data[0][0] = f32::INFINITY;
                 if let Some(last) = data[rows as usize / 2].last_mut() {
                     *last = f32::NAN;

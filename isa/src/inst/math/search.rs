@@ -7,7 +7,7 @@ pub fn position(row: &[f32], value: f32) -> Option<usize> {
     struct K<'a>(&'a [f32], f32);
     impl Kernel for K<'_> {
         type Output = usize;
-        /// Elements before the piece in which the value is.
+        /// Number of elements before the chunk that contains the value.
         #[inline(always)]
         fn run(self) -> usize {
             let (pieces, _) = self.0.as_chunks::<PIECE>();
@@ -20,18 +20,18 @@ pub fn position(row: &[f32], value: f32) -> Option<usize> {
     row[start..].iter().position(|&x| x == value).map(|at| start + at)
 }
 
-/// The order of the search: NaN is above everything, so that a value made of unwritten memory does not vanish.
+/// The order of the search: NaN ranks above everything, so that a value computed from unwritten memory does not disappear.
 fn above(x: f32, y: f32) -> bool {
     (x > y) | (x.is_nan() & !y.is_nan())
 }
 
-/// Writes the largest elements of `row` to `out`, descending; equal ones count as often as they occur. NaN is above all numbers.
+/// Writes the largest elements of `row` to `out`, descending; equal values count separately. NaN ranks above all numbers.
 pub fn largest(row: &[f32], out: &mut [f32]) {
     if out.len() <= RANKS && row.len() >= 2 * LANES {
         let Ranked { best, nan } = dispatch(Rank(row));
         let best = best.as_flattened();
         one_by_one(best, out);
-        // Zeros are equal and still differ, as NaNs do: their order is that of the row.
+        // Zeros of both signs are equal but distinct, as are NaNs: these keep the order of the row.
         if !nan && !out.contains(&0.0) {
             return;
         }
@@ -54,13 +54,13 @@ fn one_by_one(row: &[f32], out: &mut [f32]) {
 
 /// Values that are kept.
 const RANKS: usize = 8;
-/// Every so-manieth element of a row has a ranking of its own, so that many advance at once.
+/// Every `LANES`th element of a row belongs to the same ranking, so that the rankings advance in parallel.
 const LANES: usize = 16;
 
 struct Rank<'a>(&'a [f32]);
 
 struct Ranked {
-    /// The largest of each lane, then the next ones.
+    /// The largest value of each lane, then the next ones.
     best: [[f32; LANES]; RANKS],
     nan: bool,
 }
@@ -94,7 +94,7 @@ impl Kernel for Rank<'_> {
 mod tests {
     use super::*;
 
-    /// Numbers in no order, some of them equal.
+    /// Unordered numbers, some of them equal.
     fn row(length: u32) -> Vec<f32> {
         (0..length).map(|i| (i.wrapping_mul(2_654_435_761) >> 20) as f32 - 1000.5).collect()
     }

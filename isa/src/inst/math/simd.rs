@@ -2,13 +2,13 @@
 
 /// A loop (or several) to be compiled for each instruction set.
 ///
-/// `run` must be `#[inline(always)]`, as must what it calls inside its loops; else the baseline code is used.
+/// `run` must be `#[inline(always)]`, as must all functions called inside its loops; else the baseline code is used.
 pub(crate) trait Kernel: Sized {
     /// What it gives.
     type Output;
     /// The loop.
     fn run(self) -> Self::Output;
-    /// The loop for CPUs without a vector instruction set of ours. Kernels with many variants have a smaller, slower one here that
+    /// The loop for CPUs without a supported vector instruction set. Kernels with many variants have a smaller, slower one here that
     /// computes the same.
     #[inline(always)]
     fn run_baseline(self) -> Self::Output {
@@ -47,11 +47,11 @@ mod tests {
     use crate::names::{AluOp, Named};
 
     thread_local! {
-        /// Makes [`super::dispatch`] of this thread run the code of a CPU without vector instructions.
+        /// Makes [`super::dispatch`] on this thread run the code for CPUs without vector instructions.
         pub(super) static BASELINE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// The bits that `f` computes on both paths must be equal.
+    /// Asserts that `f` computes equal bits on both paths.
     fn same(what: &str, f: impl Fn() -> Vec<f32>) {
         let bits = |baseline| {
             BASELINE.set(baseline);

@@ -5,10 +5,10 @@ use super::simd::{Kernel, dispatch};
 /// Words of a generator's state: five of the shift register, oldest first, and the counter.
 pub const WORDS: usize = 6;
 
-/// What is added to the counter for each number.
+/// The counter's increment for each number.
 const WEYL: u32 = 362_437;
 
-/// Advances the generator in `state` and gives its next number.
+/// Advances the generator in `state` and returns its next number.
 pub fn next(state: &mut [u32; WORDS]) -> u32 {
     let [x, y, z, w, v, d] = *state;
     let t = x ^ (x >> 2);
@@ -18,13 +18,13 @@ pub fn next(state: &mut [u32; WORDS]) -> u32 {
     new.wrapping_add(counter)
 }
 
-/// Rows that [`fill`] fills side by side.
+/// Rows that [`fill`] fills in parallel.
 pub const ROWS: usize = 8;
 
-/// `L` generators side by side: word `w` of all of them is `words[w]`.
+/// `L` generators in parallel: word `w` of all of them is `words[w]`.
 struct Abreast<'a, 'r, const G: usize, const L: usize> {
     words: &'a mut [[u32; L]; WORDS],
-    /// Groups of elements, one of each of the row's `G` generators.
+    /// Groups of elements, one element from each of the row's `G` generators.
     rows: [&'r mut [[u32; G]]; ROWS],
 }
 
@@ -35,7 +35,7 @@ impl<const G: usize, const L: usize> Kernel for Abreast<'_, '_, G, L> {
     fn run(self) {
         let Abreast { words, mut rows } = self;
         let steps = rows[0].len();
-        // The shift register stays in its place: step `s` replaces the oldest word, number `s % 5`, by the new one.
+        // The shift register is not moved: step `s` replaces the oldest word, number `s % 5`, by the new one.
         const REGISTER: usize = WORDS - 1;
         for step in 0..steps {
             let (x, v) = (words[step % REGISTER], words[(step + REGISTER - 1) % REGISTER]);
@@ -57,7 +57,7 @@ impl<const G: usize, const L: usize> Kernel for Abreast<'_, '_, G, L> {
     }
 }
 
-/// Fills at most [`ROWS`] rows of one length with the numbers of their generators, `G` for each row, which alternate from element to element.
+/// Fills at most [`ROWS`] rows of equal length with the numbers of their generators, `G` per row, which alternate from element to element.
 /// `L` is `G` times [`ROWS`]. Rows without generators become 0.
 pub fn fill<const G: usize, const L: usize>(generators: &mut [[u32; WORDS]], rows: &mut [&mut [u32]]) {
     const { assert!(L == G * ROWS, "a generator of each row for each lane") };
@@ -75,15 +75,15 @@ pub fn fill<const G: usize, const L: usize>(generators: &mut [[u32; WORDS]], row
     for (i, generator) in generators.iter_mut().enumerate() {
         (0..WORDS).for_each(|w| generator[w] = words[w][i]);
     }
-    // The first generators of a row give the elements of a group that the row ends in.
+    // The first generators of a row fill its last, partial group.
     for (row, generators) in rows.iter_mut().zip(generators.chunks_exact_mut(G)) {
         let (_, rest) = row.as_chunks_mut::<G>();
         rest.iter_mut().zip(generators).for_each(|(number, generator)| *number = next(generator));
     }
 }
 
-/// The state of generator number `stream` for a seed of 32 bits. Nothing documents what the engine makes of a seed; this is
-/// splitmix64, run from the seed and the number of the stream, so that streams and seeds have nothing to do with each other.
+/// The state of generator number `stream` for a 32-bit seed. The engine's seeding is undocumented; this is
+/// splitmix64, started from the seed and the stream number, so that streams and seeds are independent.
 pub fn seeded(seed: u32, stream: u32) -> [u32; WORDS] {
     let mut at = (u64::from(stream) << 32) | u64::from(seed);
     let mut state = [0; WORDS];
@@ -94,7 +94,7 @@ pub fn seeded(seed: u32, stream: u32) -> [u32; WORDS] {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         *word = ((z ^ (z >> 31)) >> 32) as u32;
     }
-    // A register of zeros would stay so.
+    // A register of zeros would remain zero.
     state[0] |= 1;
     state
 }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(state, [362_436_069, 521_288_629, 88_675_123, 5_783_321, v, 6_615_241 + 362_437]);
     }
 
-    /// Against one generator after the other, for all lengths of rows and numbers of rows, in several calls.
+    /// Compares with separate generators, for all row lengths and numbers of rows, over several calls.
     fn filled_as_one_by_one<const G: usize, const L: usize>() {
         for count in [1, 3, ROWS] {
             let mut fast: Vec<[u32; WORDS]> = (0..(count * G) as u32).map(|i| seeded(7, i)).collect();

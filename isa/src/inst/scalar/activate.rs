@@ -1,4 +1,4 @@
-//! What `activation` and `activation_reduce` share: `op(data * scale + bias)` and the accumulators behind it.
+//! Shared code of `activation` and `activation_reduce`: `op(data * scale + bias)` and its accumulators.
 
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
@@ -15,7 +15,7 @@ use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Law, Stream, Work};
 
-/// Slope of prelu for negative inputs: `activation` has no operand for it, this is the default of `relu_param` in `activate2`.
+/// Slope of prelu for negative inputs. `activation` has no operand for it; this is the default of `relu_param` in `activate2`.
 const PRELU_SLOPE: f32 = 0.0;
 
 /// The operands of either instruction.
@@ -31,7 +31,7 @@ pub(super) struct Activate<'a> {
     pub(super) engine: Engine,
 }
 
-/// The engine of an activation: the scalar engine, or gpsimd, which does not accumulate.
+/// Checks that the engine of an activation is the scalar engine, or gpsimd, which does not accumulate.
 ///
 /// # Errors
 /// `engine-unsupported`, `unsupported-on-target`.

@@ -1,4 +1,4 @@
-//! `nisa.activate2`: an activation function behind two configurable operators, with a reduction.
+//! `nisa.activate2`: an activation function after two configurable operators, with a reduction.
 
 use super::activate::on_engine;
 use crate::arch::Arch;
@@ -73,7 +73,7 @@ operands! {
     },
 }
 
-/// The pairs of operators that the engine has.
+/// The operator pairs that the engine supports.
 const PAIRS: [(AluOp, AluOp); 6] = [
     (AluOp::Multiply, AluOp::Add),
     (AluOp::Multiply, AluOp::Subtract),
@@ -86,7 +86,7 @@ const REDUCTIONS: [AluOp; 5] = [AluOp::Add, AluOp::Max, AluOp::Min, AluOp::AbsMa
 const CMDS: [ReduceCmd; 4] = [ReduceCmd::Idle, ReduceCmd::Reset, ReduceCmd::Reduce, ReduceCmd::ResetReduce];
 
 impl Activate2 {
-    /// The operators; `None` is no operation, as bypass.
+    /// The operators; `None` means no operation, as bypass does.
     fn ops(&self) -> (AluOp, AluOp) {
         (self.op0.unwrap_or(AluOp::Bypass), self.op1.unwrap_or(AluOp::Bypass))
     }
@@ -182,7 +182,7 @@ impl Instruction for Activate2 {
         let imm1 = scalars::scalar_f32(machine, self.imm1.as_ref(), &mut sources);
         let slope = scalars::scalar_f32(machine, Some(&self.relu_param), &mut sources);
         let (op0, op1) = self.ops();
-        // A reversed bypass still lets the data through: there is no operation to reverse.
+        // A reversed bypass still passes the data: there is no operation to reverse.
         let (reverse0, reverse1) = (self.reverse0 && op0 != AluOp::Bypass, self.reverse1 && op1 != AluOp::Bypass);
         let op = self.op;
         let watch = op.valid_range().and_then(|_| machine.watch_arguments(op));
@@ -204,7 +204,7 @@ impl Instruction for Activate2 {
     }
 
     fn accumulators(&self) -> Option<AccumulatorUse> {
-        // An operator that idles is an operand without effect.
+        // An operator with an idle command has no effect and is reported as inert.
         let idles = self.reduce_op.is_some() && self.reduce_cmd == ReduceCmd::Idle;
         (!idles).then(|| self.reduction().accumulators())
     }

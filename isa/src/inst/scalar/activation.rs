@@ -124,7 +124,7 @@ impl Instruction for Activation {
     }
 
     fn accumulators(&self) -> Option<AccumulatorUse> {
-        // An operator that idles is an operand without effect.
+        // An operator with an idle command has no effect and is reported as inert.
         let idles = self.reduce_op.is_some() && self.reduce_cmd == ReduceCmd::Idle;
         (!idles).then(|| self.shared().reduction().accumulators())
     }

@@ -63,7 +63,7 @@ impl Instruction for CoreBarrier {
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
-        // It moves nothing, but what touches `data` before and behind it stays there.
+        // It moves nothing, but accesses to `data` must not be reordered across it.
         footprint.read(&self.data);
         footprint.writes.push(&self.data);
     }
@@ -107,7 +107,7 @@ mod tests {
         let both = barrier(&data, &[0, 1]);
         m.run(both.clone()).unwrap();
         assert_eq!(both.participants().map(|x| x.members(1)), Some(vec![0, 1]));
-        // It reads nothing: unwritten data is no finding.
+        // It reads nothing: unwritten data is not a finding.
         assert!(m.uninitialized.is_empty());
         assert_eq!(barrier(&data, &[0]).participants(), None);
     }

@@ -1,4 +1,4 @@
-//! Instructions of the sequencers, and what needs no engine at all.
+//! Instructions of the sequencers, and statements that need no engine.
 
 pub mod core_barrier;
 pub mod device_print;

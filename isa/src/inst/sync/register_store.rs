@@ -31,14 +31,14 @@ operands! {
 }
 
 impl RegisterStore {
-    /// Says that the element is another number than the register.
+    /// Reports that the stored element differs from the register's value.
     fn note_changed(&self, machine: &mut dyn Machine, value: i64, bits: u32) {
         let dtype = self.dst.dtype;
         if dtype.is_packed() || value == 0 {
             return;
         }
         let stored = if dtype.is_int() { bits_to_i64(dtype, bits) as f64 } else { f64::from(bits_to_f32(dtype, bits)) };
-        // The same bits of 32-bit integers are signed or not.
+        // 32-bit integers differ only in the interpretation of the sign.
         if stored == value as f64 || dtype.is_int() && dtype.size() >= 4 {
             return;
         }

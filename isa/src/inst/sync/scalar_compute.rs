@@ -67,7 +67,7 @@ impl Instruction for ScalarCompute {
             ScalarOp::Equal => i64::from(x == y),
             ScalarOp::NotEqual => i64::from(x != y),
         };
-        // The low 32 bits of a sum, difference or product depend on the low 32 bits of its operands alone.
+        // The low 32 bits of a sum, difference or product depend only on the low 32 bits of its operands.
         let value = if self.dtype == DType::I32 { i64::from(value as i32) } else { value };
         machine.set_register(self.dst, value);
         Ok(())

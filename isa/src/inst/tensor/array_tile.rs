@@ -1,4 +1,4 @@
-//! Tiles of the systolic array, and the shapes of its operands: what `nc_matmul` and `nc_matmul_mx` share.
+//! Tiles of the systolic array, and the shapes of its operands, shared by `nc_matmul` and `nc_matmul_mx`.
 
 use crate::arch::Arch;
 use crate::arg::Ints;
@@ -9,7 +9,7 @@ use crate::violation::Violation;
 /// Row and column, as given.
 type Pair = [i64; 2];
 
-/// `(position, size)` of the array tile: (row, column) each.
+/// `(position, size)` of the array tile, as (row, column) pairs.
 pub(super) fn tile(position: &Ints, size: &Ints) -> ((u32, u32), (u32, u32)) {
     let pair = |list: &Ints, default| match list.0[..] {
         [a, b] => (a as u32, b as u32),
@@ -18,7 +18,7 @@ pub(super) fn tile(position: &Ints, size: &Ints) -> ((u32, u32), (u32, u32)) {
     (pair(position, (0, 0)), pair(size, (128, 128)))
 }
 
-/// Position and size as they were given: both are pairs, or neither is there.
+/// Position and size as given: either both are pairs, or both are missing.
 pub(super) fn given(position: &Ints, size: &Ints) -> Result<Option<(Pair, Pair)>, Violation> {
     match (&position.0[..], &size.0[..]) {
         ([], []) => Ok(None),
@@ -39,7 +39,7 @@ pub(super) fn given(position: &Ints, size: &Ints) -> Result<Option<(Pair, Pair)>
     }
 }
 
-/// An allowed size, and a start at a multiple of it.
+/// The extent has an allowed size, and the start is a multiple of it.
 pub(super) fn check_axis(axis: &str, start: i64, extent: i64, allowed: &[i64], arch: &Arch) -> Result<(), Violation> {
     if !allowed.contains(&extent) {
         return Err(Violation::new(
@@ -94,7 +94,7 @@ pub(super) fn check_contraction(stationary: &View, moving: &View, rows: u32) -> 
     Ok(())
 }
 
-/// `dst` has a partition for each of `m` columns of `stationary` and an element for each of `n` of `moving`.
+/// `dst` has `m` partitions, one per column of `stationary`, and `n` elements, one per column of `moving`.
 pub(super) fn check_result(
     dst: &View,
     stationary: &View,
@@ -116,16 +116,16 @@ pub(super) fn check_result(
     ))
 }
 
-/// Before trn3 one matmul writes to one PSUM bank (NKI architecture guide, "Tile Size" of the tensor engine).
+/// Before trn3 one matmul writes to a single PSUM bank (NKI architecture guide, "Tile Size" of the tensor engine).
 pub(super) fn check_bank(dst: &View, arch: &Arch) -> Result<(), Violation> {
     let bank = i64::from(arch.psum_bank_bytes);
-    // An address that is known only when the program runs is not checked.
+    // An address that is known only at run time is not checked.
     if arch.moving_free_max * 4 > arch.psum_bank_bytes || dst.indirect.is_some() {
         return Ok(());
     }
     let (low, high) = View::span(dst.free_dims());
     let size = dst.dtype.size() as i64;
-    // A tensor in PSUM starts on a bank or lies in one.
+    // A tensor in PSUM starts at a bank boundary or lies within a bank.
     let (first, last) = ((dst.offset + low) * size, (dst.offset + high + 1) * size - 1);
     if first.div_euclid(bank) == last.div_euclid(bank) {
         return Ok(());

@@ -7,11 +7,11 @@ use crate::dtype::DType;
 use crate::inst::indirection::columns;
 use crate::violation::Violation;
 
-/// Bytes of which the distance between the two rows of a double row is a multiple.
+/// The distance in elements between the two rows of a double row is a multiple of this.
 const DOUBLE_ROW_STRIDE: i64 = 16;
 
 impl NcMatmul {
-    /// All of them.
+    /// Checks all rules.
     ///
     /// # Errors
     /// The first broken rule.
@@ -198,7 +198,7 @@ impl NcMatmul {
     }
 }
 
-/// Types the tensor engine multiplies, the OCP FP8 included.
+/// Types that the tensor engine multiplies, including OCP FP8.
 pub(crate) fn is_input(dtype: DType) -> bool {
     dtype.is_float() && dtype != DType::F8E8M0
 }

@@ -76,7 +76,7 @@ operands! {
 }
 
 impl NcMatmul {
-    /// Two rows of the contraction per partition.
+    /// Whether each partition holds two contraction rows.
     pub(super) fn double(&self) -> bool {
         self.perf_mode == PerfMode::DoubleRow
     }
@@ -86,7 +86,7 @@ impl NcMatmul {
         if self.double() { view.free_elements() / 2 } else { view.free_elements() }
     }
 
-    /// Whether the bits of `stationary` pass unchanged.
+    /// Whether the bits of `stationary` are moved unchanged.
     pub(super) fn exact(&self, arch: &Arch) -> bool {
         self.is_transpose && arch.exact_transpose
     }
@@ -208,7 +208,7 @@ impl NcMatmul {
 }
 
 impl NcMatmul {
-    /// The hints of ones and zeros, which matter for float32 only.
+    /// Checks the hints of ones and zeros, which matter for float32 only.
     fn check_hints(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let hints = [
             ("is_stationary_onezero", "stationary", self.is_stationary_onezero, &self.stationary),
@@ -219,7 +219,7 @@ impl NcMatmul {
                 continue;
             }
             let tile = machine.read_tile(view)?;
-            // NaN is what nothing has written, which is reported as such.
+            // NaN comes from unwritten memory, which is reported separately.
             let other = tile.indexed_iter().find(|(_, x)| **x != 0.0 && **x != 1.0 && !x.is_nan());
             if let Some(((row, column), x)) = other {
                 let message = format!(
@@ -233,7 +233,7 @@ impl NcMatmul {
         Ok(())
     }
 
-    /// In transpose mode, the first column of `moving` that chooses no row of `stationary`. Columns of zeros choose none, which is harmless.
+    /// Reports, in transpose mode, the first column of `moving` that selects no row of `stationary`. A column of zeros selects none, but is harmless.
     fn note_no_permutation(&self, machine: &mut dyn Machine, moving: ArrayView2<'_, f32>) {
         let bad = moving.columns().into_iter().enumerate().find_map(|(n, column)| {
             let mut set = column.iter().enumerate().filter(|(_, x)| **x != 0.0 && !x.is_nan());
@@ -255,7 +255,7 @@ impl NcMatmul {
     }
 }
 
-/// If each column has exactly one element that is not zero, and that is 1: its row, for each column.
+/// The row selected by each column, if each column has exactly one non-zero element, and that is 1.
 fn permutation(moving: ArrayView2<'_, f32>) -> Option<Vec<usize>> {
     moving
         .columns()
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Values that need all 24 bits, so that the order of a sum shows.
+    /// Values that need all 24 bits, so that the order of a sum affects the result.
     fn noise(n: usize, seed: u32) -> Vec<f32> {
         let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
         (0..n)
@@ -372,7 +372,7 @@ mod tests {
         let x = sbuf(&mut m, DType::F32, &[1, 1], &[exact]);
         let d = m.tensor("d", Space::Psum, DType::F32, &[2, 1]);
         m.run(matmul(&d, &s, &x)).unwrap();
-        // Ties go to even: down to 1, up to 1 + 2/1024. The fp32 operand is not rounded.
+        // Ties round to even: down to 1, up to 1 + 2/1024. The fp32 operand is not rounded.
         assert_eq!(m.f32s(&d), [exact, exact * (1.0 + 2.0 / 1024.0)]);
     }
 
@@ -389,7 +389,7 @@ mod tests {
             if exact {
                 assert_eq!(m.bits(&d), [nan, 0x7F80_0000, 0x8000_0000, 0x3F80_0000]);
             } else {
-                // Infinity times zero: the row of the NaN is lost.
+                // Infinity times zero is NaN: all values of the row are lost.
                 assert!(m.f32s(&d)[..2].iter().all(|x| x.is_nan()));
             }
         }
@@ -517,7 +517,7 @@ mod tests {
                         dims: [rows, columns].into_iter().collect(),
                         ..tiled.clone()
                     };
-                    // Only the numerics: tiles of any size start on partitions that the engine does not.
+                    // Runs only the numerics: tiles of any size may start at partitions that the engine does not allow.
                     matmul(&d, &part(&s, r, rows), &part(&x, c, columns)).execute(&mut machine).unwrap();
                 }
             }

@@ -84,7 +84,7 @@ impl NcMatmulMx {
         array_tile::check_axis("row", row, rows, &[32, 64, 128], arch)
     }
 
-    /// Data and scales are one logical tensor: both are picked by one index, or neither.
+    /// Data and scales are one logical tensor: one index selects both, or neither is indirect.
     fn validate_indirection(&self) -> Result<(), Violation> {
         let pairs = [
             (("stationary", &self.stationary), ("stationary_scale", &self.stationary_scale)),
@@ -133,7 +133,7 @@ impl NcMatmulMx {
     }
 }
 
-/// The numbers of an operand, scaled: `[4 K, columns]`, the four of an element below each other.
+/// The scaled numbers of an operand: `[4 K, columns]`, with the four of a packed element in consecutive rows.
 fn dequantized(machine: &mut dyn Machine, data: &View, scale: &View) -> Result<Array2<f32>, Fault> {
     let Some(element) = data.dtype.mx_element() else {
         return Err(Fault::new("internal", "nc_matmul_mx of a type that is not packed"));
@@ -271,7 +271,7 @@ mod tests {
     fn a_scale_counts_for_its_block() {
         let mut m = TestMachine::new(Target::Trn3);
         let mm = ones(&mut m, 0x38, DType::F8E4M3FNX4);
-        // Row 1 of the scales, column 0 of the result's rows: 8 partitions count 4 times.
+        // Scale row 1 belongs to column 0 of the result's rows: 8 partitions count 4 times.
         m.set_bits(&mm.stationary_scale, &[127, 127, 129, 127, 127, 127, 127, 127]);
         m.set_bits(&mm.moving_scale, &[127, 127, 126, 127, 127, 126, 127, 127, 126, 127, 127, 126]);
         m.run(mm.clone()).unwrap();

@@ -148,7 +148,7 @@ impl Instruction for NcTranspose {
         if engine == Engine::Tensor {
             machine.begin_accumulate(&self.dst, Some(false))?;
             if !exact {
-                // The multiplication with an identity that it is: a NaN or infinity spreads along its row.
+                // This transpose is a multiplication with an identity: a NaN or infinity spreads along its row.
                 let data = machine.read_tile(&self.data)?;
                 let result = product(data.view(), Array2::eye(data.nrows()).view());
                 return machine.write_tile(&self.dst, result.view());
@@ -284,7 +284,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Twice is the identity, bit for bit, whatever the bits are.
+        /// Transposing twice is the identity, bit for bit, for arbitrary bits.
         #[test]
         fn twice_is_the_identity(
             p in 1u32..40, f in 1u32..40, seed in any::<u32>(), by_tensor in any::<bool>(),

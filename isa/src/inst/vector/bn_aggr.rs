@@ -1,4 +1,4 @@
-//! `nisa.bn_aggr`: the mean and variance that the results of `bn_stats` add up to.
+//! `nisa.bn_aggr`: combines the results of `bn_stats` into mean and variance.
 
 use super::bn_stats::elements;
 use crate::arch::Arch;
@@ -62,7 +62,7 @@ impl Instruction for BnAggr {
     }
 
     /// The variance is that of all elements (divided by their count, not by one less). Open question: the order of the engine's fp32
-    /// sums; here they are made in double precision and rounded once. Without any element the results are NaN.
+    /// sums; here they are computed in double precision and rounded once. Without any element the results are NaN.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let triples = || ins[0].chunks_exact(3).map(|t| (f64::from(t[0]), f64::from(t[1]), f64::from(t[2])));

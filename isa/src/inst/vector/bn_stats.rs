@@ -63,8 +63,8 @@ impl Instruction for BnStats {
         self.operand_footprint(footprint);
     }
 
-    /// Open question: the engine computes in fp32 in an order that is not documented. Here sums are made in double precision and each
-    /// statistic is rounded to fp32 once, which is within rounding of every order. A group without elements has mean 0.
+    /// Open question: the engine computes in fp32 in an undocumented order. Here sums are computed in double precision and each
+    /// statistic is rounded to fp32 once, which is within the rounding error of every order. A group without elements has mean 0.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let (pairs, rest) = ins[0].as_chunks::<2>();

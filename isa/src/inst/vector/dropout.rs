@@ -39,7 +39,7 @@ operands! {
     },
 }
 
-/// Whether a number is a probability; NaN is none.
+/// Whether a number is a probability; NaN is not.
 fn is_probability(p: f32) -> bool {
     (0.0..=1.0).contains(&p)
 }
@@ -83,8 +83,8 @@ impl Instruction for Dropout {
         self.operand_footprint(footprint);
     }
 
-    /// An element is dropped if its 32 random bits, as a fraction of 2^32, are below the probability. What stays is not scaled and
-    /// stays to the bit. Open question: how the engine compares; probabilities 0 and 1 are exact in any case.
+    /// An element is dropped if its 32 random bits, as a fraction of 2^32, are below the probability. The other elements are not scaled and keep
+    /// their bits. Open question: the engine's comparison; probabilities 0 and 1 are exact in any case.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let partitions = self.data.partitions() as usize;
         let probabilities: Vec<f32> = match &self.prob {
@@ -100,7 +100,7 @@ impl Instruction for Dropout {
         }
         Generators::of(Engine::Vector).map_bits(machine, &self.dst, &[&self.data], &mut |row| {
             let p = probabilities.get(row.partition).copied().unwrap_or(0.0);
-            // At most 2^32, which is above all bits.
+            // At most 2^32, which exceeds all 32-bit values.
             let below = (f64::from(p) * 4_294_967_296.0).clamp(0.0, 4_294_967_296.0).ceil() as u64;
             moves::drop_below(below, row.ins[0], row.outs[0]);
         })

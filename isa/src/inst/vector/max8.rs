@@ -1,4 +1,4 @@
-//! `nisa.max8`: the eight largest values of each partition. Also what the instructions on eight values have in common.
+//! `nisa.max8`: the eight largest values of each partition. Also contains shared rules of the instructions on eight values.
 
 use super::bn_stats::elements;
 use crate::arch::Arch;
@@ -39,7 +39,7 @@ const FREE_MIN: usize = 8;
 /// Most elements per partition.
 const FREE_MAX: usize = 16 * 1024;
 
-/// The tile that is searched has 8 to 16384 elements per partition and at most 3 dimensions.
+/// The searched tile has 8 to 16384 elements per partition and at most 3 dimensions.
 ///
 /// # Errors
 /// `free-size`, `access-pattern`.
@@ -93,7 +93,7 @@ impl Instruction for Max8 {
         self.operand_footprint(footprint);
     }
 
-    /// Open question: where the engine puts NaN. Here it is above all numbers.
+    /// Open question: the engine's rank of NaN. Here it ranks above all numbers.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         machine.map_f32(&[&self.dst], &[&self.src], Box::new(|_, ins, outs| largest(ins[0], outs[0])), None)
     }

@@ -44,8 +44,8 @@ impl Instruction for Memset {
 
     const PACKED: &'static [&'static str] = &["dst"];
 
-    /// Since 0.3 an integer tile takes an integer. AWS's own library of 0.6 still writes `value=0.0` there, so whole floats are taken;
-    /// a whole number is taken for a float tile, as Python's `0` is usual there.
+    /// Since 0.3 an integer tile takes an integer. AWS's own library of 0.6 still writes `value=0.0` there, so whole floats are accepted;
+    /// a whole number is accepted for a float tile, because Python's `0` is usual there.
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         check::gpsimd_psum(self.engine, &[("dst", &self.dst)])?;
@@ -68,7 +68,7 @@ impl Instruction for Memset {
             )
             .help("write an integer: the value must be of the kind of dst's dtype")),
             Imm::Float(_) => Ok(()),
-            // Bit patterns may be given either way round.
+            // Bit patterns may be written as signed or unsigned.
             Imm::Int(i) if i < low.min(-(high + 1) / 2) || i > high.max(-2 * low - 1) => Err(Violation::new(
                 "memset-value",
                 "value",
@@ -101,7 +101,7 @@ impl Instruction for Memset {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        // The fast mode of 16-bit types holds for zero (Beta-1 manual, `memset` cost).
+        // The fast mode of 16-bit types applies to zero (Beta-1 manual, `memset` cost).
         let narrow = if self.value.as_f32() == 0.0 { "memset_16bit_zero" } else { "memset" };
         let cycles = match self.dst.dtype.size() {
             1 => Cycles::all("memset_8bit"),

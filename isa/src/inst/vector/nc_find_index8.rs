@@ -67,9 +67,9 @@ impl Instruction for NcFindIndex8 {
         self.operand_footprint(footprint);
     }
 
-    /// Values are compared in fp32. A value that occurs in `vals` several times gets the positions of its occurrences in ascending
-    /// order (manual, `nc_match_replace8`: the note on duplicates; the reference of this instruction says "first occurrence" only).
-    /// Open question: what a value gets that occurs in `vals` more often than in `data`; here the surplus is "not found".
+    /// Values are compared in fp32. If a value occurs in `vals` several times, its occurrences receive ascending positions
+    /// (manual, `nc_match_replace8`: the note on duplicates; the reference of this instruction says "first occurrence" only).
+    /// Open question: a value that occurs more often in `vals` than in `data`; here the surplus is "not found".
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let (data, vals) = (ins[0], ins[1]);

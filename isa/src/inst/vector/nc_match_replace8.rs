@@ -1,4 +1,4 @@
-//! `nisa.nc_match_replace8`: replaces eight values of each partition and says where they stood.
+//! `nisa.nc_match_replace8`: replaces eight values of each partition and returns their positions.
 
 use super::bn_stats::elements;
 use super::max8::{rank, searched};
@@ -57,7 +57,7 @@ impl Instruction for NcMatchReplace8 {
         let data = ("data", &self.data);
         check::same_shape(data, ("dst", &self.dst))?;
         check::same_partitions(data, ("vals", &self.vals))?;
-        // The sizes are those of max8 and nc_find_index8, which it works with (nki.isa reference 2.20-2.26).
+        // The sizes are those of max8 and nc_find_index8, with which it is used (nki.isa reference 2.20-2.26).
         searched("data", &self.data)?;
         rank("vals", &self.vals, 3)?;
         elements("vals", &self.vals, 8)?;
@@ -72,7 +72,7 @@ impl Instruction for NcMatchReplace8 {
         self.operand_footprint(footprint);
     }
 
-    /// Values are compared in fp32, `vals` from its last to its first; a place is taken once. Open question: `dst_idx` of a value
+    /// Values are compared in fp32, `vals` from its last to its first; each position is used once. Open question: `dst_idx` of a value
     /// that is not in `data`; here it is all ones, as `nc_find_index8` documents.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let imm = self.imm.as_f32();
@@ -106,7 +106,7 @@ impl Instruction for NcMatchReplace8 {
     }
 
     fn values(&self) -> Values<'_> {
-        // Only an index can be absent: `dst` holds data.
+        // Only an index can be missing: `dst` holds data.
         let immediates = [self.imm.as_f32()].into_iter().collect();
         Values { marks_absence: [false, true], immediates, ..Values::moved(Feeds::Elements) }
     }

@@ -37,11 +37,11 @@ operands! {
 }
 
 const QUADRANT: usize = arch::QUADRANT as usize;
-/// The partition stays as it is.
+/// Mask value for a partition that is left unchanged.
 const KEEP: i64 = 255;
 
 impl NcStreamShuffle {
-    /// The partition of `src` that partition `to` of `dst` is made of.
+    /// The partition of `src` that is moved to partition `to` of `dst`.
     fn source(&self, to: usize) -> Option<usize> {
         let from = *self.shuffle_mask.0.get(to % QUADRANT)?;
         (from != KEEP).then_some(to / QUADRANT * QUADRANT + from as usize)
@@ -76,7 +76,7 @@ impl Instruction for NcStreamShuffle {
         }
         check::same_dtype(("dst", &self.dst), ("src", &self.src))?;
         check::same_free(("src", &self.src), ("dst", &self.dst))?;
-        // The larger operand decides for both where they may start.
+        // The larger operand determines the allowed start partitions of both.
         let active = self.src.partitions().max(self.dst.partitions()).next_multiple_of(QUADRANT as u32);
         let allowed = context.arch.partition_starts(active);
         for (name, view) in [("src", &self.src), ("dst", &self.dst)] {
@@ -108,7 +108,7 @@ impl Instruction for NcStreamShuffle {
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
         self.operand_footprint(footprint);
-        // What stays is part of the result.
+        // Unchanged partitions are part of the result.
         if self.moves().count() < self.dst.partitions() as usize {
             footprint.read(&self.dst);
         }
@@ -117,7 +117,7 @@ impl Instruction for NcStreamShuffle {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let tile = machine.read_bits(&self.src)?;
         let moves: Vec<(usize, usize)> = self.moves().collect();
-        // Runs of neighbouring partitions are written together; those that stay are not touched.
+        // Runs of adjacent partitions are written together; unchanged ones are not touched.
         for run in moves.chunk_by(|a, b| a.0 + 1 == b.0) {
             let rows: Vec<usize> = run.iter().map(|m| m.1).collect();
             let mut dst = self.dst.clone();
@@ -161,7 +161,7 @@ mod tests {
         let mut m = TestMachine::new(Target::Trn2);
         let values: Vec<f32> = (0..64u8).map(f32::from).collect();
         let src = m.tensor_f32("s", Space::Sbuf, DType::BF16, &[64, 1], &values);
-        // In place: all is read before anything is written.
+        // In place: all inputs are read before any output is written.
         m.run(shuffle(&src, &src, (0..32).rev().collect())).unwrap();
         let want: Vec<f32> = (0..32u8).rev().chain((32..64).rev()).map(f32::from).collect();
         assert_eq!(m.f32s(&src), want);

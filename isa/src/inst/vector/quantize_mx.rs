@@ -48,7 +48,7 @@ const FIELD_MAX: u32 = 255;
 
 /// The scale's code for a block whose largest exponent field (of fp32) is `field`.
 ///
-/// The field of infinity and NaN is taken like any other (the manual does not say): their elements stay infinite or NaN.
+/// The field of infinity and NaN is treated like any other (the manual does not say): their elements stay infinite or NaN.
 fn scale_code(field: u32, element: MxElement) -> u32 {
     debug_assert!(field <= FIELD_MAX);
     (field + 1).saturating_sub(element.max_exponent() as u32)

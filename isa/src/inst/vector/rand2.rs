@@ -59,8 +59,8 @@ impl Instruction for Rand2 {
         self.operand_footprint(footprint);
     }
 
-    /// `min + (max - min) * u` in fp32, with `u` in `[0, 1)` of the upper 24 bits drawn. Open question: how the engine makes a float
-    /// of its bits.
+    /// `min + (max - min) * u` in fp32, with `u` in `[0, 1)` from the upper 24 bits drawn. Open question: how the engine converts
+    /// its bits to a float.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::new();
         let min = scalars::scalar_f32(machine, Some(&self.min), &mut sources);

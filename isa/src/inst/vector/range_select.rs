@@ -1,4 +1,4 @@
-//! `nisa.range_select`: keeps the elements whose position is between bounds, and takes the maximum.
+//! `nisa.range_select`: keeps the elements whose position is between bounds, and computes the maximum.
 
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
@@ -62,7 +62,7 @@ operands! {
 
 const COMPARISONS: [AluOp; 5] = [AluOp::Equal, AluOp::Less, AluOp::LessEqual, AluOp::Greater, AluOp::GreaterEqual];
 const CMDS: [ReduceCmd; 4] = [ReduceCmd::Idle, ReduceCmd::Reset, ReduceCmd::Reduce, ReduceCmd::ResetReduce];
-/// Positions are compared in fp32, which counts without gaps up to here.
+/// Positions are compared in fp32, which represents all integers up to here.
 const EXACT: i64 = 1 << 24;
 
 impl RangeSelect {
@@ -127,7 +127,7 @@ impl Instruction for RangeSelect {
         self.operand_footprint(footprint);
     }
 
-    /// The reduction sees fp32: the lowest number stays finite in it, also where it becomes -inf in a narrower `dst`.
+    /// The reduction operates on fp32: the lowest number stays finite in it, even if it becomes -inf in a narrower `dst`.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.on_true_tile]);
         let bounds = [&self.bound0, &self.bound1].map(|bound| scalars::scalar_f32(machine, Some(bound), &mut sources));
@@ -150,7 +150,7 @@ impl Instruction for RangeSelect {
     }
 
     fn accumulators(&self) -> Option<AccumulatorUse> {
-        // Its command is to reduce unless the kernel says otherwise, which alone asks for no maximum.
+        // reset_reduce is the default, so it alone does not mean that the kernel requested a maximum.
         let by_default = self.reduce_cmd == ReduceCmd::ResetReduce;
         let use_ = self.reduction().accumulators();
         Some(AccumulatorUse { reduces: use_.reduces && !by_default, ..use_ })

@@ -94,7 +94,7 @@ mod tests {
         let second = draw(false, Engine::Vector);
         assert_ne!(first, second);
         assert_ne!(first[..5], first[5..]);
-        // The seed is the vector engine's: GpSimd has generators of its own.
+        // The seed belongs to the vector engine: GpSimd has its own generators.
         let other = draw(true, Engine::GpSimd);
         assert_eq!(draw(false, Engine::Vector), first);
         assert_ne!(draw(false, Engine::GpSimd), other);

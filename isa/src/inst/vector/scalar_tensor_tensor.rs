@@ -1,4 +1,4 @@
-//! `nisa.scalar_tensor_tensor`: a scalar operation and then a tile operation.
+//! `nisa.scalar_tensor_tensor`: a scalar operation followed by a tile operation.
 
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;

@@ -1,4 +1,4 @@
-//! `nisa.select_reduce`: selects by a predicate and takes the maximum of what was selected.
+//! `nisa.select_reduce`: selects by a predicate and computes the maximum of the selected elements.
 
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;

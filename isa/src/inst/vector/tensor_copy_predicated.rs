@@ -69,7 +69,7 @@ impl Instruction for TensorCopyPredicated {
             Ok(())
         })?;
         let dtype = self.dst.dtype;
-        // Where nothing or everything is copied, the old content is not looked at: it may never have been written.
+        // If nothing or everything is copied, the old content is not read: it may be unwritten.
         let count = mask.iter().filter(|m| **m).count();
         if count == 0 {
             return Ok(());
@@ -130,7 +130,7 @@ mod tests {
     fn copies_where_it_holds() {
         let mut m = TestMachine::new(Target::Trn2);
         let d = m.tensor_f32("d", Space::Sbuf, DType::F32, &[1, 4], &[1.0, 2.0, 3.0, 4.0]);
-        // A NaN with payload: bits must survive.
+        // A NaN with payload: bits must be preserved.
         let s = m.tensor_bits("s", Space::Psum, DType::F32, &[1, 4], &[0x7f80_0001, 0, 0, 0x3f00_0000]);
         let p = m.tensor_bits("p", Space::Sbuf, DType::U8, &[1, 4], &[1, 0, 0, 255]);
         m.run(inst(&d, ScalarOperand::View(s), &p)).unwrap();

@@ -46,9 +46,9 @@ operands! {
     },
 }
 
-/// Elements that become one when these axes of a shape are reduced; `None` if the axes are not legal.
+/// Elements per result when these axes of a shape are reduced; `None` if the axes are not legal.
 ///
-/// A dimension of size 1 is no part of the access pattern, so it matters neither between reduced dimensions nor behind them.
+/// A dimension of size 1 is not part of the access pattern, so it may be between or after reduced dimensions.
 fn group_of(shape: &[u32], axes: &[i64]) -> Option<usize> {
     let rank = shape.len() as i64;
     let mut reduced = vec![false; shape.len()];
@@ -62,7 +62,7 @@ fn group_of(shape: &[u32], axes: &[i64]) -> Option<usize> {
     is_legal.then(|| reduced.iter().zip(shape).filter(|(reduced, _)| **reduced).map(|(_, &n)| n as usize).product())
 }
 
-/// How to reduce free dimensions that are not the last ones: by a view that has them last. `None` if `axes` are not free dimensions.
+/// Advice for reducing free dimensions that are not the last ones: a view that has them last. `None` if `axes` are not free dimensions.
 pub fn with_reduced_last(name: &str, rank: usize, axes: &[i64]) -> Option<String> {
     let free = |&axis: &i64| {
         let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
@@ -79,10 +79,10 @@ pub fn with_reduced_last(name: &str, rank: usize, axes: &[i64]) -> Option<String
 }
 
 impl TensorReduce {
-    /// Elements that become one; `None` if `axis` is not legal.
+    /// Elements per result; `None` if `axis` is not legal.
     ///
-    /// `axis` counts the dimensions of `data`. Up to NKI 0.2 it could count them without those of size 1: it is read so if `dst` has the
-    /// size of that reading only. Published kernels reduce `[128, 1, 16]` to `[128, 1]` with axis 1.
+    /// `axis` counts the dimensions of `data`. Up to NKI 0.2 dimensions of size 1 could be excluded from the count: this applies if only then
+    /// the size of `dst` matches. Published kernels reduce `[128, 1, 16]` to `[128, 1]` with axis 1.
     fn group(&self) -> Option<usize> {
         let shape = self.data.shape();
         let written = group_of(&shape, &self.axis.0);
@@ -93,7 +93,7 @@ impl TensorReduce {
         group_of(&long, &self.axis.0).filter(|&group| self.fits(group)).or(written)
     }
 
-    /// Whether `dst` has an element for each group of this many.
+    /// Whether `dst` has one element per group of this size.
     fn fits(&self, group: usize) -> bool {
         self.data.free_elements() == self.dst.free_elements() * group
     }
@@ -170,8 +170,8 @@ impl Instruction for TensorReduce {
 
     /// Arithmetic in fp32, also on integers; bitvec operators on bit patterns.
     ///
-    /// Sums go from element to element: on trn1, `add` over 128 fp32 elements equals a sequential sum bit for bit in all of 16,384 published
-    /// results (LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki, `dataset/nki_bins.jsonl`). Assumed of products, differences and later
+    /// Sums are sequential: on trn1, `add` over 128 fp32 elements equals a sequential sum bit for bit in all of 16,384 published
+    /// results (LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki, `dataset/nki_bins.jsonl`). Assumed for products, differences and later
     /// generations.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let group = self.group().unwrap_or(1);
@@ -272,7 +272,7 @@ mod tests {
             m.run(inst(&d, AluOp::Add, &a, axis)).unwrap();
             assert_eq!(m.f32s(&d), sums, "{shape:?} {axis:?}");
         }
-        // What the axis says comes first: a dimension of size 1 alone is reduced to itself.
+        // The literal axis takes precedence: a dimension of size 1 alone is reduced to itself.
         let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[4, 1, 3], &values);
         let same = m.tensor("same", Space::Sbuf, DType::F32, &[4, 3]);
         m.run(inst(&same, AluOp::Add, &a, &[1])).unwrap();

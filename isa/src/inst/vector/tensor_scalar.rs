@@ -65,7 +65,7 @@ operands! {
 }
 
 impl TensorScalar {
-    /// Rules about the engine that computes it.
+    /// Rules of the selected engine.
     fn validate_engine(&self, context: &Context<'_>) -> Result<(), Violation> {
         if self.engine == Engine::GpSimd && self.ops().any(|op| !matches!(op, AluOp::Rsqrt | AluOp::Bypass)) {
             let ops: Vec<_> = self.ops().map(|op| op.to_string()).collect();
@@ -281,7 +281,7 @@ impl Instruction for TensorScalar {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        // A scalar of each partition is read before the first element.
+        // A per-partition scalar is read before the first element.
         let law = Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") });
         let stream = stream(law, &[&self.data], &[&self.dst]);
         let scalar_reads = scalars::reads(self.scalars().map(|(_, o)| o));

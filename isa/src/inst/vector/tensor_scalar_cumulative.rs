@@ -86,7 +86,7 @@ impl Instruction for TensorScalarCumulative {
             (ReduceCmd::LoadReduce, None) => {
                 Err(Violation::new("missing-operand", "imm1", "`reduce_cmd` is load_reduce, which loads `imm1`"))
             }
-            // The manual gives imm1 a meaning for load_reduce only; its own example passes it with the others too.
+            // The manual defines imm1 for load_reduce only; its own example passes it with the other commands too.
             _ => Ok(()),
         }
     }
@@ -95,8 +95,8 @@ impl Instruction for TensorScalarCumulative {
         self.operand_footprint(footprint);
     }
 
-    /// In fp32, the accumulator too. Open question: the manual's pseudocode uses a `reverse0` that the function does not have;
-    /// the order is that of `reverse0=False`. `subtract` subtracts the accumulator from the element, as the pseudocode writes it.
+    /// Computed in fp32, including the accumulator. Open question: the manual's pseudocode uses a `reverse0` that the function does not have;
+    /// the order is that of `reverse0=False`. `subtract` subtracts the accumulator from the element, as in the pseudocode.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.src]);
         let imm0 = scalars::scalar_f32(machine, Some(&self.imm0), &mut sources);
@@ -123,13 +123,13 @@ impl Instruction for TensorScalarCumulative {
             sets: true,
             spoils: false,
             resets: self.reduce_cmd != ReduceCmd::Reduce,
-            // `dst` has all that it accumulates.
+            // `dst` holds all accumulated values.
             reduces: false,
             delivers: true,
         })
     }
 
-    /// The manual gives `imm1` a meaning for load_reduce only. Kernels may pass it to all steps of a chain of which some load it.
+    /// The manual defines `imm1` for load_reduce only. Kernels may pass it to all steps of a chain in which only some load it.
     fn doubt(&self) -> Option<Violation> {
         let got = match self.imm1.as_ref()? {
             ScalarOperand::Imm(x) if x.as_f32() == 0.0 => return None,
@@ -146,12 +146,12 @@ impl Instruction for TensorScalarCumulative {
     }
 
     fn sets_engine_state(&self) -> bool {
-        // The next one may go on from the last element.
+        // The next instruction may continue from the last element.
         true
     }
 
     fn values(&self) -> Values<'_> {
-        // What it starts from may be what an earlier instruction has left.
+        // It may start from the value that an earlier instruction left.
         let registers = Registers { carries: self.reduce_cmd == ReduceCmd::Reduce, updates: true };
         let values = Values::computed(Feeds::Prefix)
             .arising(makes(self.op0) || makes(self.op1))
@@ -166,7 +166,7 @@ impl Instruction for TensorScalarCumulative {
     }
 }
 
-/// The instruction whose second operator is wanted by type.
+/// The instruction, waiting for its second operator as a type.
 struct Running {
     op: AluOp,
     imm0: Scalar<f32>,

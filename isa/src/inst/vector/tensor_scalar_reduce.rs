@@ -226,7 +226,7 @@ mod tests {
         };
         m.run(next.clone()).unwrap();
         assert_eq!(m.f32s(&res), [-12., -28.]);
-        // The negation was on the way out only.
+        // Only the read-out was negated.
         m.run(TensorScalarReduce { reduce_res_negate: false, ..next.clone() }).unwrap();
         assert_eq!(m.f32s(&res), [18., 42.]);
         let reduce_init = Some(ScalarOperand::Imm(Imm::Int(100)));

@@ -47,10 +47,10 @@ operands! {
     },
 }
 
-/// Rules of an operator that must be arithmetic and take two operands.
+/// The operator is arithmetic and takes two operands.
 pub(super) fn binary_arithmetic(name: &'static str, op: AluOp, arch: &Arch) -> Result<(), Violation> {
     check::op_on_target(name, op, arch)?;
-    // Bypass hands its left operand through: the engine does that with two operands as with one.
+    // Bypass returns its left operand: the engine accepts it with one operand or two.
     if op.is_bitvec() || (op.is_unary() && op != AluOp::Bypass) {
         let what = if op.is_bitvec() { "a bitvec operator" } else { "an operator of one operand" };
         return Err(Violation::new(
@@ -88,7 +88,7 @@ impl Instruction for TensorTensorScan {
         self.operand_footprint(footprint);
     }
 
-    /// The state that goes from element to element is fp32, also where `dst` is narrower (manual: "the computation in float32 math.
+    /// The running state is fp32, even if `dst` is narrower (manual: "the computation in float32 math.
     /// The float32 computation results are cast to dst.dtype").
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.data0, &self.data1]);
@@ -107,13 +107,13 @@ impl Instruction for TensorTensorScan {
     }
 }
 
-/// The scan whose first operator is wanted by type.
+/// The scan, waiting for its first operator as a type.
 struct First<'a> {
     scan: &'a TensorTensorScan,
     initial: Scalar<f32>,
 }
 
-/// The scan whose first operator is `f`, and whose second one is wanted by type.
+/// The scan with first operator `f`, waiting for its second one as a type.
 struct Second<F> {
     f: F,
     initial: Scalar<f32>,
@@ -202,7 +202,7 @@ mod tests {
         let data = m.tensor_f32("data", Space::Sbuf, DType::F32, &[1, 3], &[256., 1., 1.]);
         let dst = m.tensor("dst", Space::Sbuf, DType::BF16, &[1, 3]);
         m.run(scan_of(&dst, &ones, &data, AluOp::Multiply, AluOp::Add)).unwrap();
-        // bf16 has no 257: a state kept in bf16 would stay at 256.
+        // bf16 cannot represent 257: a bf16 state would stay at 256.
         assert_eq!(m.f32s(&dst), [256., 256., 258.]);
     }
 

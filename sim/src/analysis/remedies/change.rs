@@ -1,53 +1,53 @@
-//! What a remedy changes.
+//! The changes that remedies make.
 
 use std::sync::Arc;
 
 use nki_isa::ids::Loc;
 use nki_isa::names::Engine;
 
-/// What to do, with the numbers.
+/// The recommended change, with its numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Fewer and larger transfers.
     LargerDma {
-        /// Transfers in place of those.
+        /// Number of transfers that are merged.
         before: u32,
-        /// That many.
+        /// Number of transfers after the change.
         after: u32,
     },
-    /// Bytes that are loaded again stay in SBUF.
+    /// Bytes that are loaded repeatedly stay in SBUF.
     RedundantLoads {
-        /// Loads that are left out.
+        /// Loads that are dropped.
         loads: usize,
         /// Bytes that they load.
         bytes: u64,
-        /// Bytes of SBUF that it takes for each partition.
+        /// Bytes of SBUF per partition for them.
         kept: u64,
     },
     /// Each partition is one run in HBM.
     FewerDescriptors {
-        /// Bytes of the shortest run now.
+        /// Bytes of the shortest current run.
         shortest: u32,
     },
-    /// Every other load has hardware descriptors, triggered by another engine.
+    /// Alternate loads use hardware descriptors, triggered by another engine.
     DmaQueue {
         /// NKI's name of that engine.
         engine: &'static str,
     },
-    /// All transfers of a line have hardware descriptors, triggered by another engine.
+    /// All transfers of a line use hardware descriptors, triggered by another engine.
     DmaQueueOfLine {
         /// NKI's name of that engine.
         engine: &'static str,
     },
-    /// Transfers in parts: what needs the first part does not wait for the last.
+    /// Transfers are split: users of the first part do not wait for the last.
     SplitDma {
-        /// Transfers that are cut.
+        /// Transfers that are split.
         before: u32,
-        /// Transfers in place of those.
+        /// Transfers after the change.
         after: u32,
-        /// How the first of them is cut.
+        /// How the first of them is split.
         first: Cut,
-        /// NKI's name of the engine that triggers every other part of some with hardware descriptors, if one does.
+        /// NKI's name of the engine that triggers alternate parts with hardware descriptors, if any.
         engine: Option<&'static str>,
     },
     /// Loads issued earlier.
@@ -56,56 +56,56 @@ pub enum Change {
         loads: u32,
         /// The first of them.
         first: Spot,
-        /// What it stands before then.
+        /// The instruction before which it is issued then.
         before: Spot,
     },
-    /// Two buffers in turn.
+    /// Two buffers used alternately.
     DoubleBuffering {
-        /// Names of the tensors, the first few.
+        /// Names of the first few tensors.
         tensors: Vec<Arc<str>>,
-        /// More bytes of SBUF for each partition.
+        /// Additional bytes of SBUF per partition.
         sbuf: usize,
-        /// More bytes of PSUM for each partition.
+        /// Additional bytes of PSUM per partition.
         psum: usize,
     },
     /// Instructions of one line run on another engine.
     IdleEngine {
-        /// Which of them.
+        /// The moved instructions.
         moved: Moved,
-        /// NKI's name of the instruction.
+        /// NKI's name of the instructions.
         label: &'static str,
-        /// The engine that is busy.
+        /// The busy engine.
         from: Engine,
-        /// The engine that is not.
+        /// The idle engine.
         to: Engine,
     },
     /// The same multiplications in full tiles.
     FullMatmuls {
-        /// Matmuls less.
+        /// Number of matmuls saved.
         merged: usize,
     },
-    /// All partitions and longer rows in each instruction.
+    /// All partitions and longer rows per instruction.
     FullRows {
-        /// Instructions less.
+        /// Number of instructions saved.
         merged: usize,
     },
     /// bfloat16 for float32.
     LowerPrecision {
-        /// Of the instructions, those that use float32.
+        /// Percentage of instructions that use float32.
         percent: usize,
     },
 }
 
-/// How a transfer is cut.
+/// How a transfer is split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
     /// Its line.
     pub loc: Loc,
-    /// Equal parts.
+    /// Number of equal parts.
     pub parts: u32,
-    /// Of its destination.
+    /// The split of its destination.
     pub dst: Slice,
-    /// Of its source.
+    /// The split of its source.
     pub src: Slice,
 }
 
@@ -114,9 +114,9 @@ pub struct Cut {
 pub struct Slice {
     /// The tensor.
     pub tensor: Arc<str>,
-    /// Whether the uncut transfer moves all of it.
+    /// Whether the unsplit transfer moves all of it.
     pub whole: bool,
-    /// The axis of it that is cut, the outermost being 0.
+    /// The axis along which it is split, the outermost being 0.
     pub axis: usize,
     /// Extent of a part along that axis.
     pub step: u32,
@@ -136,9 +136,9 @@ pub struct Spot {
 /// Which instructions of a line are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
-    /// The only one.
+    /// All of them: there is only one.
     All,
-    /// Every other one, so many.
+    /// Every other one; the number of moved instructions.
     EveryOther(u32),
 }
 

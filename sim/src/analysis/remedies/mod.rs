@@ -1,7 +1,7 @@
-//! Known remedies, each tried: the program, the trace or the costs are changed, and the whole kernel is timed again. What is reported
-//! is the difference of the two latencies, never a rule of thumb. A remedy that does not apply is not tried.
+//! Tries known remedies: changes the program, the trace or the costs, and times the whole kernel again. The reported gain is the difference
+//! between the two latencies, never a rule of thumb. A remedy that does not apply is not tried.
 //!
-//! The changed program is never executed: whether its results would be the same is for the author to see. Each remedy says what was assumed.
+//! The changed program is never executed: the author must judge whether its results are the same. Each remedy states its assumptions.
 
 mod change;
 mod model;
@@ -36,48 +36,48 @@ pub use change::{Change, Cut, Moved, Slice, Spot};
 use model::{Changed, Replacement, Whole, is_scattered};
 use rewrite::top_level;
 
-/// A run, to be timed again with changes.
+/// A run, for timing again with changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
     /// The program.
     pub program: &'a Program,
     /// The addresses of its tensors.
     pub placement: &'a Placement,
-    /// What was executed.
+    /// The executed instructions.
     pub trace: &'a Trace,
     /// The timing parameters.
     pub params: &'a Params,
-    /// When it happened.
+    /// The timeline of the trace.
     pub timeline: &'a Timeline,
-    /// What is known of the dependences of the trace from timing it before.
+    /// Cached dependences of the trace from an earlier timing.
     pub known: Option<&'a Dependences>,
 }
 
 /// A change that was tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remedy {
-    /// What it changes.
+    /// The change.
     pub change: Change,
-    /// Source lines that it changes, first to last, each once.
+    /// Changed source lines, first to last, without repeats.
     pub lines: Vec<Loc>,
     /// Latency with the change.
     pub elapsed: Ps,
-    /// Latency before less latency with it; negative if it makes the kernel slower.
+    /// Latency before minus latency after; negative if it makes the kernel slower.
     pub gain: i64,
 }
 
-/// What was tried and what was left out to bound the cost.
+/// The remedies tried, and those skipped to bound the cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Remedies {
-    /// Best first; of several variants of one kind the best.
+    /// Best first; for each kind, the best of its variants.
     pub tried: Vec<Remedy>,
     /// Kinds that were not tried because the kernel is long.
     pub left_out: Vec<&'static str>,
 }
 
-/// Instructions that all trials together may time again where a report is written: bounds what it costs.
+/// Limit on instructions that all trials together may time again for a written report.
 pub const THOROUGH: usize = 500_000;
-/// The same where only the terminal is written to: what is tried must not take longer than the run itself.
+/// The same for terminal output only: the trials must not take longer than the run itself.
 pub const QUICK: usize = 20_000;
 
 /// Every kind of remedy.
@@ -94,11 +94,11 @@ const KINDS: [&str; 10] = [
     "lower-precision",
 ];
 
-/// Times a kernel with one change, or with several of one kind and keeps the best.
+/// Times a kernel with one change, or with several of one kind, of which the best is kept.
 struct Trial<'a> {
     /// See [`Change::kind`].
     kind: &'static str,
-    /// How often it times the kernel at most.
+    /// Maximum number of times that it times the kernel.
     cost: usize,
     run: Box<dyn Fn() -> Option<Remedy> + Send + Sync + 'a>,
 }
@@ -109,9 +109,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Tries every remedy that applies, as long as all trials together time at most `budget` instructions.
+/// Tries every applicable remedy, as long as all trials together time at most `budget` instructions.
 pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
-    // Making the variants of a long kernel costs time of its own.
+    // Creating the variants of a long kernel has a cost, too.
     if case.timeline.events.len() > budget {
         return Remedies { tried: Vec::new(), left_out: KINDS.to_vec() };
     }
@@ -124,7 +124,7 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
     engines(case, &mut trials);
     tiles(case, &mut trials);
     let affordable = budget / case.timeline.events.len().max(1);
-    // The first variant of each kind first.
+    // Run the first variant of each kind first.
     let mut rank: FxHashMap<&'static str, usize> = FxHashMap::default();
     let mut order: Vec<(usize, usize)> = Vec::new();
     for (i, trial) in trials.iter().enumerate() {
@@ -182,7 +182,7 @@ impl Case<'_> {
         Some(latency(rank, &Laws::new(self.params).ok()?, &Policy::of(self.params), None))
     }
 
-    /// Every statement outside dynamic control flow: core, number, place, instruction.
+    /// Every statement outside dynamic control flow: core, number, location, instruction.
     fn statements(&self) -> impl Iterator<Item = (u32, u32, Loc, &Inst)> {
         self.program.cores.iter().enumerate().flat_map(|(core, stream)| {
             top_level(stream).filter_map(move |(at, node)| match &node.kind {
@@ -265,13 +265,13 @@ struct RepeatedLoads {
     lines: Vec<Loc>,
 }
 
-/// Loads of bytes that an earlier load of the same core has fetched, as far as SBUF has room to keep them.
+/// Loads of bytes that an earlier load of the same core has fetched, as far as SBUF has space to keep them.
 fn repeated_loads(case: &Case<'_>) -> Option<RepeatedLoads> {
     let written = deps::written_tensors(case.program);
     let arch = Arch::of(case.program.target);
     let room = u64::from(arch.sbuf_bytes.saturating_sub(case.placement.sbuf_peak_bytes));
     type Source = (u32, TensorId, i64, Vec<(i64, u32)>, DType);
-    // Bytes per partition, and whether room is taken for them.
+    // Bytes per partition, and whether space is reserved for them.
     let mut first: FxHashMap<Source, (u64, bool)> = FxHashMap::default();
     let mut out = RepeatedLoads { replaced: FxHashMap::default(), loads: 0, bytes: 0, kept: 0, lines: Vec::new() };
     for (core, at, loc, inst) in case.statements() {
@@ -306,7 +306,7 @@ fn repeated_loads(case: &Case<'_>) -> Option<RepeatedLoads> {
     (out.loads > 0).then_some(out)
 }
 
-/// Tensors on the chip whose same bytes are loaded more than once.
+/// On-chip tensors into which the same bytes are loaded more than once.
 fn loaded_again(case: &Case<'_>) -> Vec<TensorId> {
     let mut seen = FxHashSet::default();
     let mut found = Vec::new();
@@ -322,7 +322,7 @@ fn loaded_again(case: &Case<'_>) -> Vec<TensorId> {
     found
 }
 
-/// A second buffer for what is waited for because it is still in use.
+/// A second buffer for tensors that cause waits because they are still in use.
 fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     let mut waited: FxHashMap<TensorId, Ps> = FxHashMap::default();
@@ -341,7 +341,7 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
         .collect();
     tensors.sort_by_key(|(time, t)| (std::cmp::Reverse(*time), *t));
     if tensors.is_empty() {
-        // In a queue of loads and stores such a wait may show as that for a store.
+        // In a queue with loads and stores such a wait may appear as one for a store.
         tensors = loaded_again(&case).into_iter().map(|t| (0, t)).collect();
     }
     tensors.truncate(64);
@@ -369,7 +369,7 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     }
 }
 
-/// Work of the busiest engine on a less busy one.
+/// Moves work of the busiest engine to a less busy one.
 fn engines<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     let busy = |engine: Engine| -> Ps {
@@ -380,7 +380,7 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     if busy(busiest) * 20 < case.timeline.elapsed {
         return;
     }
-    // Lines of that engine by their time, with their statements.
+    // Lines of that engine by time, with their statements.
     type Of = (Ps, Loc, Vec<(u32, u32)>);
     let mut lines: FxHashMap<(u32, u32, &'static str), Of> = FxHashMap::default();
     for e in &case.timeline.events {
@@ -418,7 +418,7 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     }
 }
 
-/// Full tiles, and bf16 for fp32.
+/// Full tiles, and bf16 instead of fp32.
 fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     for matmuls in [true, false] {
@@ -460,8 +460,8 @@ fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
 
 type Replaced = FxHashMap<(u32, u32), Replacement>;
 
-/// Groups of small instructions of one line whose work one full instruction could do. Gives the replacement of each statement, the lines, and how
-/// many instructions less there are.
+/// Groups of small instructions of one line that one full instruction could replace. Returns the replacement of each statement, the lines, and
+/// the reduction in the number of instructions.
 fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Replaced, Vec<Loc>, usize)> {
     type Line = (Loc, usize, u32, Vec<(u32, u32)>);
     let context = case.context();
@@ -494,7 +494,7 @@ fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Replaced, Vec<Loc>, usi
         if group < 2 {
             continue;
         }
-        // The last of each group does the work: what it and the others wait for is all there.
+        // The last of each group does the work: the dependences of all are complete by then.
         for chunk in nodes.chunks_exact(group) {
             for (i, node) in chunk.iter().enumerate() {
                 let last = i + 1 == group;

@@ -1,4 +1,4 @@
-//! A cost model that changes what some instructions cost: the laws themselves, applied to other work.
+//! A cost model that changes the cost of some instructions: the laws applied to modified work.
 
 use nki_isa::work::{Dma, Work, WorkKind};
 use nki_isa::{DType, Space};
@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use crate::timing::cost::{Cost, CostKind, CostModel, MachineConstants, Place, Trigger};
 use crate::timing::{Laws, ParamError, Params};
 
-/// What one statement is replaced by.
+/// The replacement of one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replacement {
-    /// It takes no time, but keeps its place and its dependences: another instruction does its work.
+    /// It takes no time, but keeps its position and dependences: another instruction does its work.
     Nothing,
     /// A full tile of the tensor engine.
     FullMatmul,
@@ -18,14 +18,14 @@ pub(super) enum Replacement {
     Wider(u32),
 }
 
-/// What all statements are replaced by.
+/// The replacement of all statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whole {
-    /// Nothing.
+    /// No replacement.
     Same,
-    /// Every transfer finds its bytes in one run for each partition.
+    /// Every transfer has contiguous bytes, one run per partition.
     Contiguous,
-    /// fp32 becomes bf16 on the way in, in SBUF and in the tensor engine.
+    /// fp32 is replaced by bf16 during loads, in SBUF and in the tensor engine.
     HalfWidth,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Changed<'p> {
     params: &'p Params,
     laws: Laws<'p>,
     whole: Whole,
-    /// By core and statement.
+    /// Replacements by core and statement.
     replaced: FxHashMap<(u32, u32), Replacement>,
 }
 
@@ -74,7 +74,7 @@ impl CostModel for Changed<'_> {
     }
 }
 
-/// Whether a transfer is cut into runs that are too short to be efficient, where one for each partition would do.
+/// Whether a transfer has inefficiently short runs, although one per partition is possible.
 pub(super) fn is_scattered(d: &Dma, params: &Params) -> bool {
     let runs = d.src.runs.max(d.dst.runs);
     !d.indirect
@@ -129,7 +129,7 @@ fn half_width(work: &mut Work) {
     }
 }
 
-/// Fills the array, or the partitions and a longer row.
+/// Enlarges the work to the whole array, or to all partitions and a longer row.
 fn fill(work: &mut Work, replacement: Replacement) {
     match (&mut work.kind, replacement) {
         (WorkKind::Matmul(m), Replacement::FullMatmul) => {

@@ -1,5 +1,5 @@
-//! Changes of where transfers stand: one cut into parts, or loads moved up. Only statements outside dynamic control flow are changed, and nothing
-//! that has a name or an order of its own; the result is placed and timed like any program, and never executed.
+//! Rearranges transfers: splits them into parts, or moves loads up. Only statements outside dynamic control flow and without a name or ordering
+//! constraint are changed; the result is placed and timed like any program, and never executed.
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint, Inst, Transfer};
@@ -13,35 +13,35 @@ use super::change::{Cut, Slice, Spot};
 use super::rewrite::top_level;
 use crate::trace::{CoreTrace, Event, NodeIndex, Trace};
 
-/// Uses of a tensor that are examined for one load: beyond them it is taken to be in use.
+/// Maximum number of uses of a tensor examined for one load: beyond it, the tensor is assumed to be in use.
 const FAR: usize = 256;
 
-/// A program whose transfers are cut.
+/// A program with split transfers.
 pub(super) struct Split {
     pub(super) program: Program,
     pub(super) trace: Trace,
-    /// Lines of the transfers that were cut.
+    /// Lines of the split transfers.
     pub(super) lines: Vec<Loc>,
-    /// How many they were, and how many they became.
+    /// Number of transfers before and after.
     pub(super) before: u32,
     pub(super) after: u32,
-    /// How the first one was cut.
+    /// How the first one was split.
     pub(super) first: Cut,
-    /// NKI's name of the engine that triggers every other part of some, if one does.
+    /// NKI's name of the engine that triggers alternate parts, if any.
     pub(super) engine: Option<&'static str>,
 }
 
-/// How the transfers of a line are cut.
+/// How the transfers of a line are split.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts {
-    /// Equal parts at most.
+    /// Maximum number of equal parts.
     pub(super) most: u32,
-    /// What triggers every other part, with hardware descriptors; none if all stay on their queue.
+    /// The engine that triggers alternate parts, with hardware descriptors; `None` if all stay on their queue.
     pub(super) engine: Option<Engine>,
 }
 
-/// Cuts each transfer of some lines between HBM and the chip into equal parts, along the outermost axis of the tile that allows it. `None` if nothing
-/// can be cut.
+/// Splits each transfer of some lines between HBM and the chip into equal parts, along the outermost possible axis of the tile. `None` if nothing
+/// can be split.
 pub(super) fn split(program: &Program, trace: &Trace, cuts: &[((u32, u32), Parts)]) -> Option<Split> {
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let (mut lines, mut before, mut after, mut first) = (Vec::new(), 0, 0, None);
@@ -70,7 +70,7 @@ pub(super) fn split(program: &Program, trace: &Trace, cuts: &[((u32, u32), Parts
     Some(Split { program: out.0, trace: out.1, lines, before, after, first: first?, engine })
 }
 
-/// The transfer of a statement whose place is free: it has fixed addresses, and the kernel orders nothing by it.
+/// The transfer of a statement that may be moved: it has fixed addresses and no ordering constraint.
 fn movable(node: &Node) -> Option<Transfer<'_>> {
     let NodeKind::Inst(inst) = &node.kind else { return None };
     if node.tag.is_some() {
@@ -81,8 +81,8 @@ fn movable(node: &Node) -> Option<Transfer<'_>> {
     (fixed && copy.src.space.is_on_chip() != copy.dst.space.is_on_chip()).then_some(copy)
 }
 
-/// The axes of destination and source along which a transfer falls into equal parts, with how many: the outermost axis of the tile but the partitions,
-/// and the largest number up to `most`.
+/// The axes of destination and source along which a transfer can be split into equal parts, and their number: the outermost axis of the tile
+/// except the partitions, and the largest number up to `most`.
 fn axes(copy: &Transfer<'_>, most: u32) -> Option<(usize, usize, u32)> {
     let outside = |v: &View, axis: usize| v.dims[..axis].iter().map(|d| u64::from(d.count)).product::<u64>();
     let tile_is_dst = copy.dst.space.is_on_chip();
@@ -97,7 +97,7 @@ fn axes(copy: &Transfer<'_>, most: u32) -> Option<(usize, usize, u32)> {
     })
 }
 
-/// How to cut a transfer into at most `most` parts; `None` if it does not fall into equal ones.
+/// How to split a transfer into at most `most` parts; `None` if equal parts are impossible.
 fn cut(program: &Program, copy: &Transfer<'_>, most: u32, loc: Loc) -> Option<Cut> {
     let (dst, src, parts) = axes(copy, most)?;
     let slice = |view: &View, axis: usize| {
@@ -109,7 +109,7 @@ fn cut(program: &Program, copy: &Transfer<'_>, most: u32, loc: Loc) -> Option<Cu
     Some(Cut { loc, parts, dst: slice(copy.dst, dst), src: slice(copy.src, src) })
 }
 
-/// The parts of a transfer, if all of them are allowed.
+/// The parts of a transfer, if all of them are valid.
 fn parts(
     inst: &Inst,
     copy: &Transfer<'_>,
@@ -134,25 +134,25 @@ fn parts(
     (0..cut.parts).map(part).collect()
 }
 
-/// A program whose loads stand earlier.
+/// A program with loads moved up.
 pub(super) struct Hoisted {
     pub(super) program: Program,
     pub(super) trace: Trace,
     /// Loads that moved up.
     pub(super) loads: u32,
-    /// The first of them, and what it stands before now.
+    /// The first of them, and the statement that it now precedes.
     pub(super) first: (Spot, Spot),
 }
 
-/// Moves each load of `lines` up to where its tile is free and its source is written, but not over control flow, a rendezvous, or an instruction with a
-/// name or an order of its own. Loads that come to the same place are in the order in which their tiles are first read. `None` if none moves.
+/// Moves each load of `lines` up to where its tile is free and its source is written, but not across control flow, a rendezvous, or an instruction
+/// with a name or an ordering constraint. Loads at the same position are in the order of the first reads of their tiles. `None` if none moves.
 pub(super) fn hoisted(program: &Program, trace: &Trace, lines: &[(u32, u32)]) -> Option<Hoisted> {
     let (mut loads, mut first) = (0, None);
     let mut out = (program.clone(), trace.clone());
     for (core, stream) in program.cores.iter().enumerate() {
         let fences = fences(stream, &trace.cores[core]);
         let uses = Uses::of(stream);
-        // Where each statement goes: before which one, whether it keeps its place, who reads it, where it stood.
+        // Sort keys: position to insert before, whether the statement stays, position of the first reader, old position.
         let mut keys: Vec<(u32, bool, u32, u32)> = Vec::with_capacity(stream.len());
         let mut fence = 0;
         for (position, node) in stream.iter().enumerate() {
@@ -186,7 +186,7 @@ pub(super) fn hoisted(program: &Program, trace: &Trace, lines: &[(u32, u32)]) ->
     Some(Hoisted { program: out.0, trace: out.1, loads, first: first? })
 }
 
-/// The place of a statement in the source.
+/// The source location of a statement.
 fn spot(program: &Program, node: &Node) -> Spot {
     let label = match &node.kind {
         NodeKind::Inst(inst) => inst.schema().name,
@@ -196,7 +196,7 @@ fn spot(program: &Program, node: &Node) -> Spot {
     Spot { label, loc: node.loc, iterations }
 }
 
-/// By top-level statement: whether no load may pass it.
+/// By top-level statement: whether loads must not pass it.
 fn fences(stream: &[Node], trace: &CoreTrace) -> Vec<bool> {
     let mut fences: Vec<bool> = stream
         .iter()
@@ -214,14 +214,14 @@ fn fences(stream: &[Node], trace: &CoreTrace) -> Vec<bool> {
     fences
 }
 
-/// Who reads and writes a tensor outside control flow, in program order.
+/// The reads and writes of a tensor outside control flow, in program order.
 struct Uses<'p>(FxHashMap<TensorId, Vec<(u32, bool, &'p View)>>);
 
 impl<'p> Uses<'p> {
     fn of(stream: &'p [Node]) -> Self {
         let mut map: FxHashMap<TensorId, Vec<(u32, bool, &'p View)>> = FxHashMap::default();
         for (position, node) in stream.iter().enumerate() {
-            // Control flow is a fence: nothing looks behind it.
+            // Control flow is a fence, so uses beyond it do not matter.
             let NodeKind::Inst(inst) = &node.kind else { continue };
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);
@@ -237,7 +237,7 @@ impl<'p> Uses<'p> {
         self.0.get(&tensor).map_or(&[], Vec::as_slice)
     }
 
-    /// The first position before which the load may stand: behind what writes its source, and behind what reads or writes its tile.
+    /// The earliest position for the load: after the last write of its source, and after the last use of its tile.
     fn free_from(&self, copy: &Transfer<'_>, at: u32) -> u32 {
         let last = |view: &View, any: bool| {
             let uses = self.of_tensor(view.tensor);
@@ -249,7 +249,7 @@ impl<'p> Uses<'p> {
         last(copy.src, false).max(last(copy.dst, true))
     }
 
-    /// The first position behind `at` that reads from the view, as far as is examined.
+    /// The first position after `at` that reads from the view, within the examined uses.
     fn first_read(&self, view: &View, at: u32) -> u32 {
         let uses = self.of_tensor(view.tensor);
         let behind = uses[uses.partition_point(|u| u.0 <= at)..].iter().take(FAR);
@@ -257,7 +257,7 @@ impl<'p> Uses<'p> {
     }
 }
 
-/// A statement of the new stream: where it stood, and the instructions that stand in its place, if other ones do.
+/// A statement of the new stream: its old position, and its replacements, if any.
 struct Piece {
     position: u32,
     parts: Vec<Inst>,
@@ -274,8 +274,8 @@ fn position(starts: &[u32], node: NodeIndex) -> usize {
     starts.partition_point(|start| *start <= node.0).saturating_sub(1).min(starts.len().saturating_sub(2))
 }
 
-/// Makes the stream of a core from pieces, with the trace of its run. Each statement is in one piece. `None` if the trace is not in the order of the
-/// stream.
+/// Builds the stream of a core from pieces, with the trace of its run. Each statement is in one piece. `None` if the trace is not in stream
+/// order.
 fn rebuild(out: &mut (Program, Trace), core: usize, pieces: &[Piece]) -> Option<()> {
     let stream = std::mem::take(&mut out.0.cores[core]);
     let starts = starts(&stream);

@@ -25,7 +25,7 @@ fn tensors(inst: &Inst) -> Vec<TensorId> {
     footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor).collect()
 }
 
-/// Runs the given instructions on `engine`, as far as its rules allow. Gives the program and how many were moved.
+/// Runs the given instructions on `engine`, as far as its rules allow. Returns the program and the number of moved instructions.
 pub(super) fn on_engine(program: &Program, nodes: &FxHashSet<(u32, u32)>, engine: Engine) -> Option<(Program, u32)> {
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let mut out = program.clone();
@@ -52,8 +52,8 @@ pub(super) fn on_engine(program: &Program, nodes: &FxHashSet<(u32, u32)>, engine
     (moved > 0).then_some((out, moved))
 }
 
-/// Gives the transfers of a line hardware descriptors that `engine` triggers, as far as the program leaves them open and their rules allow it. Gives the
-/// program, and the line of each transfer that changed.
+/// Changes the transfers of a line to hardware descriptors triggered by `engine`, as far as the program leaves this open and their rules allow it.
+/// Returns the program, and the line of each changed transfer.
 pub(super) fn on_queue(program: &Program, line: (u32, u32), engine: Engine) -> Option<(Program, Vec<Loc>)> {
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let mut out = program.clone();
@@ -72,7 +72,7 @@ pub(super) fn on_queue(program: &Program, line: (u32, u32), engine: Engine) -> O
     (!changed.is_empty()).then_some((out, changed))
 }
 
-/// The rectangle that one generation of a buffer has written: partitions and bytes.
+/// The bounding box written by one generation of a buffer: partitions and bytes.
 #[derive(Default, Clone, Copy)]
 struct Written(Option<((i64, i64), (i64, i64))>);
 
@@ -90,9 +90,9 @@ impl Written {
     }
 }
 
-/// Gives each of `wanted` a second buffer: whenever the kernel fills it anew after having read it, the other one is taken. Left alone is a
-/// tensor that dynamic control flow or another core uses, that an index addresses, or of which a part survives a refill.
-/// Gives the program and the tensors that got a second buffer.
+/// Adds a second buffer to each tensor of `wanted`; the buffers alternate each time the kernel refills the tensor after reading it. Tensors used
+/// by dynamic control flow or another core, addressed by an index, or partly preserved by a refill are excluded.
+/// Returns the program and the double-buffered tensors.
 pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<(Program, Vec<TensorId>)> {
     struct Life {
         core: u32,
@@ -113,7 +113,7 @@ pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<
     for (core, stream) in program.cores.iter().enumerate() {
         for (position, node) in stream.iter().enumerate() {
             let NodeKind::Inst(inst) = &node.kind else {
-                // Used inside: which iteration fills which buffer is not known here.
+                // Used in a loop: the assignment of iterations to buffers is unknown here.
                 for t in used_inside(node) {
                     if let Some(life) = lives.get_mut(&t) {
                         life.fit = false;
@@ -195,7 +195,7 @@ fn used_inside(node: &Node) -> Vec<TensorId> {
     out
 }
 
-/// One transfer that may become part of a larger one.
+/// A candidate for merging into a larger transfer.
 struct Part<'a> {
     position: u32,
     at: u32,
@@ -203,27 +203,27 @@ struct Part<'a> {
     copy: Transfer<'a>,
 }
 
-/// Transfers of one line that become one.
+/// Transfers of one line to be merged.
 struct Group<'a> {
     parts: Vec<Part<'a>>,
-    /// Step of the source and of the destination, once two are known. A destination (of a load) or source (of a store) with one
-    /// tensor for each part has no step.
+    /// Step of the source and of the destination, known from the second part on. A destination (of a load) or source (of a store) with a
+    /// separate tensor for each part has no step.
     steps: Option<(i64, i64)>,
     load: bool,
 }
 
-/// A program with transfers merged, and what was done.
+/// A program with merged transfers.
 pub(super) struct Merged {
     pub(super) program: Program,
     pub(super) trace: Trace,
-    /// Transfers before and after, of the lines that changed.
+    /// Number of transfers before and after, in the changed lines.
     pub(super) before: u32,
     pub(super) after: u32,
     /// Lines that changed.
     pub(super) lines: Vec<Loc>,
 }
 
-/// Merges up to `most` transfers of one line into one where they move neighbouring tiles and nothing between them prevents it.
+/// Merges up to `most` transfers of one line if they move adjacent tiles and nothing between them prevents it.
 pub(super) fn merged(program: &Program, trace: &Trace, most: usize) -> Option<Merged> {
     let mut out = Merged { program: program.clone(), trace: trace.clone(), before: 0, after: 0, lines: Vec::new() };
     for core in 0..program.cores.len() {
@@ -234,7 +234,7 @@ pub(super) fn merged(program: &Program, trace: &Trace, most: usize) -> Option<Me
     (out.before > out.after).then_some(out)
 }
 
-/// Who touches a tensor: positions and whether they write, in order.
+/// The uses of a tensor: positions and whether they write, in order.
 struct Uses(FxHashMap<TensorId, Vec<(u32, bool)>>);
 
 impl Uses {
@@ -255,7 +255,7 @@ impl Uses {
         Uses(map)
     }
 
-    /// Whether anything strictly between two positions touches (or, with `writes_only`, writes) the tensor, apart from `but`.
+    /// Whether an instruction strictly between two positions accesses (or, with `writes_only`, writes) the tensor, except those in `but`.
     fn between(&self, t: TensorId, from: u32, to: u32, writes_only: bool, but: &[Part<'_>]) -> bool {
         let Some(list) = self.0.get(&t) else { return false };
         let start = list.partition_point(|u| u.0 <= from);
@@ -306,7 +306,7 @@ fn find_groups<'a>(program: &'a Program, core: usize, uses: &Uses, most: usize) 
     done
 }
 
-/// The steps of the group with `part` in it, if it can join.
+/// The steps of the group including `part`, if it can join.
 fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> Option<(i64, i64)> {
     let (first, last) = (group.parts.first()?, group.parts.last()?);
     let (a, b) = (last.copy, part.copy);
@@ -320,7 +320,7 @@ fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> O
             let step = y.offset - x.offset;
             return (step != 0).then_some(step);
         }
-        // A tensor of its own for each part: they become slices of one.
+        // Separate tensors for the parts become slices of a single one.
         let (t, u) = (program.tensor(x.tensor), program.tensor(y.tensor));
         let own = x.space.is_on_chip()
             && t.shape == u.shape
@@ -338,11 +338,11 @@ fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> O
         return None;
     }
     let blocked = if group.load {
-        // It moves up to the first.
+        // The part moves up to the first.
         uses.between(b.dst.tensor, first.position, part.position, false, &group.parts)
             || uses.between(b.src.tensor, first.position, part.position, true, &group.parts)
     } else {
-        // All move down to this one.
+        // All previous parts move down to this one.
         group.parts.iter().any(|p| {
             uses.between(p.copy.src.tensor, p.position, part.position, true, &[])
                 || uses.between(p.copy.dst.tensor, p.position, part.position, false, &group.parts)
@@ -352,7 +352,7 @@ fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> O
 }
 
 fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
-    // Tensors that become slices: the new tensor and the bytes to add.
+    // Tensors that become slices: the new tensor and the byte offset.
     let mut slices: FxHashMap<TensorId, (TensorId, usize)> = FxHashMap::default();
     let mut dropped: FxHashSet<NodeIndex> = FxHashSet::default();
     for group in &groups {
@@ -384,7 +384,7 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
         out.lines.push(stream[keep.position as usize].loc);
         stream[keep.position as usize].kind = NodeKind::Inst(merged);
         for p in group.parts.iter().filter(|p| p.position != keep.position) {
-            // A loop that never runs: statements keep their numbers.
+            // A loop without iterations keeps the numbering of statements.
             stream[p.position as usize].kind = Control::For {
                 variable: RegId(0),
                 lower: Bound::Static(0),

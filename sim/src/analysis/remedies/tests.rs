@@ -1,4 +1,4 @@
-//! Each remedy on a kernel that is built to need it.
+//! Each remedy on a kernel built to need it.
 
 use nki_isa::ids::RegId;
 use nki_isa::names::DgeMode;
@@ -29,7 +29,7 @@ fn gain(found: &Remedies, kind: &str) -> i64 {
     found.tried.iter().find(|r| r.change.kind() == kind).unwrap_or_else(|| panic!("{kind} in {found:#?}")).gain
 }
 
-/// Tiles through one buffer, or through a buffer each; loaded tile by tile.
+/// Tiles through one buffer, or through separate buffers; loaded tile by tile.
 fn tiles_of(n: i64, one_buffer: bool, width: i64) -> Program {
     let mut b = Builder::new();
     let x = b.input("x", &[n as u32, 128, width as u32], DType::F32);
@@ -62,7 +62,7 @@ fn a_second_buffer_helps_where_one_is_waited_for() {
 #[test]
 fn small_neighbouring_loads_are_merged() {
     let mut program = tiles_of(16, false, 64);
-    // Only the last sum is stored, or the stores would bound it.
+    // Only the last sum is stored: otherwise stores would be the bottleneck.
     let all = std::mem::take(&mut program.cores[0]);
     let last = all.len() - 1;
     program.cores[0] = all.into_iter().enumerate().filter(|(i, _)| i % 3 != 2 || *i == last).map(|(_, n)| n).collect();
@@ -121,7 +121,7 @@ fn work_moves_to_an_engine_that_may_do_it() {
     assert_eq!(n, 5);
     let NodeKind::Inst(inst) = &moved.cores[0][1].kind else { panic!() };
     assert_eq!(engine_of(inst).as_deref(), Some("gpsimd"));
-    // The tensor engine adds nothing, so nothing moves there.
+    // The tensor engine cannot add, so nothing moves there.
     assert!(rewrite::on_engine(&b.program, &all, Engine::Tensor).is_none());
     assert!(tried(&b.program).tried.iter().any(|r| r.change.kind() == "idle-engine"));
 }
@@ -177,7 +177,7 @@ fn hw(dst: View, src: View) -> Inst {
     dma(dst, src).with_descriptors(DgeMode::HwDge, Engine::Sync).unwrap()
 }
 
-/// All weights come in one load; each matmul reads a block of them. With `looped`, a dynamic loop comes between the loads.
+/// All weights are loaded at once; each matmul reads a block of them. With `looped`, a dynamic loop is between the loads.
 fn blocks_of_weights(looped: bool) -> Program {
     let mut b = Builder::new();
     let (x, w) = (b.input("x", &[128, 128], DType::BF16), b.input("w", &[128, 16, 512], DType::BF16));
@@ -267,7 +267,7 @@ fn an_earlier_load_is_the_best_offer_in_program_order_only() {
     assert!(found.tried.iter().all(|r| r.change.kind() != "earlier-loads" || r.gain <= 0), "{found:#?}");
 }
 
-/// The results of a program on inputs that differ in every element.
+/// The results of a program on inputs with distinct elements.
 fn results(program: &Program) -> Vec<Vec<u8>> {
     let inputs = program.inputs.iter().map(|i| {
         let t = program.tensor(i.tensor);
@@ -294,7 +294,7 @@ fn rearranged_programs_compute_the_same_and_have_the_trace_of_their_run() {
         for (most, engine) in [(4, None), (16, None), (5, Some(Engine::Scalar))] {
             let cuts: Vec<_> = lines.iter().map(|line| (*line, rearrange::Parts { most, engine })).collect();
             let split = rearrange::split(&old, &trace, &cuts);
-            // An explicit queue leaves nothing to choose.
+            // An explicit queue leaves no choice.
             assert_eq!(split.is_none(), engine.is_some());
             if let Some(split) = split {
                 // Both loads and the store.
@@ -302,7 +302,7 @@ fn rearranged_programs_compute_the_same_and_have_the_trace_of_their_run() {
                 same(&old, &split.program, &split.trace);
             }
         }
-        // No load passes a loop; before it, both have the same first reader.
+        // Loads cannot pass a loop; before it, both have the same first reader.
         assert!(rearrange::hoisted(&old, &trace, &lines).is_none());
     }
     let old = small_load_last();

@@ -1,4 +1,4 @@
-//! Trials of where transfers stand: lines of the critical path on another queue, in parts, or earlier.
+//! Trials of rearranged transfers: lines of the critical path on another queue, split, or earlier.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::{Case, Change, Remedy, Trial, rewrite};
 use crate::analysis::path::critical_path;
 use crate::timeline::Ps;
 
-/// Lines that are cut at most.
+/// Maximum number of lines that are split.
 const MOST_LINES: usize = 4;
-/// Equal parts of a transfer, in the order in which they are tried.
+/// Numbers of parts, in the order of trial.
 const PARTS: [u32; 2] = [4, 8];
 
 /// Adds the trials for transfers on the critical path.
@@ -47,7 +47,7 @@ pub(super) fn trials<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
 /// File and number.
 type Line = (u32, u32);
 
-/// The lines whose transfers take time of the critical path, longest first.
+/// The lines whose transfers take time on the critical path, longest first.
 fn waited_for(case: &Case<'_>) -> Vec<Line> {
     let mut time: FxHashMap<Line, Ps> = FxHashMap::default();
     for step in critical_path(case.timeline) {
@@ -69,8 +69,8 @@ fn on_queue(case: &Case<'_>, line: Line, engine: Engine) -> Option<Remedy> {
     Some(case.outcome(Change::DmaQueueOfLine { engine: engine.name() }, lines, elapsed))
 }
 
-/// Cuts the transfers of line after line, and keeps what makes the kernel faster. Parts on two queues have to be better than the whole line on the
-/// other queue, too.
+/// Splits the transfers of one line after another, and keeps the changes that make the kernel faster. Parts on two queues must also beat the whole
+/// line on the other queue.
 fn split(case: &Case<'_>, lines: &[Line], other: Option<Engine>) -> Option<Remedy> {
     let time = |cuts: &[(Line, Parts)]| -> Option<(Ps, rearrange::Split)> {
         let split = rearrange::split(case.program, case.trace, cuts)?;
@@ -78,7 +78,7 @@ fn split(case: &Case<'_>, lines: &[Line], other: Option<Engine>) -> Option<Remed
     };
     let mut cuts: Vec<(Line, Parts)> = Vec::new();
     let mut best: Option<(Ps, rearrange::Split)> = None;
-    // What the first line costs in parts, if no line gains.
+    // The result for the first line, in case no line gains.
     let mut none: Option<(Ps, rearrange::Split)> = None;
     for &line in lines {
         let mut chosen = None;
@@ -111,7 +111,7 @@ fn split(case: &Case<'_>, lines: &[Line], other: Option<Engine>) -> Option<Remed
     Some(case.outcome(change, split.lines, elapsed))
 }
 
-/// The loads of these lines as early as their tiles are free.
+/// Moves the loads of these lines up to where their tiles are free.
 fn earlier(case: &Case<'_>, lines: &[Line]) -> Option<Remedy> {
     let moved = rearrange::hoisted(case.program, case.trace, lines)?;
     let elapsed = case.with_program(&moved.program, &moved.trace)?;

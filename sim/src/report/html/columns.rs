@@ -1,18 +1,18 @@
-//! Columns of whole numbers in a page: variable-length integers, compressed, as base64.
+//! Columns of integers in a page: variable-length, compressed, as base64.
 //!
-//! A kernel of a million instructions has thirty million numbers; as JSON they would take some hundred megabytes, in this form about ten.
-//! `decode.js` reads them back.
+//! A kernel of a million instructions has thirty million numbers; as JSON they would take some hundred megabytes, in this format about ten.
+//! `decode.js` decodes them.
 
 use serde::Serialize;
 
 /// The position of a column in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Head {
-    /// What the numbers are: `event.start`.
+    /// The name of the column: `event.start`.
     name: &'static str,
-    /// How many.
+    /// The number of values.
     count: usize,
-    /// Each is the difference to the one before.
+    /// Each is the difference from the previous one.
     delta: bool,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Adds numbers that have nothing to do with their neighbours.
+    /// Adds numbers that are unrelated to their neighbours.
     pub(super) fn plain(&mut self, name: &'static str, values: impl IntoIterator<Item = i64>) {
         let mut count = 0;
         for value in values {
@@ -34,7 +34,7 @@ impl Columns {
         self.heads.push(Head { name, count, delta: false });
     }
 
-    /// Adds numbers that are near their neighbours, such as times.
+    /// Adds numbers that are close to their neighbours, such as times.
     pub(super) fn near(&mut self, name: &'static str, values: impl IntoIterator<Item = i64>) {
         let (mut count, mut before) = (0, 0);
         for value in values {
@@ -45,7 +45,7 @@ impl Columns {
         self.heads.push(Head { name, count, delta: true });
     }
 
-    /// Seven bits a byte, lowest first; the sign is the lowest bit of all.
+    /// Seven bits per byte, lowest first; the sign is the lowest bit of all.
     fn number(&mut self, value: i64) {
         let mut rest = ((value << 1) ^ (value >> 63)) as u64;
         while rest >= 0x80 {
@@ -84,7 +84,7 @@ pub(super) mod tests {
     use std::collections::BTreeMap;
     use std::io::Read as _;
 
-    /// Reads columns back, as `decode.js` does.
+    /// Decodes columns, as `decode.js` does.
     pub(in super::super) fn decode(heads: &serde_json::Value, text: &str) -> BTreeMap<String, Vec<i64>> {
         let digit = |c: u8| match c {
             b'A'..=b'Z' => u32::from(c - b'A'),

@@ -1,42 +1,42 @@
-//! A page with two runs on one axis of time, and what changed between them.
+//! A page that shows two runs on one time axis, and their differences.
 
 use serde::Serialize;
 
 use super::columns::{Columns, Head};
 use super::{SHARED, assemble};
 
-/// What a row of a run did from a time to another.
+/// An interval of activity of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy {
     /// Start in nanoseconds.
     pub start: i64,
     /// End in nanoseconds.
     pub end: i64,
-    /// What, by position in [`Tracks::names`].
+    /// Name of the instruction or cause, by position in [`Tracks::names`].
     pub name: u32,
     /// Source line, by position in [`Tracks::places`].
     pub place: u32,
-    /// It waited; `name` is the cause.
+    /// A wait; `name` is the cause.
     pub stalled: bool,
 }
 
 /// A row of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Track {
-    /// `vector`, or `vector/1` of the second core.
+    /// `vector`, or `vector/1` for the second core.
     pub name: String,
-    /// In order of time.
+    /// In chronological order.
     pub spans: Vec<Busy>,
 }
 
-/// What is known of a run over time.
+/// The activity of a run over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tracks {
     /// Names of instructions and causes.
     pub names: Vec<String>,
-    /// `file.py:12`, or empty where a span has no line.
+    /// `file.py:12`, or empty for spans without a line.
     pub places: Vec<String>,
-    /// Rows; none where the file holds sums only.
+    /// Rows; empty if the file contains only sums.
     pub rows: Vec<Track>,
 }
 
@@ -45,9 +45,9 @@ pub struct Tracks {
 pub struct Side {
     /// The file that it was read from.
     pub file: String,
-    /// Latency in nanoseconds; 0 where the file has none.
+    /// Latency in nanoseconds; 0 if the file has none.
     pub latency: i64,
-    /// Over time.
+    /// Its activity over time.
     pub tracks: Tracks,
 }
 
@@ -68,7 +68,7 @@ struct Data<'a, T> {
 }
 
 /// The page as text. `difference` is written as JSON for the tables: `metrics`, `engines`, `causes` and `lines` are lists of `name`, `before` and
-/// `after`; `places` has the places of each of `lines` in the two runs.
+/// `after`; `places` has the locations of each of `lines` in the two runs.
 ///
 /// # Errors
 /// If the data cannot be written.

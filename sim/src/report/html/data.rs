@@ -1,4 +1,4 @@
-//! The data of a page: words and sums as JSON, what there is of each instruction, tensor or stall as columns.
+//! The data of a page: words and sums as JSON, per-instruction, per-tensor and per-stall data as columns.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ struct RowHead {
     core: u32,
     engine: bool,
     count: u64,
-    /// As the table in the terminal has it: time at work, of the latency.
+    /// As in the terminal's table: busy time, and its share of the latency.
     active_us: f64,
     active_percent: f64,
 }
@@ -46,17 +46,17 @@ struct MemoryHead {
     capacity: u64,
 }
 
-/// Everything but the columns. Times are microseconds where the name ends in `us`, else nanoseconds.
+/// All data except the columns. Times are microseconds if the name ends in `us`, else nanoseconds.
 #[derive(Serialize)]
 pub(super) struct Data<'a> {
     kernel: &'a str,
     target: &'a str,
     version: &'static str,
-    /// Follows the latency where it is not valid.
+    /// Suffix of the latency if it is not valid.
     validity: &'static str,
-    /// The error bar in words; empty without.
+    /// The error bar in words, or empty.
     error: String,
-    /// Its ends in microseconds.
+    /// The ends of the error bar in microseconds.
     error_us: Option<(f64, f64)>,
     elapsed: i64,
     head: i64,
@@ -66,13 +66,13 @@ pub(super) struct Data<'a> {
     confidence: Vec<(&'static str, f64)>,
     roofline: RooflineSummary,
     roofline_text: String,
-    /// What, gain in microseconds and percent, places.
+    /// Description, gain in microseconds and percent, locations.
     remedies: Vec<(String, f64, f64, Vec<String>)>,
     remedies_left_out: &'a [&'static str],
     findings: &'a [Finding],
     files: Vec<(String, Option<Vec<&'a str>>)>,
     strings: Vec<String>,
-    /// By string: the kind of the cause that it names, or empty.
+    /// By string: the kind of cause that it names, or empty.
     kinds: Vec<&'static str>,
     rows: Vec<RowHead>,
     memories: Vec<MemoryHead>,
@@ -200,15 +200,15 @@ fn memories(a: &Analysis<'_>) -> Vec<MemoryHead> {
     out
 }
 
-/// The statement of each node by core, and what each node accesses: twice the tensor's number, plus one for a write.
+/// The statement of each node by core, and the accesses of each node: twice the tensor's number, plus one for a write.
 struct Accesses {
     statement: Vec<Vec<u32>>,
     first: Vec<Vec<usize>>,
     all: Vec<u32>,
 }
 
-/// Adds a row for each different statement: the same instruction of one line on operands of one name and shape is one statement, in whatever
-/// iteration of a loop.
+/// Adds a row for each distinct statement: the same instruction of one line on operands of one name and shape is one statement, in all
+/// iterations of a loop.
 fn statements(a: &Analysis<'_>, strings: &mut Strings, columns: &mut Columns) -> Accesses {
     type Key = (u32, u32, u32, u32, u32, Counters);
     let mut index: FxHashMap<Key, u32> = FxHashMap::default();
@@ -284,7 +284,7 @@ fn events(a: &Analysis<'_>, accesses: &Accesses, strings: &mut Strings, columns:
     let statement = |core: u32, node: u32| i64::from(accesses.statement[core as usize][node as usize]);
     columns.near("event.statement", events().map(|e| statement(e.origin.core, e.node.0)));
     columns.near("event.trail", events().map(|e| i64::from(e.trail.0)));
-    // How far back the event is that let it start; 0 for none.
+    // Distance back to the event that released it; 0 for none.
     let back =
         |(i, e): (usize, &crate::timeline::Event)| released_by(e.released).map_or(0, |p| i as i64 - i64::from(p.0));
     columns.plain("event.back", events().enumerate().map(back));
@@ -298,7 +298,7 @@ fn events(a: &Analysis<'_>, accesses: &Accesses, strings: &mut Strings, columns:
     columns.near("access", events().flat_map(|e| of(e).iter().map(|x| i64::from(*x))));
 }
 
-/// The event that let another start.
+/// The event that released another.
 fn released_by(released: Release) -> Option<EventId> {
     match released {
         Release::Start | Release::Barrier(None) => None,
@@ -309,7 +309,7 @@ fn released_by(released: Release) -> Option<EventId> {
     }
 }
 
-/// A row for each transfer: the queue, and when it was issued, when its bytes began to move, when they had moved.
+/// A row for each transfer: the queue, and the times of its issue, its first byte and its last byte.
 fn transfers(t: &Timeline, columns: &mut Columns) {
     let mut rows = Vec::new();
     for (i, e) in t.events.iter().enumerate() {
@@ -329,7 +329,7 @@ fn path(a: &Analysis<'_>, columns: &mut Columns) {
     columns.plain("path.time", a.path.iter().map(|s| ns(s.to) - ns(s.from)));
 }
 
-/// A row for each stall, row by row in order of time. Gives the kinds of the causes by string.
+/// A row for each stall, by row in chronological order. Returns the kinds of the causes by string.
 fn stalls(t: &Timeline, strings: &mut Strings, columns: &mut Columns) -> FxHashMap<u32, &'static str> {
     let mut kinds = FxHashMap::default();
     let mut rows = Vec::new();
@@ -350,7 +350,7 @@ fn stalls(t: &Timeline, strings: &mut Strings, columns: &mut Columns) -> FxHashM
     kinds
 }
 
-/// A row for each tensor. The first byte is -1 outside SBUF and PSUM, and where no instruction touches the tensor.
+/// A row for each tensor. The first byte is -1 outside SBUF and PSUM, and for tensors that no instruction accesses.
 fn tensors(a: &Analysis<'_>, strings: &mut Strings, columns: &mut Columns) {
     let p = a.program;
     let mut place = vec![(-1, 0, 0); p.tensors.len()];

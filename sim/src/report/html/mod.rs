@@ -1,4 +1,4 @@
-//! One self-contained page for each run: no network, no framework; the assets beside this file are our own.
+//! One self-contained page per run: no network, no framework; the assets beside this file are our own.
 
 mod columns;
 mod compare;
@@ -10,10 +10,10 @@ use crate::analysis::Analysis;
 pub use compare::{Busy, Side, Track, Tracks, html_compare};
 use data::{Data, data};
 
-/// A source file; without text its lines are not shown.
+/// A source file; if it has no text, its lines are not shown.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// As [`crate::timeline::Names::files`] has it.
+    /// The name in [`crate::timeline::Names::files`].
     pub name: String,
     /// Its text.
     pub text: Option<String>,
@@ -26,7 +26,7 @@ pub struct Finding {
     pub severity: String,
     /// Its slug.
     pub id: String,
-    /// What is wrong.
+    /// The diagnostic's text.
     pub message: String,
     /// File, or empty.
     pub file: String,
@@ -34,18 +34,18 @@ pub struct Finding {
     pub line: u32,
 }
 
-/// What the page shows beside the analysis.
+/// The page's content in addition to the analysis.
 #[derive(Debug, Clone)]
 pub struct Page {
     /// The machine.
     pub target: String,
     /// Sources, by file index.
     pub sources: Vec<Source>,
-    /// What was found.
+    /// The diagnostics.
     pub findings: Vec<Finding>,
 }
 
-/// Scripts that every page has, then those of the report of a run. Each may use what those before it define.
+/// Scripts shared by all pages; the report of a run adds more. A script may use definitions of earlier ones.
 const SHARED: [&str; 4] =
     [include_str!("format.js"), include_str!("decode.js"), include_str!("draw.js"), include_str!("table.js")];
 const REPORT: [&str; 12] = [
@@ -71,7 +71,7 @@ pub fn html(a: &Analysis<'_>, page: &Page) -> std::io::Result<String> {
     whole(&format!("{} on {}", a.timeline.kernel, page.target), vec![data(a, page)?])
 }
 
-/// A page with all ranks, from 0: one is shown at a time, as the reader chooses.
+/// A page with all ranks, from 0; the reader selects the rank to show.
 ///
 /// # Errors
 /// If the data cannot be written.
@@ -81,7 +81,7 @@ pub fn html_ranks(ranks: &[Analysis<'_>], page: &Page) -> std::io::Result<String
     whole(&format!("{kernel} on {} ranks, {}", ranks.len(), page.target), all)
 }
 
-/// The columns of each rank are an element of their own: only those of the rank that is shown are decoded.
+/// The columns of each rank are a separate element, so only those of the displayed rank are decoded.
 fn whole(title: &str, ranks: Vec<(Data<'_>, String)>) -> std::io::Result<String> {
     let (data, columns): (Vec<_>, Vec<_>) = ranks.into_iter().unzip();
     let body = include_str!("page.html");
@@ -97,7 +97,7 @@ fn assemble(template: &str, title: &str, data: &str, columns: &[String], scripts
             (1, "TITLE") => out.push_str(&escape(title)),
             (1, "VERSION") => out.push_str(super::VERSION),
             (1, "STYLE") => out.push_str(include_str!("style.css")),
-            // Inside of a script element only `<` could end it or begin a comment.
+            // In a script element only `<` can end it or start a comment.
             (1, "DATA") => out.push_str(&data.replace('<', "\\u003c")),
             (1, "COLUMNS") => {
                 for text in columns {
@@ -151,7 +151,7 @@ mod tests {
         check(&a, html(&a, &page).unwrap());
     }
 
-    /// What is between two texts.
+    /// The text between two others.
     fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
         let start = page.find(from).unwrap() + from.len();
         &page[start..start + page[start..].find(to).unwrap()]
@@ -193,12 +193,12 @@ mod tests {
                     assert!(ns.abs_diff(ps as i64 / 1000) <= 1, "{ns} ns is not {ps} ps");
                 }
             }
-            // Three transfers and the sum of two operands: it reads two tensors and writes one.
+            // Three transfers and an addition of two operands, which reads two tensors and writes one.
             assert_eq!(c["transfer.event"].len(), 3);
             let accesses = c["event.accesses"].iter().sum::<i64>() as usize;
             assert_eq!(accesses, c["access"].len());
             assert_eq!(c["event.accesses"].iter().max(), Some(&3));
-            // Stalls and work tile the time of each engine.
+            // Stalls and work partition the time of each engine.
             let rows = json(&text)["rows"].clone();
             for (r, row) in t.rows.iter().enumerate().filter(|(_, r)| matches!(r.kind, RowKind::Engine(_))) {
                 let spans = row.spans.iter().filter(|s| matches!(s.state, State::Stalled(_)));
@@ -208,7 +208,7 @@ mod tests {
                 let active = rows[r]["active_us"].as_f64().unwrap() * 1e3;
                 assert!((stalled as f64 + active - t.elapsed as f64 / 1e3).abs() <= 1.0 + mine().count() as f64);
             }
-            // A place in memory for what is on chip, none for what is not.
+            // On-chip tensors have an address, others have none.
             let on_chip = c["tensor.byte"].iter().filter(|b| **b >= 0).count();
             assert_eq!(on_chip, a.allocations().len());
             assert!(c["tensor.role"].contains(&1) && c["tensor.role"].contains(&2));

@@ -7,15 +7,15 @@ use crate::analysis::counters::Facts;
 use crate::analysis::memory::{Life, occupancy};
 use crate::timeline::{Event, PhaseKind, Ps, RowId, RowKind, Timeline};
 
-/// A value that changes in steps.
+/// A step function of time.
 pub(super) struct Counter {
     pub(super) name: String,
     pub(super) unit: &'static str,
-    /// The value from each time on; times rise.
+    /// The value from each time on; times ascend.
     pub(super) steps: Vec<(Ps, f64)>,
 }
 
-/// The counters of a core; those that are always zero are left out.
+/// The counters of a core, without those that are always zero.
 pub(super) fn counters(
     timeline: &Timeline,
     program: &Program,
@@ -53,18 +53,18 @@ pub(super) fn counters(
     out
 }
 
-/// When the bytes of a transfer move.
+/// The interval in which a transfer's bytes move.
 fn payload(e: &Event) -> (Ps, Ps) {
     let start = |kind| e.phases().iter().find(|p| p.kind == kind).map(|p| p.start);
     (start(PhaseKind::Payload).unwrap_or(e.start), start(PhaseKind::Notify).unwrap_or(e.complete))
 }
 
-/// An amount for each nanosecond of a time; of a time without length, for one picosecond.
+/// An amount per nanosecond of an interval; an empty interval counts as one picosecond.
 fn rate(amount: u64, from: Ps, to: Ps) -> f64 {
     amount as f64 * 1e3 / (to.saturating_sub(from)).max(1) as f64
 }
 
-/// The sum of values, each of which lasts for a time.
+/// The sum of values with limited durations.
 fn steps(values: impl Iterator<Item = (Ps, Ps, f64)>) -> Vec<(Ps, f64)> {
     let mut edges: Vec<(Ps, i64, f64)> = Vec::new();
     for (from, to, value) in values.filter(|v| v.2 > 0.0) {
@@ -76,7 +76,7 @@ fn steps(values: impl Iterator<Item = (Ps, Ps, f64)>) -> Vec<(Ps, f64)> {
     let (mut now, mut open) = (0.0, 0);
     for (time, change, value) in edges {
         open += change;
-        // What rounding leaves of a sum is nothing.
+        // Discard the rounding error of an empty sum.
         now = if open == 0 { 0.0 } else { now + value };
         match out.last_mut() {
             Some(last) if last.0 == time => last.1 = now,

@@ -1,4 +1,4 @@
-//! Arrows between events: from what wrote a tensor last to what reads it, and from what an event waited for.
+//! Arrows between events: from the last writer of a tensor to its readers, and from the event that released another.
 
 use nki_isa::inst::Footprint;
 use nki_isa::program::NodeKind;
@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 use crate::timeline::{Release, Timeline};
 use crate::trace::index_nodes;
 
-/// Arrows of one timeline. Each has a number of its own.
+/// The arrows of one timeline, with unique numbers.
 pub(super) struct Flows {
-    /// Start and end, by end; the number is the position, after `first`.
+    /// Start and end, sorted by end; an arrow's number is its position, after `first`.
     arrows: Vec<(u32, u32)>,
     /// Positions by start.
     by_start: Vec<u32>,
@@ -25,8 +25,8 @@ struct Touched {
 }
 
 impl Flows {
-    /// The arrows of a timeline, numbered from `first` + 1. The last write of a tensor in program order is that of the same core: traffic of two
-    /// cores through shared HBM is not ordered.
+    /// The arrows of a timeline, numbered from `first` + 1. The last writer of a tensor is searched in the program order of the same core: accesses
+    /// of two cores to shared HBM are not ordered.
     pub(super) fn of(timeline: &Timeline, program: &Program, first: u64) -> Flows {
         let nodes: Vec<Vec<Touched>> = program.cores.iter().map(|stream| touched(stream)).collect();
         let mut arrows: Vec<(u32, u32)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Perfetto traces: a row for each engine and each DMA queue, a row of stalls under each, counters, and arrows from what makes data to what
-//! uses it.
+//! Perfetto traces: a row for each engine and each DMA queue, each with a row of stalls below, counters, and arrows from producers of data to
+//! consumers.
 
 mod counters;
 mod flows;
@@ -82,7 +82,7 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
             }
             annotations.push(number(6, e.complete as f64 / 1e6));
             annotations.push(text(8, e.origin.confidence.name()));
-            // An arrow leaves from where the result is made, and arrives where the wait was.
+            // An arrow starts where the result is produced, and ends where the wait was.
             let leaves = if is_dma == is_queue { flows.from(i) } else { Vec::new() };
             let arrives = if is_queue { Vec::new() } else { flows.to(i) };
             w.begin(track, start, &timeline.label(e), annotations, leaves, arrives);
@@ -126,7 +126,7 @@ fn write_counters(
     }
 }
 
-/// Events of each row in order of their start there.
+/// Events of each row, ordered by their start there.
 fn rows(timeline: &Timeline) -> Vec<Vec<u32>> {
     let mut out: Vec<Vec<u32>> = vec![Vec::new(); timeline.rows.len()];
     for (i, e) in timeline.events.iter().enumerate() {
@@ -152,7 +152,7 @@ fn transfer(e: &Event) -> (Ps, Ps) {
     (start, end)
 }
 
-/// For each event the stall of its engine just before it: what for and how long.
+/// For each event, the stall of its engine just before it: cause and duration.
 fn waits(timeline: &Timeline) -> Vec<Option<(String, Ps)>> {
     let mut out = vec![None; timeline.events.len()];
     for row in &timeline.rows {
@@ -206,7 +206,7 @@ mod tests {
     /// (name, begin, end)
     type Slice = (String, u64, u64);
 
-    /// Reads a trace back: per track its name and its slices, nested ones included.
+    /// Decodes a trace: the name of each track and its slices, nested ones included.
     fn slices(bytes: &[u8]) -> Vec<(String, Vec<Slice>)> {
         let trace = proto::Trace::decode(bytes).unwrap();
         let mut names: FxHashMap<u64, String> = FxHashMap::default();
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn field_numbers_are_those_of_the_format() {
-        // A slice begin on track 7 named by iid 1 at 5 ns, encoded by hand from the public definitions.
+        // The start of a slice on track 7 named by iid 1 at 5 ns, encoded by hand from the public definitions.
         let packet = TracePacket {
             timestamp: Some(5),
             trusted_packet_sequence_id: Some(1),
@@ -326,7 +326,7 @@ mod tests {
         let t = time(&program);
         let counters = counters_of(&perfetto(&t, &program));
         let of = |name: &str, unit: &str| &counters[&(name.to_string(), unit.to_string())];
-        // Two tiles read and one written; the integral of the bandwidth is what was moved.
+        // Two tiles are read and one is written; the integral of the bandwidth equals the bytes moved.
         let hbm = of("HBM bandwidth", "GB/s");
         let moved: f64 = hbm.windows(2).map(|w| w[0].1 * (w[1].0 - w[0].0) as f64).sum();
         let expected = 3.0 * 128.0 * 512.0 * 4.0;
@@ -338,7 +338,7 @@ mod tests {
             assert_eq!(steps.last().unwrap().1, 0.0);
             assert!(steps.is_sorted_by_key(|s| s.0));
         }
-        // What is never used has no track.
+        // Unused resources have no track.
         assert!(!counters.keys().any(|k| k.0 == "PSUM in use" || k.0 == "tensor engine"));
     }
 

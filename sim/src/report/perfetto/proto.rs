@@ -1,11 +1,11 @@
-//! The few messages of the Perfetto trace format that are written, declared by hand.
+//! The messages of the Perfetto trace format that the writer uses, declared by hand.
 //!
 //! Field numbers: protos/perfetto/trace/{trace_packet,track_event/track_event,track_event/track_descriptor,track_event/process_descriptor,
 //! track_event/thread_descriptor,track_event/counter_descriptor,track_event/debug_annotation,interned_data/interned_data}.proto of google/perfetto.
 
 use prost::Message;
 
-/// Packets are written one by one; only the test that reads them back needs the whole.
+/// Packets are written one by one; only the test that decodes them needs the whole trace.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trace {

@@ -1,4 +1,4 @@
-//! Packets of a trace, one after the other.
+//! Writes the packets of a trace sequentially.
 
 use prost::Message as _;
 use rustc_hash::FxHashMap;
@@ -9,7 +9,7 @@ use super::proto::{
 };
 use crate::timeline::Ps;
 
-/// The one writer of the trace.
+/// The id of the trace's only writer.
 pub(super) const SEQUENCE: u32 = 1;
 const CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
@@ -21,8 +21,8 @@ pub(super) fn interned(iid: u64, name: &str) -> Interned {
     Interned { iid: Some(iid), name: Some(name.to_string()) }
 }
 
-/// The number of a process, which stands for a core. The viewer takes the thread whose number is the process's for its main thread, wherever it is, so
-/// processes and threads have numbers of their own.
+/// The process id of a core. The viewer treats a thread whose id equals a process id as that process's main thread, wherever it is, so
+/// processes and threads have distinct ids.
 fn pid(process: i32) -> i32 {
     process * 1000
 }
@@ -33,7 +33,7 @@ pub(super) struct Writer {
     pub(super) out: Vec<u8>,
     names: FxHashMap<Box<str>, u64>,
     tracks: u64,
-    /// Processes so far; the last is the one being written.
+    /// Number of processes; the last is the current one.
     processes: i32,
     /// Arrows so far.
     pub(super) flows: u64,
@@ -47,7 +47,7 @@ impl Writer {
         self.cleared = true;
         // Field 1 of the trace, length-delimited: packets can be appended one by one.
         self.out.push(1 << 3 | 2);
-        // Writing to a vector cannot run out of space.
+        // Writing to a vector cannot fail for lack of space.
         if packet.encode_length_delimited(&mut self.out).is_err() {
             debug_assert!(false, "a vector grows");
         }

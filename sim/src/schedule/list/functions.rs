@@ -1,8 +1,8 @@
-//! The order of activations by their function tables.
+//! The order of activations with respect to function tables.
 //!
-//! An engine that needs another table loads it, which takes longer than most instructions. The scheduler does not interleave functions that the
-//! program keeps apart: of a pass of exponentials and one of sigmoids, each sigmoid would overtake the exponentials whose data is on the way. No
-//! measured kernel shows such an order. Without the rule, 32 tiles of both take twice as long as in program order.
+//! Loading another table takes longer than most instructions. The scheduler does not interleave functions that the program separates: with a
+//! pass of exponentials and one of sigmoids, each sigmoid would overtake the exponentials whose data is in flight. No
+//! measured kernel shows such an order. Without this rule, 32 tiles of both take twice as long as in program order.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::{Queue, Scheduler};
 use crate::timing::cost::CostKind;
 
 impl Scheduler<'_> {
-    /// The function table that computation needs.
+    /// The function table that a computation needs.
     fn table(&self, op: u32) -> Option<u32> {
         match self.low.planned(op).map(|c| &c.kind) {
             Some(CostKind::Compute { table, .. }) => *table,
@@ -18,8 +18,8 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether computation would load another table and overtake some that needs the present one, and that can start before that table and the
-    /// present one again are loaded.
+    /// Whether a computation would load another table and overtake one that needs the current table and could start before both tables have been
+    /// loaded again.
     pub(super) fn costs_a_table(&self, q: usize, op: u32) -> bool {
         let Queue { computation, table, free, .. } = &self.queues[q];
         let needed = self.table(op);
@@ -34,7 +34,7 @@ impl Scheduler<'_> {
         })
     }
 
-    /// The first computation in the window that costs no table.
+    /// The first computation in the window that does not cost a table load.
     pub(super) fn without_table(&self, q: usize) -> Option<u32> {
         let computation = &self.queues[q].computation;
         let allowed = |op: &u32| !self.taken[*op as usize] && !self.costs_a_table(q, *op);

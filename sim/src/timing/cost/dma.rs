@@ -10,7 +10,7 @@ use super::{Cost, CostKind, Direction, DmaCost, Laws, OpenQueue, Place, Trigger,
 use crate::timing::params::Confidence;
 
 impl Laws<'_> {
-    /// Trigger, dispatch, payload, notification. The payload is made of descriptors, one for each run that is contiguous on both sides, cut into
+    /// Trigger, dispatch, payload, notification. The payload consists of descriptors, one per run that is contiguous on both sides, divided into
     /// packets. Engine `e` serves SBUF partitions `8e..8e+8`; a transfer between HBM and HBM is spread evenly.
     pub(super) fn dma(&self, engine: Engine, d: &Dma, place: Place) -> Cost {
         let p = &self.params.dma;
@@ -28,7 +28,7 @@ impl Laws<'_> {
         let confidence = payload.confidence.max(p.bytes_per_ns.confidence).max(software.1);
         let (total, extra) = self.engine_time(d, direction);
         let engine = match (engine, d.dge, d.indirect) {
-            // Gathers and scatters exist only with software descriptors, and a machine without hardware descriptors has no others for indices in SBUF.
+            // Gathers and scatters require software descriptors, as do indices in SBUF on a machine without hardware descriptors.
             (_, DgeMode::SwDge, _) | (Engine::Unknown, _, true) => Engine::GpSimd,
             (Engine::Unknown, ..) if d.indexed && !Arch::of(self.params.target()).hwdge => Engine::GpSimd,
             (e, ..) => e,
@@ -53,17 +53,17 @@ impl Laws<'_> {
         }
     }
 
-    /// By how many nanoseconds the slowest DMA engine of a load from HBM ends later than its bytes take. Packets from HBM take longer now and then,
-    /// the more often the more there are.
+    /// Nanoseconds by which the slowest DMA engine of a load from HBM exceeds the transfer time of its bytes. Packets from HBM are occasionally
+    /// late, and more packets make this more likely.
     fn load_tail(&self, d: &Dma) -> f64 {
         let p = &self.params.dma;
         let loads = d.src.space.is_hbm() && d.dst.space.is_on_chip();
         if loads { p.load_tail_ns.value * (d.bytes as f64 / p.load_tail_bytes.value).min(1.0) } else { 0.0 }
     }
 
-    /// What a transfer asks of the traffic that two cores share, as bytes at its rate. Of each side in HBM a descriptor takes a little longer than
-    /// its bytes, and the first bytes of a run that is apart from the others, too. A copy inside SBUF counts with its bytes: two cores that make such
-    /// copies and stream through HBM at the same time move no more than those that only stream (Tilebench, operator jacobi_stencil_2d).
+    /// The load of a transfer on the bandwidth shared by two cores, in bytes. On each HBM side a descriptor takes slightly longer than
+    /// its bytes, as do the first bytes of a separate run. A copy inside SBUF counts with its bytes: two cores that combine such
+    /// copies with HBM streams move no more than cores that only stream (Tilebench, operator jacobi_stencil_2d).
     fn shared_load(&self, d: &Dma) -> u64 {
         let cores = &self.params.cores;
         let descriptors = d.src.runs.max(d.dst.runs) as f64;
@@ -79,12 +79,12 @@ impl Laws<'_> {
         [&d.src, &d.dst].into_iter().filter(|side| side.space.is_hbm()).map(of_side).sum::<f64>().max(0.0) as u64
     }
 
-    /// For how many nanoseconds GpSimd makes the descriptors of a transfer, whatever its size (moe_laws: 128 rows of 256 B take as long as 2048 of
-    /// 768 B), and how well that is founded.
+    /// Nanoseconds that GpSimd takes to build a transfer's descriptors, whatever its size (moe_laws: 128 rows of 256 B take as long as 2048 of
+    /// 768 B), and the confidence of this number.
     fn software_trigger(&self, d: &Dma) -> (f64, Confidence) {
         let p = &self.params.dma;
         match (d.dge, self.measure) {
-            // The descriptors were made before the program runs.
+            // The descriptors were built before the program runs.
             (DgeMode::None, _) => (p.static_trigger_ns.value, p.static_trigger_ns.confidence),
             _ if d.indirect || d.dynamic => (p.indirect_trigger_ns.value, p.indirect_trigger_ns.confidence),
             (_, Measure::Device) => (p.software_trigger_ns.value, p.software_trigger_ns.confidence),
@@ -95,10 +95,10 @@ impl Laws<'_> {
         }
     }
 
-    /// Nanoseconds on all DMA engines together, and the weakest parameter beside the rate.
+    /// Total nanoseconds of all DMA engines, and the lowest confidence among the parameters other than the rate.
     fn engine_time(&self, d: &Dma, direction: Direction) -> (f64, Confidence) {
         let p = &self.params.dma;
-        // A run is contiguous on both sides; if one side counts 0 (an empty view), the other decides.
+        // A run is contiguous on both sides; if one side has 0 runs (an empty view), the other counts.
         let runs = d.src.runs.max(d.dst.runs).max(1) as f64;
         // A transpose moves its rows in blocks, not element by element.
         let packets = if d.transpose {
@@ -133,14 +133,14 @@ impl Laws<'_> {
         (total, confidence)
     }
 
-    /// Whether runs in HBM lie a multiple of a large power of two apart: then they share few of its banks.
+    /// Whether the distance between runs in HBM is a multiple of a large power of two: then they share few banks.
     fn is_scattered(&self, side: &DmaSide) -> bool {
         let even = side.stride_bytes & side.stride_bytes.wrapping_neg();
         let apart = even > u64::from(side.run_bytes);
         side.space.is_hbm() && side.runs > 1 && apart && even as f64 >= self.params.dma.scattered_stride_bytes.value
     }
 
-    /// Shares `total` nanoseconds of engine time among the DMA engines.
+    /// Distributes `total` nanoseconds of engine time over the DMA engines.
     fn spread(&self, d: &Dma, place: Place, total: f64) -> SmallVec<[(u8, u64); 16]> {
         let p = &self.params.dma;
         let engines = u64::from(self.engine_count());
@@ -175,7 +175,7 @@ impl Laws<'_> {
     }
 }
 
-/// Whether rows of HBM have their elements apart.
+/// Whether the elements of rows in HBM are not contiguous.
 fn is_strided(side: &DmaSide, d: &Dma) -> bool {
     side.space.is_hbm() && side.runs == d.elements && side.runs > u64::from(side.partitions.1) && side.stride_bytes > 0
 }

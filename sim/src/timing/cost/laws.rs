@@ -8,12 +8,12 @@ use super::{Cost, CostKind, CostModel, Limiter, MachineConstants, Place, ns};
 use crate::timing::fixed::{Millionths, Thousandths};
 use crate::timing::params::{MOST_ENGINES, Param, ParamError, Params};
 
-/// What the latency is the latency of.
+/// The definition of the reported latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// The total time that a profiler reports. It includes the start of the profile, and each descriptor that software makes is recorded.
+    /// The total time of a profiler. It includes the start of the profile, and the recording of each software descriptor.
     Profile,
-    /// What the runtime's device benchmark reports.
+    /// The time of the runtime's device benchmark.
     Device,
 }
 
@@ -36,7 +36,7 @@ impl Measure {
 pub struct Laws<'p> {
     pub(super) params: &'p Params,
     pub(super) measure: Measure,
-    /// Cycles for each row of a transpose in fp32.
+    /// Cycles per row of an fp32 transpose.
     pub(super) fp32_transpose: &'p Param,
     machine: MachineConstants,
 }
@@ -45,7 +45,7 @@ impl<'p> Laws<'p> {
     /// From parameters.
     ///
     /// # Errors
-    /// If a list of queues names something that cannot trigger a DMA.
+    /// If a list of queues names an engine that cannot trigger a DMA.
     pub fn new(params: &'p Params) -> Result<Self, ParamError> {
         let queues = |name: &str, list: &Param<Vec<String>>| {
             let engines: Vec<Engine> = list
@@ -105,7 +105,7 @@ impl<'p> Laws<'p> {
         Ok(Laws { params, measure, fp32_transpose: &params.tensor.fp32_transpose_cycles_per_row, machine })
     }
 
-    /// The laws that the older compiler expects to hold when it chooses engines.
+    /// The laws that the older compiler assumes when it selects engines.
     pub fn expected_by_compiler(self) -> Self {
         Laws { fp32_transpose: &self.params.compiler.fp32_transpose_cycles_per_row, ..self }
     }

@@ -1,4 +1,4 @@
-//! What an instruction costs in time: the boundary between the machine and the laws.
+//! The time of instructions: the boundary between the machine and the laws.
 
 mod dma;
 mod laws;
@@ -23,31 +23,31 @@ const QUEUES: usize = Engine::QUEUES.len();
 pub use laws::Laws;
 pub(crate) use table::Costs;
 
-/// Turns work into time. Implement it to swap the laws; the schedule, the machine and the reports stay.
+/// Converts work to time. Implement it to replace the laws; the schedule, the machine and the reports remain.
 pub trait CostModel: Sync {
     /// The cost of an instruction.
     fn cost(&self, work: &Work, place: Place) -> Cost;
-    /// What the machine itself needs.
+    /// The constants of the machine.
     fn machine(&self) -> &MachineConstants;
 }
 
-/// Where an instruction's operands lie, as far as its cost depends on it.
+/// The placement of an instruction's operands, as far as its cost depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     /// First physical partition of the on-chip destination of a DMA, else of its on-chip source.
     pub partition: Option<u32>,
     /// The core that runs it.
     pub core: u32,
-    /// The statement, for models that change the cost of some instructions only (see [`crate::analysis::remedies`]).
+    /// The statement, for models that change only some instructions' cost (see [`crate::analysis::remedies`]).
     pub node: NodeIndex,
 }
 
-/// The cost of one instruction. All times are for a machine without contention.
+/// The cost of one instruction, without contention.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cost {
-    /// The engine whose queue it goes through; `Unknown` for a DMA whose queue is open.
+    /// The engine whose queue it uses; `Unknown` for a DMA whose queue is open.
     pub engine: Engine,
-    /// What it does there.
+    /// Its kind, with the times.
     pub kind: CostKind,
     /// The weakest parameter used.
     pub confidence: Confidence,
@@ -58,13 +58,13 @@ pub struct Cost {
 pub enum CostKind {
     /// A pass through a compute engine or a sequencer.
     Compute {
-        /// From its start until the engine can start another instruction.
+        /// From its start until the engine can start the next instruction.
         occupancy: Ps,
-        /// From its start until its results are there.
+        /// From its start until its results are available.
         complete: Ps,
-        /// The function table that it needs, by number.
+        /// The number of the function table that it needs.
         table: Option<u32>,
-        /// Whether it uses the port that vector and GpSimd engine share.
+        /// Whether it uses the port shared by the vector engine and GpSimd.
         port: bool,
     },
     /// A pass through the tensor engine.
@@ -73,17 +73,17 @@ pub enum CostKind {
         weights: Ps,
         /// Moving the columns at the full rate.
         moving: Ps,
-        /// The least time between two matmuls, which the power limiter does not stretch.
+        /// The minimum time between two matmuls, which the power limiter does not stretch.
         least: Ps,
-        /// From the last column until the result is there.
+        /// From the last column until the result is available.
         drain: Ps,
         /// The cells of the array in use ([`nki_isa::Arch::tensor_cell`]), a bit each, row-major.
         cells: u16,
-        /// Whether it multiplies in fp32, and not only moves.
+        /// Whether it multiplies in fp32 (not a pure move).
         fp32: bool,
-        /// Use of the array's rows, for the power limiter.
+        /// Share of the array's rows in use, for the power limiter.
         load: Thousandths,
-        /// Whose bytes the weights are: a repeated load is dropped. `None` if they cannot be compared.
+        /// The view of the weights: a repeated load is dropped. `None` if views cannot be compared.
         stationary: Option<Box<View>>,
     },
     /// A transfer.
@@ -95,38 +95,38 @@ pub enum CostKind {
 /// The cost of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DmaCost {
-    /// Between which memories it moves data.
+    /// The memories of source and destination.
     pub direction: Direction,
-    /// Which queues it can take if its engine is open.
+    /// The possible queues if its engine is open.
     pub open: OpenQueue,
-    /// If the hardware makes the descriptors for the engine that triggers it.
+    /// The trigger if hardware builds the descriptors.
     pub hardware: Trigger,
-    /// If GpSimd makes them.
+    /// The trigger if GpSimd builds the descriptors.
     pub software: Trigger,
     /// Part of the payload time that occupies no DMA engine.
     pub payload: Ps,
     /// From the last byte until the semaphore is visible.
     pub notify: Ps,
-    /// Time on each DMA engine that carries a part of it.
+    /// Time on each DMA engine that carries part of it.
     pub engines: SmallVec<[(u8, Ps); 16]>,
     /// Bytes, counted at the destination.
     pub bytes: u64,
-    /// Bytes of the traffic that the cores of a logical core share: those read from HBM and written to it, and a little more for
-    /// each descriptor and for rows that are apart; those copied inside SBUF.
+    /// Load on the bandwidth shared by the cores of a logical core: bytes read from and written to HBM, with a surcharge for
+    /// each descriptor and for separate rows; bytes copied inside SBUF.
     pub shared_load: u64,
 }
 
-/// What it takes to start a transfer.
+/// The cost of starting a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Trigger {
-    /// For how long the descriptors occupy the engine that triggers the transfer.
+    /// Time that the descriptors occupy the triggering engine.
     pub occupancy: Ps,
     /// From then until the transfer reaches the DMA engines.
     pub dispatch: Ps,
 }
 
 impl Cost {
-    /// The cost of a transfer that moves this share of its rows and skips the others: descriptors are made for all. `None` if it is none.
+    /// The cost of a transfer that moves this share of its rows and skips the others; all descriptors are built. `None` for other instructions.
     ///
     /// Evidence: 256 dynamic transfers of a public trn1 kernel take 843, 673, 523 and 203 us if none, 64, 128 and all are skipped
     /// (foxl-ai/kiln, docs/neuron-notes.md).
@@ -141,23 +141,23 @@ impl Cost {
 }
 
 impl DmaCost {
-    /// Time on the DMA engine that carries most of it.
+    /// Time on the DMA engine with the largest part.
     pub fn longest(&self) -> Ps {
         self.engines.iter().map(|(_, t)| *t).max().unwrap_or(0)
     }
 
-    /// Time on all DMA engines together.
+    /// Total time of all DMA engines.
     pub(crate) fn total(&self) -> Ps {
         self.engines.iter().map(|(_, t)| *t).sum()
     }
 
-    /// How engine queue `queue` triggers it: GpSimd makes descriptors itself, the others leave that to the hardware.
+    /// The trigger from engine queue `queue`: GpSimd builds descriptors itself, the others leave them to the hardware.
     pub(crate) fn trigger(&self, queue: usize) -> Trigger {
         if Engine::QUEUES[queue] == Engine::GpSimd { self.software } else { self.hardware }
     }
 }
 
-/// Which way a transfer goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From HBM.
@@ -168,21 +168,21 @@ pub enum Direction {
     OnChip,
 }
 
-/// Which queues a transfer can take if the program names no engine.
+/// The possible queues of a transfer for which the program names no engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenQueue {
-    /// Those of loads.
+    /// Queues of loads.
     Load,
-    /// Those of stores.
+    /// Queues of stores.
     Store,
-    /// Those of copies inside SBUF.
+    /// Queues of copies inside SBUF.
     OnChip,
-    /// Those that can trigger hardware descriptors, which the program asks for.
+    /// Queues that can trigger the hardware descriptors requested by the program.
     Hardware,
 }
 
 impl OpenQueue {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = 4;
 
     fn of(direction: Direction, dge: DgeMode) -> Self {
@@ -195,22 +195,22 @@ impl OpenQueue {
     }
 }
 
-/// The numbers of the machine that are no instruction's.
+/// Constants of the machine that are independent of instructions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineConstants {
     /// Time before the first instruction, on one core.
     pub head: Ps,
-    /// How much later the first instruction starts if both cores of a logical core run the kernel.
+    /// Additional delay of the first instruction if both cores of a logical core run the kernel.
     pub pair: Ps,
     /// Time after the last completion.
     pub tail: Ps,
-    /// How well head and tail are founded.
+    /// The confidence of head and tail.
     pub fixed: Confidence,
-    /// From a completion on a compute engine until an instruction that waits for it can start, by the queue of that instruction.
+    /// From a completion on a compute engine until a dependent instruction can start, by the queue of that instruction.
     pub semaphore: [Ps; QUEUES],
     /// From the completion of a transfer, likewise.
     pub dma_semaphore: [Ps; QUEUES],
-    /// Cost of the barrier at the end of a dynamic loop's iteration.
+    /// Time of the barrier at the end of a dynamic loop's iteration.
     pub loop_iteration: Ps,
     /// Cost of a dynamic branch.
     pub branch: Ps,
@@ -218,30 +218,30 @@ pub struct MachineConstants {
     pub table_load: Ps,
     /// The power limiter.
     pub limiter: Limiter,
-    /// Triggering engines of transfers whose engine is open, by [`OpenQueue`]; used round-robin.
+    /// Triggering engines of transfers with an open engine, by [`OpenQueue`]; used round-robin.
     pub queues: [Vec<Engine>; OpenQueue::COUNT],
     /// DMA engines of a core.
     pub dma_engines: u32,
-    /// Bytes per microsecond of the traffic that the cores of a logical core share.
+    /// Bytes per microsecond shared by the cores of a logical core.
     pub shared: u64,
 }
 
 impl MachineConstants {
-    /// Those of a run on these cores, which start together.
+    /// The constants for a run on these cores, which start together.
     pub(crate) fn of(&self, mut cores: impl Iterator<Item = CoreId>) -> MachineConstants {
         let head = if cores.any(|id| id.core > 0) { self.head + self.pair } else { self.head };
         MachineConstants { head, ..self.clone() }
     }
 }
 
-/// The tensor engine's power limiter: it sets the rate for each period by the work of the period before.
+/// The tensor engine's power limiter: the work of one period determines the rate of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limiter {
-    /// The limited rate; the engine starts with it.
+    /// The limited rate, which is also the initial rate.
     pub rate: Millionths,
-    /// Length of a period. The first begins with the profile.
+    /// Length of a period. The first starts with the profile.
     pub period: Ps,
-    /// Work in a period, as a share of what the full rate does, from which on the next period has the full rate.
+    /// Minimum work in a period, as a share of the full rate's, that raises the next period to the full rate.
     pub release: Thousandths,
     /// Work below which the limited rate returns.
     pub engage: Thousandths,

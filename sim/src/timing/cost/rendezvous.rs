@@ -1,4 +1,4 @@
-//! Laws of what the cores of a logical core, and ranks, do together. The machine adds the wait for the others.
+//! Laws of rendezvous between the cores of a logical core, and between ranks. The machine adds the wait for other members.
 
 use nki_isa::names::Engine;
 use nki_isa::work::{Collective, CollectiveKind, RendezvousWork};
@@ -6,19 +6,19 @@ use nki_isa::work::{Collective, CollectiveKind, RendezvousWork};
 use super::{Cost, CostKind, Laws, ns};
 use crate::timing::params::Param;
 
-/// Accesses of HBM for every two ranks that a reduced chunk passes on a KangaRing, against those of a copied one: three reads and a write
+/// HBM accesses for every two ranks that a reduced chunk passes on a KangaRing, relative to a copied one: three reads and a write
 /// against one read and two writes. Source: intranode-collective-comm.
 const RING_REDUCTION_ACCESSES: f64 = 4.0 / 3.0;
 
-/// How ranks exchange messages of some size.
+/// An algorithm for exchanging messages between ranks.
 struct Algorithm<'p> {
-    /// One after the other.
+    /// Number of sequential steps.
     steps: f64,
-    /// What a rank sends, in bytes per nanosecond.
+    /// The sending rate of a rank, in bytes per nanosecond.
     rate: &'p Param,
-    /// By how much a reduction delays each step.
+    /// Additional delay of each step by a reduction.
     reduction_us: f64,
-    /// Accesses of memory for a reduced byte against a copied one.
+    /// Memory accesses per reduced byte, relative to a copied one.
     accesses: f64,
 }
 
@@ -41,10 +41,10 @@ impl Laws<'_> {
         }
     }
 
-    /// Steps of latency, then bytes at the rate of the algorithm. Small messages go over a mesh (two steps, the same for any number of ranks, on links
-    /// that many chips share), larger ones by recursive doubling and halving (log2 of the ranks), the largest round a KangaRing (half as many hops as
-    /// ranks). A reduction of what a step brought delays the next step; on the ring, which cuts chunks in two slices, it is hidden, but it has four
-    /// accesses of HBM where a copy has three. An all-reduce is a reduce-scatter and an all-gather. The engine only starts it.
+    /// Latency steps, then bytes at the rate of the algorithm. Small messages use a mesh (two steps for any number of ranks, on links
+    /// that many chips share), larger ones recursive doubling and halving (log2 of the ranks), the largest a KangaRing (half as many hops as
+    /// ranks). Reducing the data of a step delays the next step; the ring, which cuts chunks in two slices, hides this, but needs four
+    /// HBM accesses where a copy needs three. An all-reduce is a reduce-scatter and an all-gather. The engine only starts it.
     /// Source: intranode-collective-comm; rates and latencies from collectives of 64 ranks.
     fn collective(&self, engine: Engine, c: Collective) -> Cost {
         let p = &self.params.collectives;

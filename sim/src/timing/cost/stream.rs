@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{Cost, CostKind, Laws, ns};
 use crate::timing::params::{Confidence, Param, Rows};
 
-/// What the operands of a stream have in common.
+/// Common properties of a stream's operands.
 struct Operands {
     /// All in SBUF with 16-bit floats (8-bit too on Trn3).
     narrow: bool,
@@ -31,7 +31,7 @@ impl Laws<'_> {
         }
     }
 
-    /// Vector engine: a fixed part and cycles for each element, by performance mode.
+    /// Vector engine: a fixed part and cycles per element, by performance mode.
     pub(super) fn vector(&self, s: &Stream) -> Cost {
         let law = match &s.law {
             Law::Vector(law) => law,
@@ -60,7 +60,7 @@ impl Laws<'_> {
         let stream = n * per_element * cycle;
         let read_out = if s.accumulator_read { f.row("accumulator_read").value } else { 0.0 };
         let minimum = v.min_cycles.value * cycle;
-        // The engine reads columns before it streams, one after another.
+        // The engine reads the scalar columns one after another before it streams.
         let (reading, operands) = match law.scalar {
             Some(row) if s.scalar_reads > 0 => {
                 let each = f.row(row);
@@ -80,7 +80,7 @@ impl Laws<'_> {
         compute(Engine::Vector, occupancy, complete, None, port, confidence)
     }
 
-    /// Scalar engine: one element for each cycle; activations need a function table.
+    /// Scalar engine: one element per cycle; activations need a function table.
     pub(super) fn scalar(&self, s: &Stream) -> Cost {
         let p = &self.params.scalar;
         let o = self.operands(s);
@@ -101,7 +101,7 @@ impl Laws<'_> {
         let cycle = 1.0 / p.clock_ghz.value;
         let stream = (f64::from(s.elements) * per_element).max(p.min_cycles.value) * cycle;
         let read_out = if s.accumulator_read { p.accumulator_issue_ns.value } else { 0.0 };
-        // A function reads a column of biases, of zeros if the kernel gives none. Its fixed part was measured with it.
+        // A function reads a column of biases, which are zeros by default. The measured fixed part includes this read.
         let bias = u32::from(table.is_some());
         let columns = |reads: u32| f64::from(reads) * p.vector_operand_ns.value;
         let start = if o.psum { &p.issue_overhead_psum_ns } else { &p.issue_overhead_ns };
@@ -112,17 +112,17 @@ impl Laws<'_> {
         compute(Engine::Scalar, occupancy, complete, table, false, confidence)
     }
 
-    /// The number of the set that holds a function; functions outside all sets have one each.
+    /// The number of the set that contains a function; a function outside all sets has its own number.
     fn table(&self, name: &str) -> u32 {
         let sets = &self.params.scalar.tables.value;
         match sets.iter().position(|s| s.iter().any(|f| f == name)) {
             Some(i) => i as u32,
-            // FNV-1a: only equality matters, and a sum keeps the model free of state.
+            // FNV-1a: only equality matters, and a hash keeps the model stateless.
             None => name.bytes().fold(0x811c_9dc5, |h: u32, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193)) | 1 << 31,
         }
     }
 
-    /// GpSimd: a fixed part and cycles for each element; algorithms have formulas of their own.
+    /// GpSimd: a fixed part and cycles per element; algorithms have their own formulas.
     pub(super) fn gpsimd(&self, s: &Stream) -> Cost {
         let p = &self.params.gpsimd;
         let n = f64::from(s.elements);
@@ -144,7 +144,7 @@ impl Laws<'_> {
         compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, port, confidence)
     }
 
-    /// The cycles of an algorithm, and the parameters that they follow from.
+    /// The cycles of an algorithm, and the parameters used.
     fn algorithm<'a>(&'a self, algorithm: &Algorithm, s: &Stream, used: &mut SmallVec<[&'a Param; 4]>) -> f64 {
         let fixed = &self.params.gpsimd.fixed_cycles;
         let rows = &self.params.gpsimd.cycles;
@@ -171,7 +171,7 @@ impl Laws<'_> {
     }
 }
 
-/// How many cycles each term of an algorithm takes for a stream.
+/// The number of times a stream uses a term of an algorithm, and the term's parameter.
 fn term<'p>(term: Term, s: &Stream, rows: &'p Rows) -> (f64, &'p Param) {
     let n = f64::from(s.elements);
     let result = s.outputs.first();

@@ -1,11 +1,11 @@
-//! The costs of a program's statements. Unrolled loops repeat few, so each is kept once.
+//! The costs of a program's statements. Unrolled loops repeat a few costs, so each is stored once.
 
 use rustc_hash::FxHashMap;
 
 use super::Cost;
 use crate::trace::NodeIndex;
 
-/// By statement, its cost.
+/// The cost of each statement.
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
     distinct: Vec<Cost>,
@@ -13,21 +13,21 @@ pub(crate) struct Costs {
     of: Vec<u32>,
 }
 
-/// Of a statement without a cost: a dynamic loop or branch.
+/// Marks a statement without a cost: a dynamic loop or branch.
 const NONE: u32 = u32::MAX;
 
 impl Costs {
-    /// The cost of a statement; `None` of a dynamic loop or branch.
+    /// The cost of a statement; `None` for a dynamic loop or branch.
     pub(crate) fn of(&self, node: NodeIndex) -> Option<&Cost> {
         self.distinct.get(self.of[node.0 as usize] as usize)
     }
 
-    /// Each cost once, in the order of the first statements that have them.
+    /// Each cost once, in the order of first use.
     pub(crate) fn distinct(&self) -> &[Cost] {
         &self.distinct
     }
 
-    /// The costs of consecutive parts of a program.
+    /// Concatenates the costs of consecutive parts of a program.
     pub(crate) fn joined(parts: Vec<Costs>) -> Self {
         let mut all = Numbered::default();
         let mut of = Vec::with_capacity(parts.iter().map(|p| p.of.len()).sum());
@@ -47,7 +47,7 @@ impl FromIterator<Option<Cost>> for Costs {
     }
 }
 
-/// Distinct costs with their numbers, which count from 0.
+/// Distinct costs with their numbers, from 0.
 #[derive(Default)]
 struct Numbered(FxHashMap<Cost, u32>);
 

@@ -8,7 +8,8 @@ use super::{Cost, CostKind, Laws, ns};
 use crate::timing::fixed::Thousandths;
 
 impl Laws<'_> {
-    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine runs fp32 as several instructions.
+    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine splits fp32 into several
+    /// instructions.
     pub(super) fn matmul(&self, m: &Matmul) -> Cost {
         let t = &self.params.tensor;
         let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
@@ -16,7 +17,7 @@ impl Laws<'_> {
             (true, true) => self.fp32_transpose,
             (true, false) => &t.transpose_cycles_per_row,
             (false, true) => &t.fp32_cycles_per_row,
-            // One column for each cycle is what the peak rate says.
+            // The peak rate implies one column per cycle.
             (false, false) => &t.transpose_cycles_per_row,
         };
         let mut cycles = f64::from(m.moving) * per_row.value;

@@ -1,4 +1,4 @@
-//! The state of one core: what it waits for, and the heap of moments.
+//! The state of one core: its pending dependences, and the event heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,25 +15,25 @@ use crate::timing::lower::{ENGINES, Lowered, OpKind};
 use crate::timing::order::Order;
 use crate::timing::record::Observer;
 
-/// What happens at a point in time.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Moment {
     /// An engine may start its next instruction.
     Start(u8),
     /// A transfer reaches the DMA engines.
     Arrive(u32),
-    /// A transfer on a class of DMA engines may be done.
+    /// A transfer on a class of DMA engines may be complete.
     Tick(u32, u32),
 }
 
-/// What is known of when an operation can start.
+/// The resolved part of an operation's dependences.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
     /// Dependences not yet resolved.
     pub(super) pending: u32,
-    /// When the resolved ones allow it to start.
+    /// The earliest start that the resolved dependences allow.
     pub(super) ready: Ps,
-    /// The position of the one that decides `ready` in the list of dependences, or [`Progress::NONE`].
+    /// The position of the dependence that determines `ready` in the list of dependences, or [`Progress::NONE`].
     last: u32,
 }
 
@@ -47,20 +47,20 @@ impl Progress {
 /// An engine and its instruction queue.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Operations taken so far, and the segment that the next one is in.
+    /// Number of operations taken, and the segment of the next one.
     pub(super) taken: u32,
     pub(super) segment: u32,
-    /// Operations that were left behind and whose rendezvous has been held since: they start before any other.
+    /// Posted operations whose rendezvous has since completed: they start before any other.
     pub(super) resumed: BinaryHeap<Reverse<u32>>,
-    /// The one taken that starts next.
+    /// The operation that has been taken and starts next.
     pub(super) chosen: Option<u32>,
-    /// When it starts its next instruction, as far as is known.
+    /// Planned start of the next instruction, if known.
     pub(super) planned: Option<Ps>,
-    /// When the next operation can be issued.
+    /// Earliest issue of the next operation.
     pub(super) free: Ps,
-    /// Results of all operations so far are there.
+    /// Time when the results of all operations so far are available.
     pub(super) complete: Ps,
-    /// What the engine was busy with until `free`.
+    /// The activity of the engine until `free`.
     pub(super) release: Release,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Segment {
     pub(super) pending: u32,
     pub(super) ready: Ps,
     pub(super) last: Option<u32>,
-    /// When the barrier at its end opens.
+    /// The time when the barrier at its end opens.
     pub(super) open: Option<Ps>,
 }
 
@@ -136,7 +136,7 @@ impl<'a, O: Observer> Core<'a, O> {
         self.heap.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// Does what is to be done next.
+    /// Processes the next event.
     pub(super) fn step(&mut self) {
         let Some(Reverse((now, _, moment))) = self.heap.pop() else { return };
         self.now = now;
@@ -147,7 +147,7 @@ impl<'a, O: Observer> Core<'a, O> {
         }
     }
 
-    /// The dependence that decides when `op` can start, as far as it is known.
+    /// The resolved dependence that determines the start of `op`.
     pub(super) fn last(&self, op: u32) -> Option<Dep> {
         self.low.graph.deps.of(op as usize).get(self.progress[op as usize].last as usize).copied()
     }
@@ -156,7 +156,7 @@ impl<'a, O: Observer> Core<'a, O> {
         self.low.cost(op)
     }
 
-    /// Opens the barriers whose segments are complete, from segment `s` on.
+    /// Opens the barriers of completed segments, from segment `s` on.
     pub(super) fn open_segments(&mut self, mut s: usize) {
         while s + 1 < self.segments.len() && self.segments[s].pending == 0 && self.segments[s].open.is_none() {
             let (ready, last) = (self.segments[s].ready, self.segments[s].last);
@@ -170,7 +170,7 @@ impl<'a, O: Observer> Core<'a, O> {
         }
     }
 
-    /// Passes open barriers; says whether the queue has operations left in the segment that it is in then.
+    /// Passes open barriers; returns whether the queue has operations left in its new segment.
     pub(super) fn advance(&mut self, q: usize) -> bool {
         loop {
             let queue = &mut self.queues[q];
@@ -186,7 +186,7 @@ impl<'a, O: Observer> Core<'a, O> {
         }
     }
 
-    /// The results of `op` are there at `complete`.
+    /// The results of `op` are available at `complete`.
     pub(super) fn completed(&mut self, op: u32, complete: Ps) {
         self.end = self.end.max(complete);
         let low = self.low;

@@ -1,4 +1,4 @@
-//! The engines: each starts one instruction at a time, in the order in which its queue holds them.
+//! The engines: each starts one instruction at a time, in the order of its queue.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use crate::timing::cost::{Cost, CostKind};
 use crate::timing::record::{Observer, Started};
 
 impl<O: Observer> Core<'_, O> {
-    /// Plans when a queue starts its next instruction.
+    /// Plans the start of a queue's next instruction.
     pub(super) fn consider(&mut self, q: usize) {
         if self.queues[q].chosen.is_some() {
             return;
@@ -33,12 +33,12 @@ impl<O: Observer> Core<'_, O> {
         }
     }
 
-    /// The operation that the order gives queue `q` next.
+    /// The next operation of queue `q` in the order.
     fn following(&self, q: usize) -> Option<u32> {
         self.order.queues[q].get(self.queues[q].taken as usize).copied()
     }
 
-    /// The operation that queue `q` starts at `now`, or at a later time that is planned then.
+    /// The operation that queue `q` starts at `now`, unless it plans a later start.
     fn take(&mut self, q: usize, now: Ps) -> Option<u32> {
         let queue = &mut self.queues[q];
         if let Some(op) = queue.chosen.take() {
@@ -50,7 +50,7 @@ impl<O: Observer> Core<'_, O> {
         let op = self.following(q)?;
         let queue = &mut self.queues[q];
         queue.taken += 1;
-        // A function table loads as soon as the engine is free.
+        // A function table starts to load as soon as the engine is free.
         let free = queue.free;
         if let Some(Cost { kind: CostKind::Compute { table: Some(table), .. }, .. }) = self.cost(op)
             && self.table != Some(*table)
@@ -62,7 +62,7 @@ impl<O: Observer> Core<'_, O> {
         Some(op)
     }
 
-    /// The engine takes an operation, if it has not, and starts it.
+    /// Takes an operation, unless one has been chosen, and starts it.
     pub(super) fn start(&mut self, q: usize, now: Ps) {
         let queue = &mut self.queues[q];
         if queue.planned != Some(now) {
@@ -123,7 +123,7 @@ impl<O: Observer> Core<'_, O> {
         self.consider(q);
     }
 
-    /// Whether the other engine holds the port that `op` needs: then it starts when that one is done.
+    /// Whether the other engine holds the port that `op` needs; if so, plans the start for when the port is free.
     fn waits_for_port(&mut self, q: usize, op: u32, now: Ps, occupancy: Ps) -> bool {
         let Some(side) = port_side(q) else { return false };
         let Held { from, until, by } = self.port[1 - side];
@@ -131,7 +131,7 @@ impl<O: Observer> Core<'_, O> {
             self.port[side] = Held { from: now, until: now + occupancy, by: op };
             return false;
         }
-        // Everything else is there; only the port is not. It is this side's next, so that neither engine starves.
+        // Only the port is missing. Reserve it for this side, so that neither engine starves.
         self.port[side] = Held { from: until, until: until + occupancy, by: op };
         self.wait(q, op, now);
         self.observer.stall(q, until, Cause::Port(EventId(by)));
@@ -142,7 +142,7 @@ impl<O: Observer> Core<'_, O> {
         true
     }
 
-    /// A pass through an engine that computes, or through a sequencer.
+    /// A pass through a compute engine or a sequencer.
     fn compute(
         &mut self,
         q: usize,
@@ -170,7 +170,7 @@ impl<O: Observer> Core<'_, O> {
         Started { start: now, end, complete, free: end, released }
     }
 
-    /// `op` has been taken, and starts at `time`.
+    /// Chooses `op` to start at `time`.
     pub(super) fn choose(&mut self, q: usize, op: u32, time: Ps) {
         let queue = &mut self.queues[q];
         queue.chosen = Some(op);
@@ -178,7 +178,7 @@ impl<O: Observer> Core<'_, O> {
         self.at(time, Moment::Start(q as u8));
     }
 
-    /// Accounts for the time between the last span of an engine's row and `now`.
+    /// Attributes the time between an engine's last span and `now` to a cause.
     pub(super) fn wait(&mut self, q: usize, op: u32, now: Ps) {
         let cause = match (self.last(op), self.queues[q].release) {
             (Some(d), _) => Cause::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject() },
@@ -190,7 +190,7 @@ impl<O: Observer> Core<'_, O> {
     }
 }
 
-/// The side of the shared port that an engine queue is.
+/// The side of the shared port that belongs to an engine queue.
 fn port_side(q: usize) -> Option<usize> {
     match Engine::QUEUES[q] {
         Engine::Vector => Some(0),

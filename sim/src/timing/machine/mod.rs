@@ -1,9 +1,9 @@
-//! The event loop: engines, DMA queues and semaphores of all cores over one clock.
+//! The event loop: engines, DMA queues and semaphores of all cores on one clock.
 //!
-//! `core`: the state of one core, and who waits for what. `engine`: the engines and their queues. `tensor`: the tensor engine. `transfers`: the DMA
-//! queues. `rendezvous`: cores that wait for each other.
+//! `core`: the state of one core and its dependences. `engine`: the engines and their queues. `tensor`: the tensor engine. `transfers`: the DMA
+//! queues. `rendezvous`: waits between cores.
 //!
-//! *Invariants: an engine starts its operations in the order given; no decision about the order is made here.*
+//! *Invariants: an engine starts its operations in the given order; this module makes no ordering decisions.*
 
 mod core;
 mod engine;
@@ -38,15 +38,15 @@ pub(super) struct Core<'a, O> {
     progress: Vec<Progress>,
     segments: Vec<Segment>,
     queues: [Queue; ENGINES],
-    /// By DMA queue: its transfers so far are complete, which they are in order.
+    /// By DMA queue: completion time of its last transfer; transfers complete in order.
     transferred: [Ps; ENGINES],
     engines: Engines,
-    /// By operation: parts of a transfer still moving.
+    /// By operation: parts of a transfer still in flight.
     moving: Vec<u32>,
     array: Array,
     limiter: limiter::State,
     table: Option<u32>,
-    /// Vector, GpSimd: how they hold the shared port, or are the next to hold it.
+    /// Vector, GpSimd: their current or next reservation of the shared port.
     port: [Held; 2],
     heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
     sequence: u64,
@@ -57,7 +57,7 @@ pub(super) struct Core<'a, O> {
     observer: O,
 }
 
-/// How an engine holds the port that the vector engine and GpSimd share.
+/// A reservation of the port shared by the vector engine and GpSimd.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     from: Ps,
@@ -65,28 +65,28 @@ struct Held {
     by: u32,
 }
 
-/// What is left of a core that has run.
+/// The result of a core's run.
 pub(crate) struct Finished<O> {
     pub(crate) observer: O,
-    /// When everything was complete.
+    /// Completion time of the whole core.
     pub(crate) end: Ps,
-    /// Operations that wait for ever, because the orders of the queues have a circle: none in the orders of the scheduler.
+    /// Number of operations that never start because of a cycle in the orders of the queues. The scheduler's orders have none.
     pub(crate) waiting: u32,
 }
 
 impl<O> Finished<O> {
-    /// The same with what `make` makes of the observer.
+    /// Converts the observer with `make`.
     pub(super) fn map<T>(self, make: impl FnOnce(O) -> T) -> Finished<T> {
         Finished { observer: make(self.observer), end: self.end, waiting: self.waiting }
     }
 }
 
-/// From the start of the kernel to its end, when these cores have run.
+/// Time from the start of the kernel to its end, after these cores have run.
 pub(super) fn elapsed<O>(finished: &[Finished<O>], machine: &MachineConstants) -> Ps {
     finished.iter().map(|core| core.end).fold(machine.head, Ps::max) + machine.tail
 }
 
-/// Runs what all cores executed on one clock, each in its order. `observe(i)` gives the observer of core `i`.
+/// Runs the executed operations of all cores on one clock, each core in its order. `observe(i)` returns the observer of core `i`.
 pub(crate) fn run<O: Observer>(
     lowered: &[(CoreId, Lowered<'_>)],
     orders: &[Order],
@@ -96,7 +96,7 @@ pub(crate) fn run<O: Observer>(
     let mut cores: Vec<Core<'_, O>> =
         lowered.iter().enumerate().map(|(i, (_, low))| Core::new(low, &orders[i], machine, observe(i))).collect();
     let ids: Vec<CoreId> = lowered.iter().map(|(id, _)| *id).collect();
-    // By rendezvous: members still to come, and who came (core in the list, operation).
+    // By rendezvous: number of missing members, and the members that have arrived (core in the list, operation).
     let mut gathering: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
     for r in lowered.iter().flat_map(|(_, low)| &low.rendezvous) {
         if gathering.len() <= r.number as usize {
@@ -116,7 +116,7 @@ pub(crate) fn run<O: Observer>(
             progress::reach(cores.iter().flat_map(|c| &c.queues).map(|q| u64::from(q.taken)).sum());
         }
         nki_diag::stop::check();
-        // Arrivals before anything else at this time.
+        // Process arrivals before other events of this time.
         while let Some(c) = changed.pop() {
             let Some((op, rendezvous)) = cores[c].standing.arrived.take() else { continue };
             let (pending, here) = &mut gathering[rendezvous as usize];
@@ -136,14 +136,14 @@ pub(crate) fn run<O: Observer>(
     cores.into_iter().map(|c| Finished { waiting: waiting(&c), end: c.end, observer: c.observer }).collect()
 }
 
-/// All members of a rendezvous are there; `last` came last. All of them go on.
+/// Completes a rendezvous whose members have all arrived, `last` being the last. All members resume.
 fn hold<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], here: &[(usize, u32)], last: (usize, u32)) {
     let (c, op) = last;
     let now = cores[c].now;
     for &(member, its) in here {
         let same_rank = ids[member].rank == ids[c].rank;
         let peer = if same_rank { Peer::Core(ids[c].core) } else { Peer::Rank(ids[c].rank as u32) };
-        // What was left behind starts when its engine is free: that may be after something that waited for this very rendezvous.
+        // A posted operation starts when its engine is free, possibly after an operation that depends on this rendezvous.
         if member != c && same_rank && !cores[member].standing.is_left(its) {
             cores[member].observer.met(its, c, op);
         }
@@ -151,8 +151,8 @@ fn hold<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], here: &[(usize, 
     }
 }
 
-/// The cores of a logical core share one stack of HBM and the way to it: together they move no more than it gives, each in proportion to what it asks
-/// for. One core alone reaches that with copies from HBM to HBM, whose bytes count twice.
+/// The cores of a logical core share the bandwidth of one HBM stack, in proportion to their demand. A single core reaches the limit
+/// with copies from HBM to HBM, whose bytes count twice.
 fn share_traffic<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], stepped: usize) {
     if !std::mem::take(&mut cores[stepped].engines.touched) {
         return;

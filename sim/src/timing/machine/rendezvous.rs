@@ -1,4 +1,4 @@
-//! Rendezvous: who waits for whom, across cores and ranks.
+//! Rendezvous: waits between cores and ranks.
 
 use std::cmp::Reverse;
 
@@ -9,16 +9,16 @@ use crate::timeline::{Cause, Peer, Ps};
 use crate::timing::lower::{OpKind, Rendezvous};
 use crate::timing::record::Observer;
 
-/// Where a core stands in its rendezvous.
+/// The state of a core's rendezvous.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
-    /// Rendezvous still to be held, by operation.
+    /// Rendezvous that have not completed, by operation.
     open: FxHashMap<u32, u32>,
-    /// Operations that the engine leaves behind when the others are not there.
+    /// Posted operations: the engine continues with later operations if other members are missing.
     posted: FxHashSet<u32>,
-    /// Those of them that it has left behind.
+    /// Posted operations that still wait.
     left: FxHashSet<u32>,
-    /// The one it has come to, to be announced.
+    /// A new arrival that is still to be announced: operation and rendezvous.
     pub(super) arrived: Option<(u32, u32)>,
 }
 
@@ -31,14 +31,14 @@ impl Standing {
         }
     }
 
-    /// Whether `op` has been left behind: what follows it does not wait for it.
+    /// Whether `op` is posted and waiting: later operations do not wait for it.
     pub(super) fn is_left(&self, op: u32) -> bool {
         self.left.contains(&op)
     }
 }
 
 impl<O: Observer> Core<'_, O> {
-    /// Whether `op`, at the head of queue `q`, must wait for others. If so its arrival is announced, once.
+    /// Whether `op`, at the head of queue `q`, must wait for other members. If so, announces its arrival once.
     pub(super) fn awaits_others(&mut self, q: usize, op: u32, now: Ps) -> bool {
         let Some(&rendezvous) = self.standing.open.get(&op) else { return false };
         self.wait(q, op, now);
@@ -52,7 +52,7 @@ impl<O: Observer> Core<'_, O> {
         true
     }
 
-    /// The rendezvous of `op` is held now; it starts. `last` came last, if that was another.
+    /// Starts `op`: its rendezvous completes at `now`. `last` is the last member to arrive, if it was another one.
     pub(super) fn resume(&mut self, op: u32, now: Ps, last: Option<Peer>) {
         let OpKind::Inst { queue } = self.low.ops[op as usize].kind else { return };
         self.standing.open.remove(&op);

@@ -1,4 +1,4 @@
-//! The tensor engine: its cells, the weights that they hold, and the power limiter.
+//! The tensor engine: its cells, their weights, and the power limiter.
 
 use smallvec::SmallVec;
 
@@ -8,10 +8,10 @@ use crate::timing::cost::{Cost, CostKind};
 use crate::timing::fixed::Thousandths;
 use crate::timing::record::{Observer, Started};
 
-/// Most cells: a bit each in a cost.
+/// Maximum number of cells: a cost has one bit per cell.
 const CELLS: usize = u16::BITS as usize;
 
-/// Cells of the array: until when each is busy, and whose weights it holds.
+/// Cells of the array: the time until which each is busy, and the operation that loaded its weights.
 #[derive(Debug, Default)]
 pub(super) struct Array {
     free: [Ps; CELLS],
@@ -19,7 +19,7 @@ pub(super) struct Array {
 }
 
 impl<O: Observer> Core<'_, O> {
-    /// Weights (unless they are there already) and columns. The weights load while the previous matmul still runs.
+    /// Weights (unless already loaded) and columns. The weights load while the previous matmul still runs.
     pub(super) fn matmul(
         &mut self,
         q: usize,
@@ -57,7 +57,7 @@ impl<O: Observer> Core<'_, O> {
         if weights > 0 {
             self.observer.phase(PhaseKind::Weights, now, ready);
         }
-        // The limiter's share of the visible time lies at its end.
+        // The visible time ends with the limiter's share.
         let full = begin + moving.max(least);
         self.observer.busy(q, full, op);
         self.observer.stall(q, end, Cause::Limiter);
@@ -69,7 +69,7 @@ impl<O: Observer> Core<'_, O> {
         Started { start, end, complete: end + drain, free: begin, released }
     }
 
-    /// Whether the cells hold the weights that `op` wants: same view, loaded by the last matmul there, and not written since.
+    /// Whether the cells hold the weights of `op`: same view, loaded by the last matmul there, and not overwritten since.
     fn has_weights(&self, op: u32, cells: &[usize]) -> bool {
         let Some(before) = cells.first().and_then(|c| self.array.weights[*c]) else { return false };
         if !cells.iter().all(|c| self.array.weights[*c] == Some(before)) {
@@ -80,7 +80,7 @@ impl<O: Observer> Core<'_, O> {
             _ => None,
         };
         let (Some(a), Some(b)) = (stationary(before), stationary(op)) else { return false };
-        // Both read what the same instructions wrote.
+        // Both read the results of the same instructions.
         let made_by = |op: u32| {
             let deps = self.low.graph.deps.of(op as usize).iter();
             deps.filter(|d| d.hazard == Hazard::Raw && d.subject() == Subject::Tensor(a.0.tensor)).map(|d| d.on)

@@ -1,4 +1,4 @@
-//! The DMA queues: payloads that share the DMA engines, completion in order.
+//! The DMA queues: payloads that share the DMA engines, in-order completion.
 
 use smallvec::SmallVec;
 

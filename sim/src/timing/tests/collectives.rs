@@ -1,4 +1,4 @@
-//! Collectives in closed form, and as measured.
+//! Collectives against closed forms and measurements.
 
 use nki_isa::Target;
 use nki_isa::names::Engine;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::timing::cost::{CostKind, Place};
 use crate::timing::{CostModel, Laws, Params};
 
-/// Nanoseconds from the trigger to the results, with `bytes` in all of what is gathered, scattered or reduced.
+/// Nanoseconds from the trigger to the results; `bytes` is the total gathered, scattered or reduced.
 fn time(params: &Params, kind: CollectiveKind, bytes: u64, ranks: u32) -> f64 {
     let laws = Laws::new(params).unwrap();
     let chunk_bytes = bytes / u64::from(ranks);
@@ -22,7 +22,7 @@ const KINDS: [CollectiveKind; 4] =
     [CollectiveKind::AllGather, CollectiveKind::ReduceScatter, CollectiveKind::AllReduce, CollectiveKind::AllToAll];
 
 proptest! {
-    /// An all-reduce is a reduce-scatter and an all-gather; a reduction is not free; more bytes take longer with one algorithm.
+    /// An all-reduce is a reduce-scatter and an all-gather; a reduction has a cost; with one algorithm more bytes take longer.
     #[test]
     fn all_reduce_is_both_of_its_parts(ranks in 2u32..128, megabytes in 0u64..4096) {
         let params = Params::of(Target::Trn2);
@@ -55,17 +55,17 @@ fn steps_depend_on_the_algorithm() {
     let steps =
         |kind, bytes, ranks| ((time(&slow, kind, bytes, ranks) - time(&fast, kind, bytes, ranks)) / 1e3).round();
     let (gather, scatter) = (CollectiveKind::AllGather, CollectiveKind::ReduceScatter);
-    // A mesh: two steps for any number of ranks.
+    // Mesh: two steps for any number of ranks.
     assert_eq!([2, 16, 64].map(|ranks| steps(gather, 1 << 20, ranks)), [2.0; 3]);
-    // Recursive doubling: the logarithm; halving waits for the reduction of each step.
+    // Recursive doubling: the logarithm; halving adds the reduction of each step.
     assert_eq!([4, 16, 64].map(|ranks| steps(gather, 8 << 20, ranks)), [2.0, 4.0, 6.0]);
     assert_eq!([4, 16, 64].map(|ranks| steps(scatter, 8 << 20, ranks)), [22.0, 44.0, 66.0]);
-    // A KangaRing: half of the ranks; it hides the reductions.
+    // KangaRing: half of the ranks; it hides the reductions.
     assert_eq!([4, 16, 64].map(|ranks| steps(gather, 256 << 20, ranks)), [2.0, 8.0, 32.0]);
     assert_eq!(steps(scatter, 256 << 20, 64), 32.0);
 }
 
-/// Rows of a public report of nccom-test (64 ranks of a trn2.48xlarge), less start and end of a device benchmark.
+/// Rows of a public report of nccom-test (64 ranks of a trn2.48xlarge), minus head and tail of a device benchmark.
 #[test]
 fn measured_collectives() {
     let params = Params::of(Target::Trn2);

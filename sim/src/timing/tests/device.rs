@@ -1,4 +1,4 @@
-//! Closed forms: an unloaded instruction takes what its law says, a stream of them runs at the peak.
+//! Closed forms: an unloaded instruction takes the time of its law, and a stream of them runs at the peak rate.
 
 use nki_isa::names::{DgeMode, Engine};
 use nki_isa::{DType, Program, Space, Target, TensorId};
@@ -38,7 +38,7 @@ fn only(t: &Timeline) -> &Event {
 
 #[test]
 fn an_unloaded_tensor_tensor_takes_its_law() {
-    // (dtype, memory of one input, fixed ns, ns for each element): the measured laws.
+    // (dtype, memory of one input, fixed ns, ns per element): the measured laws.
     for (dtype, space, fixed, slope) in [
         (DType::F32, Space::Sbuf, 158.7, 1.0 / 0.96),
         (DType::BF16, Space::Sbuf, 158.7, 0.5 / 0.96),
@@ -52,7 +52,7 @@ fn an_unloaded_tensor_tensor_takes_its_law() {
     }
 }
 
-/// An addition of two tiles of `dtype` to a third, `n` elements for each partition; the first input is every `step`-th element of a longer tile.
+/// An addition of two tiles of `dtype` to a third, `n` elements per partition; the first input is every `step`-th element of a longer tile.
 fn add_with_step(dtype: DType, n: u32, step: u32) -> Program {
     let mut b = Builder::new();
     let x = b.tensor("x", Space::Sbuf, &[128, n * step], dtype);
@@ -83,7 +83,7 @@ fn independent_vector_instructions_overlap_their_completions_and_dependent_ones_
         ns(t.events[39].start - t.events[0].start) / 39.0
     };
     close(time_of(false), (60.0 + 512.0) / 0.96);
-    // Each waits for the semaphore of the one before.
+    // Each waits for the semaphore of its predecessor.
     close(time_of(true), 158.7 + 512.0 / 0.96 + 36.0);
 }
 
@@ -113,12 +113,12 @@ fn a_stream_of_matmuls_runs_at_the_peak_once_warm() {
 
 #[test]
 fn a_cold_matmul_runs_at_half_rate() {
-    // The weights of fp32 come in two passes; those of bf16 are an instruction of their own in the profile that measured it.
+    // The weights of fp32 load in two passes; those of bf16 are a separate instruction in the measured profile.
     for (dtype, fixed, cycles) in [(DType::F32, 381.0, 2048.0), (DType::BF16, 203.0 + 2.0 * 128.0 / 2.4, 512.0)] {
         let t = time(&matmuls(dtype, 512, 1, false));
         let e = only(&t);
-        // The measured law of an isolated matmul: fixed + twice the columns. It has the weights at half rate, too; pairs of weights and one column
-        // (MoE kernels) show that weights keep the full rate.
+        // The measured law of an isolated matmul: fixed + twice the columns. Its fixed part has the weights at half rate, too; pairs of weights and
+        // one column (MoE kernels) show that weights keep the full rate.
         let got = ns(e.complete - e.start);
         let want = fixed + 2.0 * cycles / 2.4;
         assert!((got - want).abs() < 0.08 * want, "{got} is not {want}");
@@ -144,8 +144,8 @@ fn the_limiter_engages_again_after_idling() {
     let without = time_with(&program, &params).0;
     check(&without);
     let lost = with.elapsed - without.elapsed;
-    // Half rate lasts for the rest of the period in which the first matmul starts, and for the next one if too little was done in that; then for
-    // what is left of a matmul.
+    // The half rate lasts for the rest of the period in which the first matmul starts, for the next one if that had too little work, and then for the
+    // remainder of the current matmul.
     let period = (params.tensor.limiter_period_ns.value * 1e3) as u64;
     let first = period - without.head % period;
     let slow =
@@ -187,7 +187,7 @@ fn an_unloaded_transfer_goes_through_its_phases() {
 
 #[test]
 fn an_isolated_hardware_transfer_takes_what_profiles_show() {
-    // Sync, 64 KiB as 128 rows of 512 bytes: 1333 ns to the first packet, 2085 ns at least and 2313 in the median until the semaphore.
+    // Sync, 64 KiB as 128 rows of 512 bytes: 1333 ns to the first packet; at least 2085 ns and 2313 in the median until the semaphore.
     let mut program = transfers(128, 128, 1, false);
     for node in &mut program.cores[0] {
         if let nki_isa::program::NodeKind::Inst(nki_isa::Inst::DmaCopy(d)) = &mut node.kind {
@@ -205,14 +205,14 @@ fn an_isolated_hardware_transfer_takes_what_profiles_show() {
 fn four_partitions_use_one_engine() {
     // Eight packets of 4 KiB, 156 ns apart in profiles. (The DMA overview has 1416 ns for 32 KiB over one engine.)
     let t = time(&transfers(4, 2048, 1, false));
-    // Without the first byte's way, and the tail of 32 KiB.
+    // Without the latency of the first byte, and the tail of 32 KiB.
     let payload = t.dma.active as f64 / 1e3 - 293.1 - 500.0 / 8.0;
     assert!((payload - 8.0 * 156.0).abs() < 5.0, "{payload}");
 }
 
 #[test]
 fn large_transfers_reach_the_peak_and_small_ones_do_not() {
-    // Bytes for each partition, GB/s of sixteen engines; the peak is that of packets of 4 KiB.
+    // Bytes per partition, GB/s of sixteen engines; the peak is that of packets of 4 KiB.
     let rate = |columns: u32| {
         let count = 24;
         let t = time(&transfers(128, columns, count, false));
@@ -273,7 +273,7 @@ fn both_cores_of_a_logical_core_start_later_than_one() {
     }
 }
 
-/// Copies on GpSimd, and one on the vector engine that needs the first of them: it does not wait for all of them, and they wait for it.
+/// Copies on GpSimd, and one on the vector engine that depends on the first of them: the engines alternate on the port.
 #[test]
 fn the_port_is_taken_in_turns() {
     let mut b = Builder::new();
@@ -296,7 +296,7 @@ fn the_port_is_taken_in_turns() {
     assert!(vector.end <= gpsimd[2].start, "{} {}", vector.end, gpsimd[2].start);
 }
 
-/// A copy from HBM to HBM reads and writes: one core moves no more bytes than the stack gives.
+/// A copy from HBM to HBM reads and writes: a core cannot move more bytes than the stack's bandwidth.
 #[test]
 fn copies_between_places_in_hbm_are_bounded_by_the_stack() {
     let mut b = Builder::new();
@@ -310,7 +310,7 @@ fn copies_between_places_in_hbm_are_bounded_by_the_stack() {
     assert!(rate <= stack && rate > 0.9 * stack, "{rate}");
 }
 
-/// Copies inside SBUF count to the traffic that two cores share; one core alone is bounded by its DMA engines.
+/// Copies inside SBUF use the bandwidth shared by two cores; a single core is bounded by its DMA engines.
 #[test]
 fn copies_inside_sbuf_count_to_what_two_cores_share() {
     let mut b = Builder::new();
@@ -333,7 +333,7 @@ fn copies_inside_sbuf_count_to_what_two_cores_share() {
     assert!((0.95 * shared..=shared).contains(&together), "{together}");
 }
 
-/// Public profiles of trn2 (trainium-kernel-fusion), medians of 3 and 4 loads with rows of 2 and 4 KiB: from the first packet until
+/// Public profiles of trn2 (trainium-kernel-fusion), medians of 3 and 4 loads with rows of 2 and 4 KiB: from the first packet to
 /// the semaphore.
 #[test]
 fn a_load_ends_with_its_slowest_engine() {

@@ -1,4 +1,4 @@
-//! Closed forms as properties: chains without contention, single instructions, streams at the peak, and bandwidth that never hurts.
+//! Closed forms as properties: chains without contention, single instructions, streams at the peak, and monotonicity in bandwidth.
 //!
 //! The expected times are computed here from the parameters, not by the laws.
 
@@ -11,7 +11,7 @@ use crate::testing::{Builder, add, dma, dma_transpose, pattern};
 use crate::timeline::Timeline;
 use crate::timing::Params;
 
-/// Parameters of Trn2 without what depends on the past: the power limiter.
+/// Parameters of Trn2 without the history-dependent part, the power limiter.
 fn steady() -> Params {
     let mut params = Params::of(Target::Trn2);
     params.set("tensor.limiter_rate", 1.0).unwrap();
@@ -24,7 +24,7 @@ fn run(program: &Program, params: &Params) -> Timeline {
     timeline
 }
 
-/// Picoseconds agree up to rounding of each part.
+/// Whether times agree up to the rounding of each part.
 fn close(got: u64, want_ns: f64, parts: usize) -> bool {
     (got as f64 - want_ns * 1e3).abs() <= 2.0 * parts as f64 + 2.0
 }
@@ -35,7 +35,7 @@ fn add_ns(p: &Params, columns: u32) -> f64 {
     (v.fixed_ns.row("tensor_tensor").value + stream).max(v.min_cycles.value / v.clock_ghz.value)
 }
 
-/// From the trigger until the notification: `partitions` rows of `columns` fp32, each row in one run. GpSimd makes the descriptors.
+/// From the trigger to the notification: `partitions` rows of `columns` fp32, one run per row. GpSimd builds the descriptors.
 fn transfer_ns(p: &Params, partitions: u32, columns: u32, store: bool) -> f64 {
     let d = &p.dma;
     let row = f64::from(columns) * 4.0;
@@ -56,7 +56,7 @@ fn transfer_ns(p: &Params, partitions: u32, columns: u32, store: bool) -> f64 {
     trigger + busiest * packets * packet + tail + rest.iter().map(|r| r.value).sum::<f64>()
 }
 
-/// Loads a tile, then by `steps` adds it to itself or sends it through HBM: each waits for the one before.
+/// Loads a tile, then in each of `steps` adds it to itself or sends it through HBM: each step depends on the previous one.
 fn chain(steps: &[bool], partitions: u32, columns: u32) -> Program {
     let mut b = Builder::new();
     let shape = [partitions, columns];
@@ -92,7 +92,7 @@ fn matmuls(dtype: DType, columns: u32, count: u32) -> Program {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Where each instruction waits for the one before nothing contends, and the kernel takes the sum of the unloaded times.
+    /// If each instruction depends on the previous one, there is no contention, and the kernel takes the sum of the unloaded times.
     #[test]
     fn without_contention_a_kernel_takes_its_critical_path(
         steps in prop::collection::vec(any::<bool>(), 0..12),
@@ -120,7 +120,7 @@ proptest! {
         prop_assert_eq!(path.iter().map(|s| s.to - s.from).sum::<u64>(), inner);
     }
 
-    /// An instruction alone takes its closed form.
+    /// A single instruction takes its closed form.
     #[test]
     fn an_unloaded_instruction_takes_its_closed_form(partitions in 1u32..=128, columns in 1u32..=2048, store: bool) {
         let params = steady();
@@ -154,8 +154,8 @@ proptest! {
         }
     }
 
-    /// A stream of matmuls on the same weights runs at one column for each cycle, four cycles in fp32; a stream of loads at the rate of
-    /// all DMA engines, or of the engine that makes their descriptors.
+    /// A stream of matmuls on the same weights takes one cycle per column, four in fp32; a stream of loads runs at the rate of
+    /// all DMA engines, or of the engine that builds their descriptors.
     #[test]
     fn streams_run_at_the_peak(columns in 64u32..=512, fp32: bool, rows in 1024u32..=4096, trigger in 50.0f64..800.0) {
         let mut params = steady();
@@ -187,7 +187,7 @@ proptest! {
         prop_assert!((rate / peak - 1.0).abs() < 0.01, "{rate} GB/s of {peak}");
     }
 
-    /// Several transposes at a time do not fill what one leaves of the DMA engines: they take as many times as long as copies as one does.
+    /// Concurrent transposes do not use the DMA bandwidth that a single one leaves idle: their slowdown over copies is that of a single one.
     #[test]
     fn a_stream_of_transposes_is_slower_than_one_of_copies(rows in 8u32..=16, fp32: bool, on_chip: bool) {
         let mut params = steady();
@@ -218,7 +218,7 @@ proptest! {
         prop_assert!((span / (4.0 * each) - 1.0).abs() < 0.01, "{span} ns, not 4 times {each}");
     }
 
-    /// On trn1 a store whose rows have their elements apart takes its time for each element, one whose rows are contiguous for each row.
+    /// On trn1 a store with non-contiguous rows pays its overhead per element, one with contiguous rows per row.
     #[test]
     fn strided_stores_of_trn1_take_their_time_for_each_element(rows in 1u32..=16, columns in 2u32..400) {
         let params = Params::of(Target::Trn1);
@@ -244,8 +244,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// More bandwidth never slows a blocked matmul down, in program order. A compiler that schedules greedily does not promise it: with other
-    /// times it takes another order.
+    /// More bandwidth never slows a blocked matmul down, in program order. This does not hold for a greedy scheduler: other times
+    /// lead to another order.
     #[test]
     fn more_bandwidth_never_slows(
         tiles in (0u32..3, 0u32..2, 0u32..3),

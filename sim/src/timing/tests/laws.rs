@@ -16,7 +16,7 @@ use crate::testing::{Builder, add, dma};
 use crate::timing::lower::Dependences;
 use crate::timing::{Laws, Params};
 
-/// A kernel from small numbers: each picks an instruction and its tensors.
+/// A kernel from small numbers: each selects an instruction and its tensors.
 pub(crate) fn build(choices: &[(u8, u8, u8, u8)], loops: bool) -> Program {
     let mut b = Builder::new();
     let x: Vec<TensorId> = (0..2).map(|i| b.input(&format!("x{i}"), &[128, 128], DType::F32)).collect();
@@ -68,7 +68,7 @@ proptest! {
         for op in 0..low.ops.len() {
             for d in low.graph.deps.of(op) {
                 if let (Some(now), Some(before)) = (by_trace(op), by_trace(d.on as usize)) {
-                    // Accesses of one engine keep their order; everything else waits for the result.
+                    // Accesses of one engine keep their order; all others wait for the result.
                     let engine = Engine::QUEUES[(now.origin.row.0 as usize) % Engine::QUEUES.len()];
                     let order = now.origin.row == before.origin.row
                         && now.origin.queue.is_none()
@@ -85,8 +85,8 @@ proptest! {
         }
     }
 
-    /// Without arbitration (program order, one DMA queue, no limiter, no shared port) a faster part never makes a kernel slower. A compiler that
-    /// schedules greedily does not promise that: with other times it takes another order.
+    /// Without arbitration (program order, one DMA queue, no limiter, no shared port) a faster part never makes a kernel slower. This does not hold
+    /// for a greedy scheduler: other times lead to another order.
     #[test]
     fn faster_is_never_slower(choices in kernel(), which in 0usize..8) {
         let program = build(&choices, false);
@@ -113,7 +113,7 @@ proptest! {
         prop_assert!(after <= before, "{name}: {before} to {after}");
     }
 
-    /// What is known from timing a trace before changes no time, whichever parameters have changed since.
+    /// Cached dependences of a trace do not change its times, whichever parameters have changed since.
     #[test]
     fn a_trace_timed_again_takes_what_it_takes_alone(choices in kernel(), loops: bool) {
         let program = build(&choices, loops);

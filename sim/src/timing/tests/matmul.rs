@@ -1,4 +1,4 @@
-//! A blocked matmul, as its instruction stream: the shape of the calibration rows.
+//! A blocked matmul as an instruction stream, in the shape of the calibration rows.
 
 use nki_isa::arg::{Imm, Ints};
 use nki_isa::inst::tensor::nc_matmul::NcMatmul;
@@ -88,7 +88,7 @@ pub(crate) fn blocked(dtype: DType, (k, m, n): (u32, u32, u32), (bm, bn, bk): (u
     b.program
 }
 
-/// A block of all of K and all of M leaves no room for the next one. Groups that advance together release its operands one after the other.
+/// A block of all of K and M leaves no room for the next one. Groups that advance together release its operands one after the other.
 #[test]
 fn a_block_that_fills_the_memory_is_replaced_while_it_is_used() {
     let program = blocked(DType::F32, (2048, 2048, 1024), (16, 1, 16));

@@ -29,7 +29,7 @@ pub(crate) fn time(program: &Program) -> Timeline {
     timeline
 }
 
-/// What holds for every timeline.
+/// Checks the properties of every timeline.
 pub(crate) fn check(timeline: &Timeline) {
     for row in &timeline.rows {
         let mut at = 0;
@@ -64,7 +64,7 @@ pub(crate) fn tensor_add() -> Program {
     b.program
 }
 
-/// The migrated blocks example: eight tiles in and out, through one buffer each or through the same one.
+/// The migrated blocks example: eight tiles in and out, through separate buffers or a single one.
 fn blocks(one_buffer: bool) -> Program {
     let mut b = Builder::new();
     let x = b.input("inp", &[8, 128, 512], DType::F32);

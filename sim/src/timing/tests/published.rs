@@ -1,4 +1,4 @@
-//! Published cost formulas, for the instructions that have one, on the streams that they describe.
+//! Published cost formulas of instructions, on the streams that they describe.
 
 use nki_isa::names::{DgeMode, Engine, Named};
 use nki_isa::work::{Algorithm, Cycles, Dma, DmaSide, Law, Operand, Start, Stream, Term, VectorLaw, Work, WorkKind};
@@ -12,7 +12,7 @@ fn operand(dtype: DType, elements: u32) -> Operand {
     Operand { space: Space::Sbuf, dtype, elements, inner_stride_bytes: dtype.size() as u32 }
 }
 
-/// A pass of the same cycles in all performance modes.
+/// A pass with the same cycles in all performance modes.
 fn vector(row: &'static str) -> Law {
     Law::Vector(VectorLaw { cycles: Cycles::all(row), fixed: "typical", scalar: None })
 }
@@ -30,7 +30,7 @@ fn stream(law: Law, elements: u32, results: u32) -> Stream {
     }
 }
 
-/// Cycles from one instruction to the next and how well they are founded.
+/// Cycles from one instruction to the next, and their confidence.
 fn cycles(target: Target, engine: Engine, stream: Stream) -> (f64, Confidence) {
     let params = Params::of(target);
     let cost = Laws::new(&params).unwrap().cost(&Work { engine, kind: WorkKind::Stream(stream) }, Place::default());
@@ -45,7 +45,7 @@ fn cycles(target: Target, engine: Engine, stream: Stream) -> (f64, Confidence) {
 
 #[test]
 fn vector_instructions_stream_as_published() {
-    // Cycles for each element of a partition.
+    // Cycles per element of a partition.
     let n = 3000;
     for (row, per_element) in [
         ("bn_stats", 1.0),
@@ -69,7 +69,7 @@ fn vector_instructions_stream_as_published() {
         let (long, _) = cycles(Target::Trn3, Engine::Vector, stream(vector(row), 2 * n, 2 * n));
         let (short, confidence) = cycles(Target::Trn3, Engine::Vector, stream(vector(row), n, n));
         assert!(((long - short) / f64::from(n) - 0.25).abs() < 1e-3, "{row}: four elements for each cycle");
-        // The part before the first element is assumed, for all.
+        // The part before the first element is always assumed.
         assert_eq!(confidence.max(Confidence::Derived), Confidence::Derived, "{row}");
     }
     // Reading the accumulators: 64 cycles.
@@ -106,8 +106,8 @@ fn gpsimd_instructions_take_their_formulas() {
     is(take(once(&[Term::AllPartitions("partition_reduce")]), 100, 100), 150.0 + 128.0 * 100.0, Confidence::Assumed);
 }
 
-/// Transfers of 128 runs on trn1: 17 B/ns for each engine in packets of 4 KiB (NKI DMA overview); slow if the runs lie a multiple of a large power
-/// of two apart (silu of NKIBench), not if the distance is odd or shorter (bmm of NKIBench, gemm of autocomp); not at all on trn2.
+/// Transfers of 128 runs on trn1: 17 B/ns per engine in packets of 4 KiB (NKI DMA overview); slow if the distance of the runs is a multiple of a
+/// large power of two (silu of NKIBench), but not if it is odd or shorter (bmm of NKIBench, gemm of autocomp); never slow on trn2.
 #[test]
 fn runs_at_powers_of_two_meet_in_few_banks() {
     let busiest = |target, run_bytes: u32, stride_bytes| {
@@ -143,7 +143,7 @@ fn runs_at_powers_of_two_meet_in_few_banks() {
     }
     let row = busiest(Target::Trn1, 1024, 16384).0 / 8.0;
     assert!((row / 78.0 - 1.0).abs() < 0.05, "{row}");
-    // A block without gaps is none of runs that lie apart.
+    // A contiguous block does not consist of separate runs.
     let block = busiest(Target::Trn1, 1 << 17, 1 << 17).0;
     assert!((block / (32.0 * fast) - 1.0).abs() < 1e-6, "{block}");
     assert_eq!(busiest(Target::Trn2, 4096, 7 << 17), busiest(Target::Trn2, 4096, 4096));
