@@ -244,7 +244,7 @@ impl Interp<'_> {
                 }
             }
             (Value::Object(object), _) => {
-                if let Some(kept) = object.in_place(self, op, old, value, span)? {
+                if let Some(kept) = object.in_place(self, op, old, value.beside(old), span)? {
                     return Ok(kept);
                 }
             }
@@ -396,7 +396,10 @@ impl Interp<'_> {
             Value::Host(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
             Value::Object(object) => {
-                object.set_item(self, base, index, &value, span).or_else(|raise| self.recover(raise).map(drop))
+                let index = index.index_of(&**object);
+                object
+                    .set_item(self, base, &index, value.beside(base), span)
+                    .or_else(|raise| self.recover(raise).map(drop))
             }
             Value::Tuple(_) => {
                 Err(Raise::at("type-error", "items of a tuple cannot be assigned", span, "this is a tuple")

@@ -388,7 +388,10 @@ impl Interp<'_> {
             return Ok(self.host(format!("{}[...]", base.type_name()), span));
         }
         match base {
-            Value::Object(object) => object.item(self, base, index, span).or_else(|raise| self.recover(raise)),
+            Value::Object(object) => {
+                let index = index.index_of(&**object);
+                object.item(self, base, &index, span).or_else(|raise| self.recover(raise))
+            }
             Value::List(list) => {
                 if let Value::Slice(slice) = index {
                     let len = list.items.borrow().len();

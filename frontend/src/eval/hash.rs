@@ -153,6 +153,7 @@ impl Interp<'_> {
                 }
                 Key::Name(host.path.clone())
             }
+            other if let Some(number) = other.number() => return self.hash_key_of(number, span, depth),
             other => {
                 if let Value::Object(object) = other
                     && let Some(key) = object.hash_key()
@@ -210,6 +211,7 @@ impl Interp<'_> {
                 self.hash_set(&items, span)?
             }
             Value::EnumMember(member) if member.kind().mixin.is_some() => self.hash_of(&member.value, span)?,
+            other if let Some(number) = other.number() => self.hash_of(number, span)?,
             Value::Instance(instance) => match instance.class.hashing() {
                 Hashing::Method(method) => self.call_hash(&method, value, span)?,
                 Hashing::Fields => {
