@@ -7,6 +7,8 @@ use nki_diag::{Diagnostic, Span};
 use super::error::{EvalResult, Raise};
 use super::foreign::article;
 use super::native::CallArgs;
+use super::set::Operand;
+use super::set_methods::change_set;
 use super::value::{ClassKind, Descriptor, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
@@ -217,6 +219,13 @@ impl Interp<'_> {
                 return Ok(old.clone());
             }
             (Value::Set(set), _) if set.borrow().is_frozen => {}
+            (Value::Set(set), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub)
+                if let Value::Set(other) = value =>
+            {
+                self.charge_items(4 * (set.borrow().len() + other.borrow().len()), span)?;
+                change_set(set, op, other, Operand::Set);
+                return Ok(old.clone());
+            }
             // All names of the dict or set see the change.
             (Value::Dict(dict) | Value::Set(dict), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub) => {
                 let value = match (old, value, op) {

@@ -258,6 +258,7 @@ impl Interp<'_> {
                     let key = self.hash_key(&item, span)?;
                     set.borrow_mut().set(key, item, Value::None);
                 }
+                set.borrow_mut().keep_order();
             }
             (Value::Dict(dict), Arg::Dict(entries) | Arg::DefaultDict { entries, .. }) => {
                 if let Arg::DefaultDict { factory, .. } = arg {

@@ -23,6 +23,10 @@ impl Interp<'_> {
             BuiltinType::Dict => Value::dict(self.make_dict(args)?),
             BuiltinType::List | BuiltinType::Tuple | BuiltinType::Set | BuiltinType::FrozenSet => {
                 args.positional_only(self, name, 0, 1)?;
+                let is_set = matches!(kind, BuiltinType::Set | BuiltinType::FrozenSet);
+                if let (true, Some(Value::Set(_) | Value::Dict(_))) = (is_set, args.positional.first()) {
+                    return self.set_of(&args.positional[0], kind == BuiltinType::FrozenSet, span);
+                }
                 let items = match args.positional.first() {
                     Some(value) => self.iterate(value, span)?,
                     None => Vec::new(),
