@@ -248,6 +248,11 @@ fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     for value in [&start, &stop, &step] {
         common = array::common(common, numbers(interp, value, "arange", span)?.dtype, span)?;
     }
+    let is_unsigned = |v: &Value| super::scalar::dtype_of(v).is_some_and(HostDtype::is_unsigned);
+    if (is_unsigned(&start) || is_unsigned(&stop)) && stop.as_float() < start.as_float() {
+        let message = "np.arange down from or to an unsigned scalar, whose difference wraps in NumPy";
+        return Err(Raise::at("integer-overflow", message, span, "here").help("pass int(x)"));
+    }
     let ints = [&start, &stop, &step].map(|v| v.as_int());
     let number = |v: &Value| super::math::float_of(interp, v, "arange", span);
     let (first, last, by) = (number(&start)?, number(&stop)?, number(&step)?);

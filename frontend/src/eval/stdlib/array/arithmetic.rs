@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, NdArray, bounded, float, is, product, text, wrong};
+use super::{Array, NdArray, bounded, float, product, text, wrong};
 use crate::eval::arithmetic::{divmod_f32, divmod_f64};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::stdlib::scalar;
@@ -335,9 +335,13 @@ pub(crate) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> Eva
 pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> EvalResult<Value> {
     // A number takes the type of the array beside it; two numbers have types of their own.
     let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
-    let is_typed = |v: &Value| is(v) || scalar::dtype_of(v).is_some();
+    let dtype_of = |v: &Value| v.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(v));
+    let is_float = |v: &Value| matches!(v, Value::Float(_));
+    let follows = |number: &Value, other: &Value| {
+        dtype_of(other).is_some_and(|dtype| dtype.is_of_numpy() || !is_float(number)) || dtype_of(number).is_some()
+    };
     let (a, b, dtype, shape) =
-        if is_typed(x) || is_typed(y) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };
+        if follows(x, y) && follows(y, x) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };
     let shape = joined(condition, &shape, span)?;
     let (condition, a, b) = (condition.spread(&shape), a.spread(&shape), b.spread(&shape));
     let chosen = |i: usize| if float(condition.values[i]) != 0.0 { a.values[i] } else { b.values[i] };

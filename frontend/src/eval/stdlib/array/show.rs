@@ -95,17 +95,25 @@ struct Parts {
 
 /// The shortest digits that no other number of the type has, and the power of ten of the first one.
 fn shortest(dtype: HostDtype, x: f64) -> (String, i32) {
-    // With all digits the shortest text may be one of two, of which the nearer one is meant.
-    let nearest = |text: String, all: usize| {
+    let same = |text: &String| text.parse().is_ok_and(|y| float(dtype.fit(Imm::Float(y))) == x);
+    // Several texts may be as short. The nearest one is meant, or the even one of two.
+    let nearest = |text: String| {
         let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
-        if digits < all { text } else { format!("{x:.*e}", all - 1) }
+        Some(format!("{x:.*e}", digits.saturating_sub(1))).filter(same).unwrap_or(text)
     };
     let text = match dtype {
-        HostDtype::F64 => nearest(format!("{x:e}"), 17),
-        HostDtype::Device(DType::F32) => nearest(format!("{:e}", x as f32), 9),
+        HostDtype::F64 => nearest(format!("{x:e}")),
+        HostDtype::Device(DType::F32) => nearest(format!("{:e}", x as f32)),
         _ => {
-            let same = |text: &String| text.parse().is_ok_and(|y| float(dtype.fit(Imm::Float(y))) == x);
-            (0..PRECISION).map(|digits| format!("{x:.digits$e}")).find(same).unwrap_or_else(|| format!("{x:e}"))
+            // Below a power of two the numbers are closer to each other than above it: the digits above may do where the nearest do not.
+            let both = |digits: usize| {
+                let near = format!("{x:.digits$e}");
+                let exponent: i32 = near.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+                let step = 10f64.powi(exponent - digits as i32).copysign(x);
+                let above = format!("{:.digits$e}", near.parse().unwrap_or(x) + step);
+                [near, above]
+            };
+            (0..PRECISION).flat_map(both).find(same).unwrap_or_else(|| format!("{x:e}"))
         }
     };
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -138,14 +146,17 @@ fn positional(dtype: HostDtype, x: f64, most: usize) -> Parts {
 /// A number with an exponent, which is given with its sign and at least two digits.
 fn scientific(dtype: HostDtype, x: f64, most: usize) -> (Parts, String) {
     let (digits, exponent) = shortest(dtype, x);
-    let (mantissa, exponent) = if digits.len() - 1 > most {
-        let text = format!("{x:.most$e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        (mantissa.to_owned(), exponent.parse().unwrap_or(0))
-    } else {
-        (format!("{}{}.{}", sign(x), &digits[..1], &digits[1..]), exponent)
-    };
-    (split(&mantissa), format!("{exponent:+03}"))
+    if digits.len() - 1 > most {
+        return exact(x, most);
+    }
+    (split(&format!("{}{}.{}", sign(x), &digits[..1], &digits[1..])), format!("{exponent:+03}"))
+}
+
+/// The same with so many digits behind the point, of the exact value.
+fn exact(x: f64, digits: usize) -> (Parts, String) {
+    let text = format!("{x:.digits$e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    (split(mantissa), format!("{:+03}", exponent.parse().unwrap_or(0)))
 }
 
 /// How the elements of an array are written, so that they are equally wide.
@@ -217,7 +228,12 @@ impl Format {
                 format!("{:>1$}", special(x), left + digits + exponent + 3)
             }
             Format::Scientific { left, digits, exponent: width } => {
-                let (Parts { whole, fraction }, exponent) = scientific(dtype, x, PRECISION);
+                let (mut parts, mut exponent) = scientific(dtype, x, PRECISION);
+                if parts.fraction.len() < digits {
+                    // What fills the digits is of the exact value.
+                    (parts, exponent) = exact(x, digits);
+                }
+                let Parts { whole, fraction } = parts;
                 let (sign, power) = exponent.split_at(1);
                 format!("{whole:>left$}.{fraction:0<digits$}e{sign}{power:0>width$}")
             }
