@@ -87,6 +87,7 @@ FORMS = {
         "np.array([<scalar>, <scalar>])", "np.array([<scalar>, <int>])", "np.full(3, <scalar>)", "np.stack([<array>, <array>])", "np.where(<array> > 1, <array>, <scalar>)", "np.clip(<array>, <scalar>, 5)",
     ],
 }  # fmt: skip
+IS_RECENT_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
 ERRORS = (TypeError, ValueError, ZeroDivisionError, IndexError, KeyError, OverflowError)
 PROLOGUE = """
 import functools
@@ -131,7 +132,7 @@ def expected(text):
             return repr(repr(eval(text, {"math": math, "np": np, "functools": functools, "itertools": itertools})))
     except ERRORS as error:
         return type(error).__name__
-    except Warning:
+    except (Warning, MemoryError):
         return None
 
 
@@ -164,11 +165,19 @@ def is_near(ours, python):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_evaluator_gives_expressions_the_value_of_python(seed, tmp_path, capsys, monkeypatch):
     draw = random.Random(seed)
+    # Earlier releases of NumPy print other digits.
+    kinds = [kind for kind in FORMS if IS_RECENT_NUMPY or kind not in ("scalar", "array")]
     values = {}
     while len(values) < 250:
         text = expression(draw, draw.choice(kinds), draw.randint(1, 3))
         # Older versions of Python take no quotes and backslashes in the parts of an f-string.
-        if len(text) < 300 and is_syntax(text) and len(value := expected(text)) < 300:
+        if len(text) > 300 or "np." in text and not IS_RECENT_NUMPY or not is_syntax(text):
+            continue
+        # What Python warns of is reported by the evaluator, too.
+        if (value := expected(text)) is None or len(value) > 1000:
+            continue
+        # The place of a NaN in a set depends on its address.
+        if "{" not in value or "nan" not in value:
             values[text] = value
     too_large = 0
     for (text, python), ours in zip(values.items(), evaluated(list(values), tmp_path / "expressions.py", capsys, monkeypatch)):
