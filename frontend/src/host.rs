@@ -32,6 +32,40 @@ impl HostDtype {
         }
     }
 
+    /// NumPy's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HostDtype::Device(d) => d.name(),
+            HostDtype::F64 => "float64",
+            HostDtype::I64 => "int64",
+            HostDtype::U64 => "uint64",
+        }
+    }
+
+    /// The type of this name.
+    pub fn from_name(name: &str) -> Option<HostDtype> {
+        Some(match name {
+            "float64" => HostDtype::F64,
+            "int64" => HostDtype::I64,
+            "uint64" => HostDtype::U64,
+            name => HostDtype::Device(DType::from_name(name)?),
+        })
+    }
+
+    /// Whether NumPy itself has the type; the others are those of ml_dtypes.
+    pub fn is_of_numpy(self) -> bool {
+        !self.is_float() || matches!(self, HostDtype::F64 | HostDtype::Device(DType::F16 | DType::F32))
+    }
+
+    /// Whether its numbers are integers without a sign.
+    pub fn is_unsigned(self) -> bool {
+        match self {
+            HostDtype::Device(d) => !d.is_float() && !d.is_signed() && d != DType::Bool,
+            HostDtype::U64 => true,
+            HostDtype::F64 | HostDtype::I64 => false,
+        }
+    }
+
     /// Whether its numbers may have fractions.
     pub fn is_float(self) -> bool {
         match self {
@@ -44,12 +78,7 @@ impl HostDtype {
 
 impl fmt::Display for HostDtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HostDtype::Device(d) => d.name(),
-            HostDtype::F64 => "float64",
-            HostDtype::I64 => "int64",
-            HostDtype::U64 => "uint64",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -81,6 +110,8 @@ pub enum Arg {
     },
     /// An array that is a constant, not an input: its contents are part of the program.
     Array(HostArray),
+    /// A scalar of NumPy (`np.float32(0.1)`): an array without dimensions.
+    Scalar(HostArray),
     /// `None`
     None,
     /// A bool.

@@ -161,7 +161,10 @@ impl<'a> Conversion<'a> {
             return Ok(arg);
         }
         if object.is_instance(known.generic.bind(py))? {
-            return self.value(&object.call_method0("item")?, name);
+            return match arrays::constant(object)? {
+                Some(constant) => Ok(Arg::Scalar(constant)),
+                None => self.value(&object.call_method0("item")?, name),
+            };
         }
         if object.is_instance(known.dtype.bind(py))? {
             return Ok(match arrays::device_dtype(object)? {

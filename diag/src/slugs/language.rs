@@ -91,11 +91,17 @@ sizes.";
 
     "integer-overflow", "an integer exceeds its type", "
 Integers of the meta-program have 64 bits. `np.uint8(300)` is an error, as in NumPy: the type does not
-hold the number.";
+hold the number. So is a float that an integer type does not hold (`np.array([1e20]).astype(np.int32)`), for
+which NumPy's result depends on the machine.";
 
     "float-overflow", "a float exceeds the range of 64 bits", "
 Python raises `OverflowError` where a power or a rounded number is too large for a float; sums and
 products become infinite.";
+
+    "scalar-overflow" (Suspicious), "the result of NumPy scalars does not fit their type", "
+Numbers with a type of NumPy, such as `np.int8(100)`, an element of an array or a sum, are computed in
+that type: `np.int8(100) + np.int8(100)` wraps to -56, and `np.float32(3e38) * 10` is infinite. NumPy warns
+of it, and so does the simulator. Compute with numbers of Python (`int(x)`, `float(x)`) or with a wider type.";
 
     "frozen-object", "an immutable object is changed", "
 Objects of a frozen dataclass or a NamedTuple cannot be changed. Create a new one with

@@ -7,6 +7,8 @@ use nki_diag::{Diagnostic, Span};
 use super::error::{EvalResult, Raise};
 use super::foreign::article;
 use super::native::CallArgs;
+use super::set::Operand;
+use super::set_methods::change_set;
 use super::value::{ClassKind, Descriptor, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
@@ -217,6 +219,13 @@ impl Interp<'_> {
                 return Ok(old.clone());
             }
             (Value::Set(set), _) if set.borrow().is_frozen => {}
+            (Value::Set(set), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub)
+                if let Value::Set(other) = value =>
+            {
+                self.charge_items(4 * (set.borrow().len() + other.borrow().len()), span)?;
+                change_set(set, op, other, Operand::Set);
+                return Ok(old.clone());
+            }
             // All names of the dict or set see the change.
             (Value::Dict(dict) | Value::Set(dict), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub) => {
                 let value = match (old, value, op) {
@@ -244,7 +253,7 @@ impl Interp<'_> {
                 }
             }
             (Value::Object(object), _) => {
-                if let Some(kept) = object.in_place(self, op, old, value, span)? {
+                if let Some(kept) = object.in_place(self, op, old, value.beside(old), span)? {
                     return Ok(kept);
                 }
             }
@@ -396,7 +405,10 @@ impl Interp<'_> {
             Value::Host(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
             Value::Object(object) => {
-                object.set_item(self, base, index, &value, span).or_else(|raise| self.recover(raise).map(drop))
+                let index = index.index_of(&**object);
+                object
+                    .set_item(self, base, &index, value.beside(base), span)
+                    .or_else(|raise| self.recover(raise).map(drop))
             }
             Value::Tuple(_) => {
                 Err(Raise::at("type-error", "items of a tuple cannot be assigned", span, "this is a tuple")

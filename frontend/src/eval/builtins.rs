@@ -10,7 +10,9 @@ use super::error::{EvalResult, Raise};
 use super::generator::Sent;
 use super::iterator::{Iter, Source};
 use super::native::{CallArgs, NativeFn};
+use super::stdlib::{self, dtype, scalar};
 use super::value::*;
+use crate::host::HostDtype;
 use crate::syntax::*;
 
 /// Names of exception classes.
@@ -226,6 +228,9 @@ fn no_length(value: &Value, span: Span) -> Box<Raise> {
 
 fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "abs", 1, 1)?;
+    if let Some(magnitude) = stdlib::magnitude(&args.positional[0]) {
+        return Ok(magnitude);
+    }
     match &args.positional[0] {
         Value::Float(x) => Ok(Value::Float(x.abs())),
         value => match interp.as_index(value) {
@@ -292,6 +297,9 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         && let Some(method) = instance.class.lookup(sym::round)
     {
         return interp.call_with(&method, number.clone(), CallArgs::of(digits, span));
+    }
+    if let Some(rounded) = scalar::round(interp, &number, digits.as_ref(), span)? {
+        return Ok(rounded);
     }
     let digits = match digits.filter(|d| !d.is_none()) {
         Some(value) => Some(interp.as_index(&value).ok_or_else(|| {
@@ -439,6 +447,8 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Bool(match (&args.positional[0], &args.positional[1]) {
         (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
         (_, Value::Type(BuiltinType::Object)) => true,
+        (class, Value::Object(base)) => base.has_subclass(class),
+        (class, Value::Type(BuiltinType::Float)) if dtype::host_of(class) == Some(HostDtype::F64) => true,
         (Value::Type(a), Value::Type(b)) => a == b || (*a, *b) == (BuiltinType::Bool, BuiltinType::Int),
         (Value::Class(class), Value::Type(base)) => {
             class.builtin_base() == Some(*base) || class.enum_kind().is_some_and(|kind| kind.is_of(*base))

@@ -184,6 +184,9 @@ impl Interp<'_> {
                 if self.absorbs_method(callee, &args) {
                     return Ok(Value::Poison);
                 }
+                if !object.knows_scalars() {
+                    args.take_numbers();
+                }
                 object.call(self, args).or_else(|raise| self.recover(raise))
             }
             _ => Err(self.not_callable(callee, args.span)),

@@ -10,6 +10,7 @@ use super::arithmetic::compare_int_float;
 use super::error::EvalResult;
 use super::foreign::object_equals;
 use super::native::CallArgs;
+use super::stdlib::scalar;
 use super::value::*;
 use crate::syntax::*;
 
@@ -146,6 +147,7 @@ impl Interp<'_> {
     /// The order of two numbers by their exact values; `None` if they are not both numbers, `Some(None)` with a NaN.
     fn order_of_numbers(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
         Some(match (left.plain(), right.plain()) {
+            (a, b) if a.number().is_some() || b.number().is_some() => scalar::order(a, b)?,
             (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
             (Value::Float(a), b) => compare_int_float(self.as_index(b)?, *a).map(Ordering::reverse),
             (a, Value::Float(b)) => compare_int_float(self.as_index(a)?, *b),
@@ -167,6 +169,7 @@ impl Interp<'_> {
             (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
             (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
             (Value::EnumMember(_), _) | (_, Value::EnumMember(_)) => false,
+            _ if left.number().is_some() || right.number().is_some() => scalar::identical(left, right),
             _ => left.is_same(right) || self.equals(left, right),
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn wrong(what: impl Display, expected: &str, got: &Value, span: Span)
 
 /// An integer.
 pub(crate) fn int(value: &Value, what: impl Display, span: Span) -> EvalResult<i64> {
-    match value {
+    match value.number().unwrap_or(value) {
         Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Err(wrong(what, "an int", value, span)
             .help(format!("write {} or int(...); `/` makes floats, `//` ints", *x as i64))),
         Value::Object(object) => Err(match object.unknown_number() {
@@ -43,7 +43,7 @@ pub(crate) fn ints(value: &Value, what: impl Display, span: Span) -> EvalResult<
 
 /// A number.
 pub(crate) fn number(value: &Value, what: impl Display, span: Span) -> EvalResult<Imm> {
-    match value {
+    match value.number().unwrap_or(value) {
         Value::Float(x) => Ok(Imm::Float(*x)),
         other => other.as_int().map(Imm::Int).ok_or_else(|| wrong(what, "a number", value, span)),
     }
@@ -51,7 +51,7 @@ pub(crate) fn number(value: &Value, what: impl Display, span: Span) -> EvalResul
 
 /// A bool.
 pub(crate) fn flag(value: &Value, what: impl Display, span: Span) -> EvalResult<bool> {
-    match value {
+    match value.number().unwrap_or(value) {
         Value::Bool(b) => Ok(*b),
         Value::Int(i @ (0 | 1)) => Ok(*i == 1),
         other => Err(wrong(what, "True or False", other, span)),

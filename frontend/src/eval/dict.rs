@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use super::set::SetTable;
 use super::value::{Instance, Value};
 
 /// What a key is compared and hashed by.
@@ -23,7 +24,7 @@ pub(crate) enum Key {
     Name(String),
 }
 
-/// A dict in insertion order.
+/// A dict in insertion order, or a set.
 #[derive(Default, Clone)]
 pub(crate) struct Dict {
     entries: Vec<(Key, Value, Value)>,
@@ -33,6 +34,8 @@ pub(crate) struct Dict {
     pub(crate) is_frozen: bool,
     /// Of a `defaultdict`.
     pub(crate) factory: Option<Value>,
+    /// Of a set whose order is that of CPython's hash table.
+    pub(super) table: Option<Box<SetTable>>,
     /// Of the `__dict__` of an object.
     pub(crate) owner: Owner,
 }
@@ -52,7 +55,7 @@ const SMALL: usize = 8;
 impl Dict {
     /// The empty set, or frozenset.
     pub(crate) fn empty_set(is_frozen: bool) -> Self {
-        Dict { is_frozen, ..Dict::default() }
+        Dict { is_frozen, table: Some(Box::default()), ..Dict::default() }
     }
 
     /// Number of entries.
@@ -60,7 +63,7 @@ impl Dict {
         self.entries.len()
     }
 
-    fn position(&self, key: &Key) -> Option<usize> {
+    pub(super) fn position(&self, key: &Key) -> Option<usize> {
         if self.entries.len() <= SMALL {
             self.entries.iter().position(|e| e.0 == *key)
         } else {
@@ -71,6 +74,11 @@ impl Dict {
     /// The value of a key.
     pub(crate) fn get(&self, key: &Key) -> Option<&Value> {
         self.position(key).map(|i| &self.entries[i].2)
+    }
+
+    /// The value that a key was made of.
+    pub(super) fn item(&self, key: &Key) -> Option<&Value> {
+        self.position(key).map(|i| &self.entries[i].1)
     }
 
     /// Sets a key. `original` is the value it came from.
@@ -84,6 +92,7 @@ impl Dict {
                     }
                     self.index.insert(key.clone(), self.entries.len());
                 }
+                self.note_added(&key);
                 self.entries.push((key, original, value));
             }
         }
@@ -102,8 +111,20 @@ impl Dict {
     /// Removes a key.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Value> {
         let index = self.position(key)?;
-        let entry = self.entries.remove(index);
-        self.reindex();
+        self.note_removed(key);
+        if self.table.is_none() {
+            let entry = self.entries.remove(index);
+            self.reindex();
+            return Some(entry.2);
+        }
+        // The table has the order, so that the last entry can take the place.
+        let entry = self.entries.swap_remove(index);
+        self.index.remove(key);
+        match self.entries.get(index) {
+            Some((moved, ..)) if self.entries.len() > SMALL => drop(self.index.insert(moved.clone(), index)),
+            _ if self.entries.len() == SMALL => self.reindex(),
+            _ => {}
+        }
         Some(entry.2)
     }
 
@@ -125,20 +146,31 @@ impl Dict {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.index.clear();
+        self.note_cleared();
     }
 
-    /// Key (hashed form), key and value, in insertion order.
+    /// Key (hashed form), key and value: of a dict in insertion order, of a set in its order.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
+        let order = self.order();
+        (0..self.entries.len()).map(move |i| {
+            let (key, original, value) = &self.entries[order.map_or(i, |order| order[i])];
+            (key, original, value)
+        })
+    }
+
+    /// The same in the order in which they were added, as far as none was removed.
+    pub(super) fn iter_added(&self) -> impl Iterator<Item = (&Key, &Value, &Value)> {
         self.entries.iter().map(|e| (&e.0, &e.1, &e.2))
     }
 
     /// Key and value at a position.
     pub(crate) fn entry(&self, position: usize) -> Option<(&Value, &Value)> {
+        let position = self.order().map_or(Some(position), |order| order.get(position).copied())?;
         self.entries.get(position).map(|(_, key, value)| (key, value))
     }
 
     /// The keys.
     pub(crate) fn keys(&self) -> Vec<Value> {
-        self.entries.iter().map(|e| e.1.clone()).collect()
+        self.iter().map(|(_, key, _)| key.clone()).collect()
     }
 }

@@ -1,6 +1,5 @@
 //! Expressions.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
@@ -58,10 +57,7 @@ impl Interp<'_> {
                 let mut part = |e: &Option<Box<Expr>>| e.as_ref().map_or(Ok(Value::None), |e| self.eval(frame, e));
                 Value::Slice(Rc::new(Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }))
             }
-            ExprKind::Set(items) => {
-                let items = self.eval_items(frame, items)?;
-                return self.make_set(items, expr.span);
-            }
+            ExprKind::Set(items) => return self.eval_set(frame, items, expr.span),
             ExprKind::Dict(items) => return self.eval_dict(frame, items),
             ExprKind::Unary(op, operand) => {
                 let value = self.eval(frame, operand)?;
@@ -89,7 +85,7 @@ impl Interp<'_> {
                 return self.eval_comp(frame, comp);
             }
             ExprKind::Generator(def, iterable) => {
-                let value = self.eval(frame, iterable)?;
+                let value = self.eval_iterable(frame, iterable)?;
                 // Python takes the first iterator at once, and everything else when an item is asked for.
                 let items = match &value {
                     Value::Host(_) | Value::Poison => value,
@@ -193,7 +189,7 @@ impl Interp<'_> {
     }
 
     /// Items of a display, starred ones spread.
-    fn eval_items(&mut self, frame: &Frame<'_>, items: &[Expr]) -> EvalResult<Vec<Value>> {
+    pub(super) fn eval_items(&mut self, frame: &Frame<'_>, items: &[Expr]) -> EvalResult<Vec<Value>> {
         let mut out = Vec::with_capacity(items.len());
         for item in items {
             if let ExprKind::Starred(inner) = &item.kind {
@@ -249,14 +245,6 @@ impl Interp<'_> {
             }
         }
         Ok(Value::dict(dict))
-    }
-
-    pub(crate) fn make_set(&mut self, items: Vec<Value>, span: Span) -> EvalResult<Value> {
-        let mut set = Dict::default();
-        for item in items {
-            set.set(self.key(&item, span)?, item, Value::None);
-        }
-        Ok(Value::Set(Rc::new(RefCell::new(set))))
     }
 
     fn eval_bool_op(&mut self, frame: &Frame<'_>, items: &[Expr], stop_at: bool) -> EvalResult<Value> {
@@ -333,7 +321,7 @@ impl Interp<'_> {
             }
             return Ok(());
         };
-        let iterable = self.eval(frame, &clause.iter)?;
+        let iterable = self.eval_iterable(frame, &clause.iter)?;
         let items = self.iter(&iterable, clause.iter.span)?;
         'items: while let Some(item) = self.next(&items, clause.iter.span)? {
             self.step(clause.target.span)?;
@@ -388,7 +376,10 @@ impl Interp<'_> {
             return Ok(self.host(format!("{}[...]", base.type_name()), span));
         }
         match base {
-            Value::Object(object) => object.item(self, base, index, span).or_else(|raise| self.recover(raise)),
+            Value::Object(object) => {
+                let index = index.index_of(&**object);
+                object.item(self, base, &index, span).or_else(|raise| self.recover(raise))
+            }
             Value::List(list) => {
                 if let Value::Slice(slice) = index {
                     let len = list.items.borrow().len();

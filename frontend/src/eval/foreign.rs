@@ -14,7 +14,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::language::Hint;
 use super::native::CallArgs;
-use super::value::{Key, Value};
+use super::value::{Key, Slice, Value};
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 
 /// A block of statements that a device runs, evaluated once to emit its body.
@@ -30,6 +30,26 @@ pub(crate) trait Object: Any + fmt::Debug {
     /// `repr(this)`
     fn repr(&self) -> String {
         format!("<{}>", self.type_name())
+    }
+
+    /// `str(this)`, if it is another text than `repr(this)`.
+    fn text(&self) -> Option<String> {
+        None
+    }
+
+    /// `type(this)`
+    fn class(&self) -> Option<Value> {
+        None
+    }
+
+    /// The number of Python that it stands for where its own type does not matter.
+    fn number(&self) -> Option<&Value> {
+        None
+    }
+
+    /// Whether its operators and items know NumPy's scalars; those of other objects get Python's numbers.
+    fn knows_scalars(&self) -> bool {
+        false
     }
 
     /// Its key in a dict or set; `None` if it cannot be one.
@@ -214,6 +234,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         false
     }
 
+    /// `issubclass(class, this)`
+    fn has_subclass(&self, _class: &Value) -> bool {
+        false
+    }
+
     /// `with this:` begins. Returns what `as` binds.
     fn enter(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value> {
         let message = format!("`with` on {}", article(self.type_name()));
@@ -376,6 +401,48 @@ impl Value {
     }
 }
 
+impl Value {
+    /// The number that an object stands for.
+    pub(crate) fn number(&self) -> Option<&Value> {
+        match self {
+            Self::Object(object) => object.number(),
+            _ => None,
+        }
+    }
+
+    /// What an operator of the other operand takes for this one: see [`Object::knows_scalars`].
+    pub(crate) fn beside(&self, other: &Value) -> &Value {
+        match other {
+            Value::Object(object) if !object.knows_scalars() => self.number().unwrap_or(self),
+            _ => self,
+        }
+    }
+
+    /// The index of an object as it takes it: see [`Object::knows_scalars`].
+    pub(crate) fn index_of(&self, object: &dyn Object) -> Value {
+        let part = |value: &Value| value.index_of(object);
+        match self {
+            _ if object.knows_scalars() => self.clone(),
+            Value::Tuple(items) if items.iter().any(|item| item.index_holds_scalar()) => {
+                Value::tuple(items.iter().map(part).collect::<Vec<_>>())
+            }
+            Value::Slice(slice) if self.index_holds_scalar() => Value::Slice(Rc::new(Slice {
+                start: part(&slice.start),
+                stop: part(&slice.stop),
+                step: part(&slice.step),
+            })),
+            other => other.number().unwrap_or(other).clone(),
+        }
+    }
+
+    fn index_holds_scalar(&self) -> bool {
+        match self {
+            Value::Slice(slice) => [&slice.start, &slice.stop, &slice.step].into_iter().any(|v| v.number().is_some()),
+            other => other.number().is_some(),
+        }
+    }
+}
+
 impl Interp<'_> {
     /// `base.name`
     pub(crate) fn object_attribute(
@@ -422,6 +489,7 @@ impl Interp<'_> {
 
     /// `left op right` where at least one side is an object.
     pub(crate) fn object_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        let (left, right) = (left.beside(right), right.beside(left));
         for side in [left, right] {
             if let Value::Object(object) = side
                 && let Some(value) = object.binary(self, op, left, right, span)?
@@ -434,6 +502,7 @@ impl Interp<'_> {
 
     /// `left op right` where at least one side is an object.
     pub(crate) fn object_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        let (left, right) = (left.beside(right), right.beside(left));
         for side in [left, right] {
             if let Value::Object(object) = side
                 && let Some(value) = object.compare(self, op, left, right, span)?

@@ -36,6 +36,7 @@ impl Interp<'_> {
                 [key] if &*self.name(exception.0) == "KeyError" => self.repr(key),
                 args => self.exception_text(args),
             },
+            Value::Object(object) if let Some(text) = object.text() => Ok(text),
             _ => self.repr(value),
         }
     }
@@ -241,6 +242,10 @@ impl Interp<'_> {
             && member.kind().shows_value
         {
             return self.format_value(&member.value, spec, span);
+        }
+        // NumPy formats its scalars as the numbers of Python that they are equal to.
+        if let Some(number) = value.number() {
+            return self.format_value(number, spec, span);
         }
         if spec.is_empty() {
             return self.str(value);
@@ -563,7 +568,7 @@ fn exception_args(instance: &Instance) -> Option<Vec<Value>> {
 }
 
 /// A number with so many significant digits. Zeros at the end go, but in the alternate form; `keep_point` keeps one behind the point.
-fn general(a: f64, precision: usize, keep_point: bool, keep_zeros: bool) -> String {
+pub(crate) fn general(a: f64, precision: usize, keep_point: bool, keep_zeros: bool) -> String {
     let text = format!("{a:.*e}", precision - 1);
     let exp: i32 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let trim = |s: &str| {

@@ -153,6 +153,7 @@ impl Interp<'_> {
                 }
                 Key::Name(host.path.clone())
             }
+            other if let Some(number) = other.number() => return self.hash_key_of(number, span, depth),
             other => {
                 if let Value::Object(object) = other
                     && let Some(key) = object.hash_key()
@@ -210,6 +211,7 @@ impl Interp<'_> {
                 self.hash_set(&items, span)?
             }
             Value::EnumMember(member) if member.kind().mixin.is_some() => self.hash_of(&member.value, span)?,
+            other if let Some(number) = other.number() => self.hash_of(number, span)?,
             Value::Instance(instance) => match instance.class.hashing() {
                 Hashing::Method(method) => self.call_hash(&method, value, span)?,
                 Hashing::Fields => {
@@ -225,29 +227,12 @@ impl Interp<'_> {
         })
     }
 
-    /// CPython's hash of a tuple, a variant of xxHash.
     fn hash_items(&mut self, items: &[Value], span: Span) -> EvalResult<i64> {
-        const PRIMES: [u64; 3] = [11_400_714_785_074_694_791, 14_029_467_366_897_019_727, 2_870_177_450_012_600_261];
-        let mut sum = PRIMES[2];
-        for item in items {
-            let hash = self.hash_of(item, span)? as u64;
-            sum = sum.wrapping_add(hash.wrapping_mul(PRIMES[1])).rotate_left(31).wrapping_mul(PRIMES[0]);
-        }
-        sum = sum.wrapping_add(items.len() as u64 ^ (PRIMES[2] ^ 3_527_539));
-        Ok(if sum == u64::MAX { 1_546_275_796 } else { sum as i64 })
+        items.iter().map(|item| self.hash_of(item, span)).collect::<EvalResult<Vec<_>>>().map(hash_of_items)
     }
 
-    /// CPython's hash of a frozenset, which does not depend on the order.
     fn hash_set(&mut self, items: &[Value], span: Span) -> EvalResult<i64> {
-        let shuffled = |hash: u64| ((hash ^ 89_869_747) ^ (hash << 16)).wrapping_mul(3_644_798_167);
-        let mut sum = 0;
-        for item in items {
-            sum ^= shuffled(self.hash_of(item, span)? as u64);
-        }
-        sum ^= (items.len() as u64 + 1).wrapping_mul(1_927_868_237);
-        sum ^= (sum >> 11) ^ (sum >> 25);
-        sum = sum.wrapping_mul(69_069).wrapping_add(907_133_923);
-        Ok(if sum == u64::MAX { 590_923_713 } else { sum as i64 })
+        items.iter().map(|item| self.hash_of(item, span)).collect::<EvalResult<Vec<_>>>().map(hash_of_set)
     }
 
     /// Number of an object: addresses differ between runs, so objects are numbered in the order of the requests.
@@ -270,12 +255,35 @@ fn unhashable(value: &Value, span: Span) -> Box<Raise> {
     Raise::at("dict-key", text, span, "used as a key").help("use a string, a number or a tuple of them")
 }
 
-fn hash_int(value: i64) -> i64 {
+/// CPython's hash of a tuple, a variant of xxHash, from those of its items.
+pub(super) fn hash_of_items(hashes: Vec<i64>) -> i64 {
+    const PRIMES: [u64; 3] = [11_400_714_785_074_694_791, 14_029_467_366_897_019_727, 2_870_177_450_012_600_261];
+    let mut sum = PRIMES[2];
+    for hash in &hashes {
+        sum = sum.wrapping_add((*hash as u64).wrapping_mul(PRIMES[1])).rotate_left(31).wrapping_mul(PRIMES[0]);
+    }
+    sum = sum.wrapping_add(hashes.len() as u64 ^ (PRIMES[2] ^ 3_527_539));
+    if sum == u64::MAX { 1_546_275_796 } else { sum as i64 }
+}
+
+/// CPython's hash of a frozenset, which does not depend on the order, from those of its items.
+pub(super) fn hash_of_set(hashes: Vec<i64>) -> i64 {
+    let shuffled = |hash: u64| ((hash ^ 89_869_747) ^ (hash << 16)).wrapping_mul(3_644_798_167);
+    let mut sum = hashes.iter().fold(0, |sum, hash| sum ^ shuffled(*hash as u64));
+    sum ^= (hashes.len() as u64 + 1).wrapping_mul(1_927_868_237);
+    sum ^= (sum >> 11) ^ (sum >> 25);
+    sum = sum.wrapping_mul(69_069).wrapping_add(907_133_923);
+    if sum == u64::MAX { 590_923_713 } else { sum as i64 }
+}
+
+/// CPython's hash of an int.
+pub(super) fn hash_int(value: i64) -> i64 {
     let hash = (value.unsigned_abs() % MODULUS) as i64 * value.signum();
     if hash == -1 { -2 } else { hash }
 }
 
-fn hash_float(value: f64) -> i64 {
+/// CPython's hash of a float.
+pub(super) fn hash_float(value: f64) -> i64 {
     if !value.is_finite() {
         return if value.is_nan() { 0 } else { 314_159 * value.signum() as i64 };
     }

@@ -14,7 +14,8 @@ use super::cached::Cached;
 use super::error::{EvalResult, Raise};
 use super::language::Dialect;
 use super::native::CallArgs;
-use super::stdlib::{array::host_array, dtype};
+use super::stdlib::array::{self, Array, host_array};
+use super::stdlib::dtype;
 use super::value::{Host as HostValue, *};
 use crate::host::*;
 use crate::syntax::parse::parse;
@@ -127,6 +128,10 @@ impl Interp<'_> {
                 Value::Slice(Rc::new(Slice { start: part(0)?, stop: part(1)?, step: part(2)? }))
             }
             Arg::Array(array) => host_array(self, array),
+            Arg::Scalar(array) => {
+                let value = host_array(self, array);
+                array::of(&value).map_or(value, Array::simple)
+            }
             Arg::Tensor { shape, dtype } => match name {
                 Some(name) => {
                     let loc = self.loc(span);
@@ -253,6 +258,7 @@ impl Interp<'_> {
                     let key = self.hash_key(&item, span)?;
                     set.borrow_mut().set(key, item, Value::None);
                 }
+                set.borrow_mut().keep_order();
             }
             (Value::Dict(dict), Arg::Dict(entries) | Arg::DefaultDict { entries, .. }) => {
                 if let Arg::DefaultDict { factory, .. } = arg {

@@ -30,7 +30,7 @@ impl Interp<'_> {
             Some(Saved::For(None, _)) => return self.end_for(frame, f, Ok(Flow::Next)),
             _ => {}
         }
-        let iterable = self.eval(frame, &f.iter)?;
+        let iterable = self.eval_iterable(frame, &f.iter)?;
         if let Value::Object(object) = &iterable
             && let Some(range) = object.range()
         {

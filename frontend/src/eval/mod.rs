@@ -44,6 +44,8 @@ mod pattern;
 pub(crate) mod place;
 mod protocol;
 mod recover;
+mod set;
+mod set_methods;
 pub(crate) mod stdlib;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -46,9 +46,10 @@ impl CallArgs {
         Self { positional: values.into_iter().collect(), keyword: SmallVec::new(), span, data: 0 }
     }
 
-    /// Whether an argument is a member of an Enum or an object of a class, which may stand for a number, a text or a tuple.
+    /// Whether an argument is a member of an Enum, an object of a class or a scalar of NumPy, which may stand for a number, a text or a tuple.
     pub(crate) fn has_members(&self) -> bool {
-        let is_member = |value: &Value| matches!(value, Value::EnumMember(_) | Value::Instance(_));
+        let is_member =
+            |value: &Value| matches!(value, Value::EnumMember(_) | Value::Instance(_)) || value.number().is_some();
         self.positional.iter().any(is_member) || self.keyword.iter().any(|(_, value)| is_member(value))
     }
 
@@ -56,6 +57,15 @@ impl CallArgs {
     pub(crate) fn take_plain_values(&mut self) {
         for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {
             *value = value.plain_value();
+        }
+    }
+
+    /// Replaces scalars of NumPy by numbers of Python.
+    pub(crate) fn take_numbers(&mut self) {
+        for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {
+            if let Some(number) = value.number().cloned() {
+                *value = number;
+            }
         }
     }
 

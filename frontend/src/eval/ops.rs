@@ -8,6 +8,7 @@ use super::Interp;
 use super::arithmetic;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
+use super::set::Operand;
 use super::value::*;
 use crate::syntax::*;
 
@@ -79,22 +80,20 @@ impl Interp<'_> {
                 if matches!(op, BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor | BinOp::Sub) =>
             {
                 self.charge_items(4 * (a.borrow().len() + b.borrow().len()), span)?;
+                let is_same = Rc::ptr_eq(a, b);
                 let (a, b) = (a.borrow(), b.borrow());
-                let mut out = Dict::empty_set(a.is_frozen);
-                let keep = |in_b: bool| match op {
-                    BinOp::BitAnd => in_b,
-                    BinOp::Sub | BinOp::BitXor => !in_b,
-                    _ => true,
-                };
-                for (key, original, _) in a.iter().filter(|(k, ..)| keep(b.get(k).is_some())) {
-                    out.set(key.clone(), original.clone(), Value::None);
-                }
-                if matches!(op, BinOp::BitOr | BinOp::BitXor) {
-                    for (key, original, _) in b.iter().filter(|(k, ..)| a.get(k).is_none()) {
-                        out.set(key.clone(), original.clone(), Value::None);
+                let made = match op {
+                    BinOp::BitAnd | BinOp::BitOr if is_same => a.copy_set(a.is_frozen),
+                    BinOp::BitAnd => a.intersection(&b, Operand::Set),
+                    BinOp::Sub => a.difference(&b, Operand::Set),
+                    BinOp::BitXor => a.symmetric_difference(&b, Operand::Set),
+                    _ => {
+                        let mut union = a.copy_set(a.is_frozen);
+                        union.update(&b, Operand::Set);
+                        union
                     }
-                }
-                Ok(Value::Set(Rc::new(std::cell::RefCell::new(out))))
+                };
+                Ok(Value::Set(Rc::new(std::cell::RefCell::new(made))))
             }
             // `int | None` in a type alias or isinstance
             (Value::Type(_) | Value::Class(_) | Value::Tuple(_), Value::Type(_) | Value::Class(_) | Value::None)

@@ -14,6 +14,8 @@ mod live;
 mod numbers;
 mod python;
 mod recover;
+mod scalars;
+mod sets;
 mod text;
 
 /// Files in memory.

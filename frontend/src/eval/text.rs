@@ -429,11 +429,13 @@ impl Interp<'_> {
             let Some(value) = keyed.or_else(|| values.next()) else {
                 return Err(Raise::at("type-error", "not enough arguments for format string", span, "here"));
             };
-            let value = match (kind, &value) {
+            let value = match (kind, value.number().unwrap_or(&value)) {
                 ('s', _) => Value::str(self.str(&value)?),
                 ('r', _) => Value::str(self.repr(&value)?),
-                ('d' | 'i', Value::Float(x)) => Value::Int(*x as i64),
-                _ => value,
+                ('d' | 'i', Value::Float(_)) => {
+                    self.call_type(BuiltinType::Int, CallArgs::of([value.clone()], span))?
+                }
+                (_, number) => number.clone(),
             };
             let kind = match (kind, &value) {
                 ('i', _) => 'd',

@@ -8,6 +8,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::language::Hint;
 use super::native::CallArgs;
+use super::stdlib::scalar::NumpyScalar;
 use super::value::*;
 use crate::syntax::*;
 
@@ -22,6 +23,10 @@ impl Interp<'_> {
             BuiltinType::Dict => Value::dict(self.make_dict(args)?),
             BuiltinType::List | BuiltinType::Tuple | BuiltinType::Set | BuiltinType::FrozenSet => {
                 args.positional_only(self, name, 0, 1)?;
+                let is_set = matches!(kind, BuiltinType::Set | BuiltinType::FrozenSet);
+                if let (true, Some(Value::Set(_) | Value::Dict(_))) = (is_set, args.positional.first()) {
+                    return self.set_of(&args.positional[0], kind == BuiltinType::FrozenSet, span);
+                }
                 let items = match args.positional.first() {
                     Some(value) => self.iterate(value, span)?,
                     None => Vec::new(),
@@ -122,7 +127,8 @@ impl Interp<'_> {
         let base = args.take_keyword(sym::base);
         args.positional_only(self, "int", 1, 2)?;
         let base = args.positional.get(1).cloned().or(base).and_then(|b| b.as_int());
-        match &args.positional[0] {
+        let given = &args.positional[0];
+        match given.number().unwrap_or(given) {
             Value::Str(text) => {
                 let clean = text.trim().replace('_', "").to_lowercase();
                 let (sign, digits) = clean.strip_prefix('-').map_or((1, &*clean), |rest| (-1, rest));
@@ -210,6 +216,7 @@ impl Interp<'_> {
             Value::Instance(instance) => return Value::Class(instance.class.clone()),
             Value::EnumMember(member) => return Value::Class(member.class.clone()),
             Value::Exception(exception) => return Value::ExceptionClass(exception.0),
+            Value::Object(object) if let Some(class) = object.class() => return class,
             Value::None => BuiltinType::NoneType,
             Value::Bool(_) => BuiltinType::Bool,
             Value::Int(_) => BuiltinType::Int,
@@ -261,6 +268,8 @@ impl Interp<'_> {
             Value::Type(kind) => match (kind, value) {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
+                // Of NumPy's types, float64 alone derives from one of Python's.
+                (BuiltinType::Float, scalar) if NumpyScalar::is_float64(scalar) => true,
                 (kind, Value::EnumMember(member)) => member.kind().is_of(*kind),
                 (kind, Value::Instance(instance)) if instance.class.builtin_base() == Some(*kind) => true,
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),

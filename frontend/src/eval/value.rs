@@ -197,6 +197,11 @@ impl Value {
             Self::Int(value) => Some(*value),
             Self::Bool(value) => Some(i64::from(*value)),
             Self::Instance(instance) => instance.base_int(),
+            // A bool of NumPy is no index.
+            Self::Object(object) => match object.number() {
+                Some(Self::Int(value)) => Some(*value),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -206,6 +211,7 @@ impl Value {
         match self {
             Self::Float(value) => Some(*value),
             Self::Instance(instance) if let Some(value) = instance.base_float() => Some(value),
+            Self::Object(object) => object.number().and_then(Self::as_float),
             _ => self.as_int().map(|v| v as f64),
         }
     }

@@ -10,6 +10,8 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::foreign::Object;
 use super::iterator::{Iter, Source};
+use super::set::Operand;
+use super::set_methods::change_set;
 use super::value::{Dict, Value};
 use crate::syntax::*;
 
@@ -97,12 +99,14 @@ impl Object for View {
         if !is_set_operation || self.part == Part::Values {
             return Ok(None);
         }
-        let mut set = |value: &Value| {
-            let items = interp.iterate(value, span)?;
-            interp.make_set(items, span)
-        };
-        let (left, right) = (set(left)?, set(right)?);
-        interp.binary(op, &left, &right, span).map(Some)
+        if op == BinOp::BitAnd {
+            return common(interp, left, right, span).map(Some);
+        }
+        let base = set_of(interp, left, span)?;
+        let (base, _) = interp.set_operand(&base, span)?;
+        let (other, operand) = interp.set_operand(right, span)?;
+        change_set(&base, op, &other, operand);
+        Ok(Some(Value::Set(base)))
     }
 
     fn compare(
@@ -132,6 +136,32 @@ impl Object for View {
         };
         Ok(Some(Value::Bool(equal == (op == CmpOp::Eq))))
     }
+}
+
+/// The set of a view or of another iterable.
+fn set_of(interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Value> {
+    match value.downcast::<View>() {
+        Some(View { dict, part: Part::Keys }) => interp.set_of(&Value::Dict(dict.clone()), false, span),
+        None if matches!(value, Value::Set(_)) => interp.set_of(value, false, span),
+        _ => {
+            let items = interp.iterate(value, span)?;
+            interp.make_set(items, span)
+        }
+    }
+}
+
+/// `left & right`, where one is a view.
+fn common(interp: &mut Interp<'_>, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    let (view, other) = if left.downcast::<View>().is_some() { (left, right) } else { (right, left) };
+    let (own, _) = interp.set_operand(view, span)?;
+    let (other_items, operand) = interp.set_operand(other, span)?;
+    let (own, other_items) = (own.borrow(), other_items.borrow());
+    let takes_own = match operand {
+        Operand::Set => own.len() <= other_items.len(),
+        _ => other.downcast::<View>().is_some() && own.len() < other_items.len(),
+    };
+    let (within, items) = if takes_own { (&other_items, &own) } else { (&own, &other_items) };
+    Ok(Value::Set(Rc::new(RefCell::new(within.intersection(items, Operand::Items)))))
 }
 
 /// A walk over the entries of a dict, or of a set, which must not gain or lose any meanwhile.

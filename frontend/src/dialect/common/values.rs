@@ -41,7 +41,10 @@ fn nested_arg(value: &Value, depth: u32, items: &mut u32) -> Option<Arg> {
         Value::Str(s) => Arg::Text((&**s).into()),
         Value::Tuple(items) => list(items)?,
         Value::List(items) => list(&items.items.borrow())?,
-        Value::Object(_) => return object_arg(value),
+        Value::Object(object) => match object.number() {
+            Some(number) => return nested_arg(number, depth, items),
+            None => return object_arg(value),
+        },
         // The manual of tensor_scalar_reduce names these two as operators; they are reductions elsewhere.
         Value::Native(f) => match &*f.name {
             "nki.language.max" => Arg::Name("maximum".into()),

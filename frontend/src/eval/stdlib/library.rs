@@ -146,7 +146,7 @@ impl Value {
                 Value::tuple(fields.iter().filter_map(|f| attrs.get(f.name).cloned()).collect::<Vec<_>>())
             }
             Value::Instance(instance) => instance.base_value().unwrap_or_else(|| self.clone()),
-            other => other.plain().clone(),
+            other => other.number().unwrap_or_else(|| other.plain()).clone(),
         }
     }
 }

@@ -4,14 +4,16 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use nki_diag::Span;
-use nki_isa::DType;
+use nki_isa::{DType, Imm};
 
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
 use super::super::language::Hint;
 use super::super::native::CallArgs;
 use super::super::value::*;
-use super::{UNARY, Unary, dtype};
+use super::array::dtype_of;
+use super::{UNARY, Unary, dtype, scalar};
+use crate::host::HostDtype;
 use crate::syntax::*;
 
 /// The single number of a call.
@@ -52,14 +54,6 @@ fn checked(x: f64, operands: &[f64], name: &str, is_pole: bool, span: Span) -> E
     Ok(Value::Float(x))
 }
 
-/// An array, or a list of numbers.
-fn array_of(value: &Value, span: Span) -> Option<super::array::Array> {
-    match value {
-        Value::List(_) | Value::Tuple(_) => super::array::Array::from_value(value, None, span).ok(),
-        other => super::array::of(other),
-    }
-}
-
 /// A function of one number of `math`, by its place in [`UNARY`].
 pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
@@ -74,12 +68,8 @@ pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
 /// The same of NumPy, for numbers and arrays: what is not defined is NaN.
 pub(super) fn numpy_unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
-    if let [one] = args.positional.as_slice()
-        && let Some(array) = array_of(one, args.span)
-    {
-        return Ok(array.map(func).value());
-    }
-    Ok(Value::Float(func(number(interp, &args, name)?)))
+    args.positional_only(interp, name, 1, 1)?;
+    Ok(super::numpy::numbers(interp, &args.positional[0], name, args.span)?.map(func).simple())
 }
 
 pub(super) fn rounded(interp: &mut Interp<'_>, args: CallArgs, name: &str, func: Unary) -> EvalResult<Value> {
@@ -368,7 +358,18 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
     Value::Instance(Rc::new(Instance { class, attrs: RefCell::new(map), frozen: Cell::new(true) }))
 }
 
+/// `finfo(dtype)` of a dialect, which gives floats.
 pub(crate) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    float_limits(interp, args, Value::Float)
+}
+
+/// `np.finfo(dtype)`, which gives scalars of the type.
+pub(super) fn numpy_finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let dtype = args.positional.first().map(|given| dtype_of(given, "finfo", args.span)).transpose()?;
+    float_limits(interp, args, |x| scalar::value(dtype.unwrap_or(HostDtype::F64), Imm::Float(x)))
+}
+
+fn float_limits(interp: &mut Interp<'_>, args: CallArgs, float: impl Fn(f64) -> Value) -> EvalResult<Value> {
     args.positional_only(interp, "finfo", 1, 1)?;
     // max, eps, smallest normal, bits
     let given = &args.positional[0];
@@ -384,7 +385,9 @@ pub(crate) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         (Some(DType::F8E4M3FN), _) => (448.0, 0.125, 2f64.powi(-6), 8),
         (Some(DType::F8E5M2), _) => (57344.0, 0.25, 2f64.powi(-14), 8),
         (Some(DType::F8E8M0), _) => (2f64.powi(127), 1.0, 2f64.powi(-127), 8),
-        (None, Value::Type(BuiltinType::Float)) => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE, 64),
+        (None, given) if dtype_of(given, "finfo", args.span).is_ok_and(|dtype| dtype == HostDtype::F64) => {
+            (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE, 64)
+        }
         (_, other) => {
             return Err(Raise::at(
                 "type-error",
@@ -394,7 +397,6 @@ pub(crate) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
             ));
         }
     };
-    let float = Value::Float;
     Ok(record(
         interp,
         "finfo",
@@ -418,7 +420,9 @@ pub(super) fn iinfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         (Some(DType::U8), _) => (0, i64::from(u8::MAX)),
         (Some(DType::U16), _) => (0, i64::from(u16::MAX)),
         (Some(DType::U32), _) => (0, i64::from(u32::MAX)),
-        (None, Value::Type(BuiltinType::Int)) => (i64::MIN, i64::MAX),
+        (None, given) if dtype_of(given, "iinfo", args.span).is_ok_and(|dtype| dtype == HostDtype::I64) => {
+            (i64::MIN, i64::MAX)
+        }
         (_, other) => {
             return Err(Raise::at(
                 "type-error",

@@ -7,17 +7,21 @@ mod math;
 mod numpy;
 mod numpy_functions;
 mod numpy_places;
+mod numpy_types;
 mod objects;
 pub(crate) mod ordering;
+pub(crate) mod scalar;
 mod tools;
 
 use std::rc::Rc;
 
 use nki_diag::Span;
-use nki_isa::DType;
 use nki_isa::names::Named;
+use nki_isa::{DType, Imm};
 
 pub(crate) use self::math::finfo;
+pub(crate) use self::numpy::magnitude;
+use self::numpy_types::NumpyClass;
 pub(crate) use self::objects::{namedtuple, object_init_subclass, object_setattr};
 pub(crate) use self::tools::chain_from;
 use self::{math::*, objects::*, tools::*};
@@ -25,6 +29,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::{CallArgs, NativeFn};
 use super::value::*;
+use crate::host::HostDtype;
 
 /// The modules provided here.
 pub(crate) const MODULES: &[&str] = &[
@@ -96,8 +101,8 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("math", "ceil") => native(|i, a| rounded(i, a, "ceil", f64::ceil)),
         ("math", "floor") => native(|i, a| rounded(i, a, "floor", f64::floor)),
         ("math", "trunc") => native(|i, a| rounded(i, a, "trunc", f64::trunc)),
-        ("math" | "numpy", "gcd") => native(gcd),
-        ("math" | "numpy", "lcm") => native(lcm),
+        ("math", "gcd") => native(gcd),
+        ("math", "lcm") => native(lcm),
         ("math", "prod") => native(prod),
         ("math", "log") => native(log),
         ("math", "pow") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
@@ -105,7 +110,6 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("math", "copysign") => native(|i, a| binary_float(i, a, "copysign", f64::copysign)),
         ("math", "hypot") => native(hypot),
         ("math", "dist") => native(dist),
-        ("numpy", "hypot") => native(|i, a| binary_float(i, a, "hypot", f64::hypot)),
         ("math", "atan2") => native(|i, a| binary_float(i, a, "atan2", f64::atan2)),
         ("math", "isnan" | "isinf" | "isfinite") => native(match name {
             "isnan" => |i, a| Ok(Value::Bool(number(i, &a, "isnan")?.is_nan())),
@@ -137,7 +141,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         }
         ("numpy", _) => numpy_attr(interp, name, span),
         ("ml_dtypes", _) => match DType::from_name(name).filter(|d| d.is_float() && !d.is_packed()) {
-            Some(dtype) => Some(dtype::value(dtype)),
+            Some(dtype) => Some(dtype::class(HostDtype::Device(dtype))),
             None => Some(interp.host(format!("ml_dtypes.{name}"), span)),
         },
 
@@ -216,27 +220,36 @@ fn class_attr(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value
     }
 }
 
+/// The element type whose class NumPy has under this name.
+fn numpy_dtype(name: &str) -> Option<HostDtype> {
+    match name {
+        "single" => Some(HostDtype::Device(DType::F32)),
+        "half" => Some(HostDtype::Device(DType::F16)),
+        "double" => Some(HostDtype::F64),
+        "bool" | "bool_" => Some(HostDtype::Device(DType::Bool)),
+        "int_" | "intp" => Some(HostDtype::I64),
+        name => HostDtype::from_name(name).filter(|dtype| dtype.is_of_numpy() && dtype.name() == name),
+    }
+}
+
+/// The class of arrays.
+pub(crate) fn array_class() -> Value {
+    Value::object(NumpyClass::NdArray)
+}
+
 fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
     let native = |func: NativeFn| Some(Value::native(format!("numpy.{name}"), func, 0));
     match name {
-        "float32" | "float16" | "int8" | "int16" | "int32" | "uint8" | "uint16" | "uint32" | "bool_" => {
-            DType::from_name(name).map(dtype::value)
-        }
-        "single" => Some(dtype::value(DType::F32)),
-        "half" => Some(dtype::value(DType::F16)),
-        "float64" | "double" => Some(Value::Type(BuiltinType::Float)),
-        "int64" | "uint64" => Some(Value::Type(BuiltinType::Int)),
-        "bool" => Some(Value::Type(BuiltinType::Bool)),
+        _ if let Some(dtype) = numpy_dtype(name) => Some(dtype::class(dtype)),
+        _ if let Some(class) = NumpyClass::named(name) => Some(Value::object(class)),
+        "issubdtype" => native(numpy_types::issubdtype),
+        "True_" | "False_" => Some(scalar::value(HostDtype::Device(DType::Bool), Imm::Int(i64::from(name == "True_")))),
         "newaxis" => Some(Value::None),
         "Inf" | "infty" => Some(Value::Float(f64::INFINITY)),
         "NaN" => Some(Value::Float(f64::NAN)),
         "ceil_divide" => None,
-        "finfo" => native(finfo),
+        "finfo" => native(numpy_finfo),
         "iinfo" => native(iinfo),
-        "sign" => native(|i, a| {
-            let x = number(i, &a, "sign")?;
-            Ok(Value::Float(if x == 0.0 { 0.0 } else { x.signum() }))
-        }),
         _ => match numpy::function(name)
             .or_else(|| numpy_functions::function(name))
             .or_else(|| numpy_places::function(name))

@@ -44,18 +44,19 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "all" => |i, a| method(i, a, "all"),
         "min" | "amin" => |i, a| total(i, a, "min"),
         "max" | "amax" => |i, a| total(i, a, "max"),
-        "minimum" => |i, a| extremum(i, a, "min", array::minimum),
-        "maximum" => |i, a| extremum(i, a, "max", array::maximum),
+        "minimum" => |i, a| pairs(i, a, "minimum", array::minimum),
+        "maximum" => |i, a| pairs(i, a, "maximum", array::maximum),
+        "gcd" => |i, a| integers(i, a, "gcd", gcd),
+        "lcm" => |i, a| integers(i, a, "lcm", lcm),
+        "hypot" => hypot,
+        "sign" => sign,
         "abs" | "absolute" => abs,
         "dtype" => element_type,
         "round" | "around" => round,
         "ceil" => |i, a| whole(i, a, "ceil", f64::ceil),
         "floor" => |i, a| whole(i, a, "floor", f64::floor),
         "trunc" => |i, a| whole(i, a, "trunc", f64::trunc),
-        "prod" => |i, a| match a.positional.first().filter(|x| array::is(x)) {
-            Some(_) => method(i, a, "prod"),
-            None => super::math::prod(i, a),
-        },
+        "prod" => product,
         _ => return None,
     })
 }
@@ -64,11 +65,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
 fn element_type(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = args.bind(interp, "dtype", ["dtype"], 1)?;
-    match x.unwrap_or(Value::None) {
-        // `float64` and the other types that the machine lacks.
-        one @ Value::Type(_) => Ok(one),
-        other => super::dtype::dtype(&other, "np.dtype", span).map(super::dtype::value),
-    }
+    array_dtype(&x.unwrap_or(Value::None), "np.dtype", span).map(super::dtype::element)
 }
 
 fn given(value: Option<Value>) -> Option<Value> {
@@ -152,9 +149,13 @@ fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if let Err(done) = bounded(interp, &shape, "full", span) {
         return done;
     }
-    let one = Array::from_value(&v.unwrap_or(Value::None), None, span)?;
-    let value = one.values.first().copied().unwrap_or(Imm::Int(0));
-    Ok(Array::filled(dtype(d, "full", one.dtype, span)?, shape, value).value())
+    let fill = Array::from_value(&v.unwrap_or(Value::None), None, span)?;
+    let dtype = dtype(d, "full", fill.dtype, span)?;
+    if array::broadcast(&fill.shape, &shape).as_ref() != Some(&shape) {
+        let message = format!("np.full: an array of shape {:?} does not fill one of shape {shape:?}", fill.shape);
+        return Err(Raise::at("value-error", message, span, "here"));
+    }
+    Ok(fill.spread(&shape).astype(dtype).value())
 }
 
 fn like(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> EvalResult<Value> {
@@ -243,6 +244,15 @@ fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         (start, _) => (Value::Int(0), start.unwrap_or(Value::Int(0))),
     };
     let step = given(step).unwrap_or(Value::Int(1));
+    let mut common = HostDtype::I64;
+    for value in [&start, &stop, &step] {
+        common = array::common(common, numbers(interp, value, "arange", span)?.dtype, span)?;
+    }
+    let is_unsigned = |v: &Value| super::scalar::dtype_of(v).is_some_and(HostDtype::is_unsigned);
+    if (is_unsigned(&start) || is_unsigned(&stop)) && stop.as_float() < start.as_float() {
+        let message = "np.arange down from or to an unsigned scalar, whose difference wraps in NumPy";
+        return Err(Raise::at("integer-overflow", message, span, "here").help("pass int(x)"));
+    }
     let ints = [&start, &stop, &step].map(|v| v.as_int());
     let number = |v: &Value| super::math::float_of(interp, v, "arange", span);
     let (first, last, by) = (number(&start)?, number(&stop)?, number(&step)?);
@@ -260,7 +270,7 @@ fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             Array::from_fn(dtype, vec![n], |i| Imm::Int(first + i as i64 * by))
         }
         _ => {
-            let dtype = dtype(d, "arange", HostDtype::F64, span)?;
+            let dtype = dtype(d, "arange", common, span)?;
             // NumPy makes two elements. Their difference, in the precision of the type, leads to the others.
             let [start, next] = [first, first + by].map(|x| dtype.fit(Imm::Float(x)));
             Array::from_fn(dtype, vec![n], |i| match (start, next) {
@@ -283,7 +293,15 @@ fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn linspace(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [a, b, n, endpoint, d] = args.bind(interp, "linspace", ["start", "stop", "num", "endpoint", "dtype"], 2)?;
-    let number = |v: Option<Value>| super::math::float_of(interp, &v.unwrap_or(Value::None), "linspace", span);
+    let number = |v: Option<Value>| {
+        let v = v.unwrap_or(Value::None);
+        if super::scalar::dtype_of(&v).is_some_and(|dtype| dtype.is_float() && dtype != HostDtype::F64) {
+            let message =
+                format!("np.linspace between scalars of {}, in whose precision NumPy computes", v.type_name());
+            return Err(Raise::at("value-error", message, span, "here").help("pass float(x)"));
+        }
+        super::math::float_of(interp, &v, "linspace", span)
+    };
     let (a, b) = (number(a)?, number(b)?);
     let n = n.map_or(Ok(50), |n| size(&n, "linspace", span))?;
     if let Err(done) = bounded(interp, &[n], "linspace", span) {
@@ -346,7 +364,8 @@ pub(super) fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) ->
 fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
     let is_array = match args.positional.first() {
         Some(items @ (Value::List(_) | Value::Tuple(_))) => Array::from_value(items, None, args.span).is_ok(),
-        Some(other) => array::is(other),
+        Some(Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Dict(_) | Value::Set(_)) => true,
+        Some(other) => array::is(other) || super::scalar::dtype_of(other).is_some(),
         None => false,
     };
     if is_array {
@@ -358,40 +377,108 @@ fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
     }
 }
 
-fn extremum(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64, f64) -> f64) -> EvalResult<Value> {
-    let is_array = |x: &Value| array::is(x) || matches!(x, Value::List(_) | Value::Tuple(_));
-    if !args.positional.iter().any(is_array) || args.positional.len() != 2 {
-        return total(interp, args, name);
-    }
-    array::join(&args.positional[0], &args.positional[1], of, args.span)
-}
-
-/// `np.ceil` and the like, which give floats.
-fn whole(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64) -> f64) -> EvalResult<Value> {
-    args.positional_only(interp, name, 1, 1)?;
-    let array = match &args.positional[0] {
-        items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(items, None, args.span)?,
-        other => match array_of(other) {
-            Some(array) => array,
-            None => return super::math::number(interp, &args, name).map(|x| Value::Float(of(x))),
-        },
-    };
-    Ok(if array.dtype.is_float() { array.map(of) } else { array }.value())
-}
-
-fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    match args.positional.first().and_then(array_of) {
-        Some(array) => {
-            let of = |x: Imm| match x {
-                Imm::Int(x) => Imm::Int(x.wrapping_abs()),
-                Imm::Float(x) => Imm::Float(x.abs()),
-            };
-            Ok(array.each(array.dtype, of).value())
+/// The number, the array or the list that a function takes, as an array.
+pub(super) fn numbers(interp: &Interp<'_>, value: &Value, name: &str, span: Span) -> EvalResult<Array> {
+    match value.plain_value() {
+        _ if array::is(value) || super::scalar::dtype_of(value).is_some() => Array::from_value(value, None, span),
+        items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(&items, None, span),
+        number => {
+            // What is no number is refused, or of the host.
+            super::math::float_of(interp, &number, name, span)?;
+            Array::from_value(&number, None, span)
         }
-        None => match interp.builtin("abs") {
-            Some(function) => interp.call(&function, args),
-            None => Ok(Value::None),
-        },
+    }
+}
+
+/// The only argument of a function, as an array.
+fn only(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<Array> {
+    args.positional_only(interp, name, 1, 1)?;
+    numbers(interp, &args.positional[0], name, args.span)
+}
+
+/// The two arguments of a function: numbers of Python have no type of their own.
+fn two(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<[Value; 2]> {
+    args.positional_only(interp, name, 2, 2)?;
+    for value in &args.positional {
+        numbers(interp, value, name, args.span)?;
+    }
+    Ok([0, 1].map(|at| args.positional[at].known_number()))
+}
+
+/// A function of two numbers of one type.
+fn pairs(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: impl Fn(Imm, Imm) -> Imm) -> EvalResult<Value> {
+    let [x, y] = two(interp, &args, name)?;
+    array::join(&x, &y, of, args.span)
+}
+
+/// A function of two integers.
+fn integers(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(i64, i64) -> i64) -> EvalResult<Value> {
+    let span = args.span;
+    for value in &args.positional {
+        if numbers(interp, value, name, span)?.dtype.is_float() {
+            return Err(Raise::at("type-error", format!("np.{name} of floats: it takes integers"), span, "here"));
+        }
+    }
+    let int = |v: Imm| v.as_i64().unwrap_or(0);
+    pairs(interp, args, name, |x, y| Imm::Int(of(int(x), int(y))))
+}
+
+fn gcd(mut a: i64, mut b: i64) -> i64 {
+    while b != 0 {
+        (a, b) = (b, a.wrapping_rem(b));
+    }
+    a.wrapping_abs()
+}
+
+fn lcm(a: i64, b: i64) -> i64 {
+    if a == 0 { 0 } else { (a / gcd(a, b)).wrapping_mul(b).wrapping_abs() }
+}
+
+/// `np.hypot(x1, x2)`
+fn hypot(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let [x, y] = two(interp, &args, "hypot")?;
+    array::join_floats(&x, &y, f64::hypot, args.span)
+}
+
+/// `np.sign(x)`
+fn sign(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let array = only(interp, &args, "sign")?;
+    let of = |x: Imm| match x {
+        Imm::Int(n) => Imm::Int(n.signum()),
+        Imm::Float(x) => Imm::Float(if x == 0.0 { 0.0 } else { x.signum() }),
+    };
+    Ok(array.each(array.dtype, of).simple())
+}
+
+/// `np.ceil` and the like, which leave integers as they are.
+fn whole(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64) -> f64) -> EvalResult<Value> {
+    let array = only(interp, &args, name)?;
+    Ok(if array.dtype.is_float() { array.map(of) } else { array }.simple())
+}
+
+/// `np.abs(x)`
+fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    only(interp, &args, "abs").map(|array| absolute(&array))
+}
+
+fn absolute(array: &Array) -> Value {
+    let of = |x: Imm| match x {
+        Imm::Int(x) => Imm::Int(x.wrapping_abs()),
+        Imm::Float(x) => Imm::Float(x.abs()),
+    };
+    array.each(array.dtype, of).simple()
+}
+
+/// `abs(value)` of an array or a scalar; `None` for other values.
+pub(crate) fn magnitude(value: &Value) -> Option<Value> {
+    array_of(value).or_else(|| super::scalar::array_of(value)).map(|array| absolute(&array))
+}
+
+/// `np.prod(a)`, also of sizes that only the device knows.
+fn product(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    match args.positional.first() {
+        Some(x) if Array::from_value(x, None, args.span).is_err() => super::math::prod(interp, args),
+        _ => method(interp, args, "prod"),
     }
 }
 
@@ -405,7 +492,14 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         return interp.host_value(host, span);
     }
     let decimals = decimals.map_or(Ok(0), |d| convert::int(&d, "np.round: decimals", span))?;
-    let array = Array::from_value(&x, None, span)?;
+    Ok(rounded(&Array::from_value(&x, None, span)?, decimals).simple())
+}
+
+/// An array with so many decimals.
+pub(super) fn rounded(array: &Array, decimals: i64) -> Array {
+    if array.dtype == HostDtype::Device(DType::Bool) {
+        return array.astype(HostDtype::Device(DType::F16));
+    }
     let scale = 10f64.powi(decimals.unsigned_abs().min(400) as i32);
     // The result of each step has the array's type, the scaled integers are floats of 64 bits.
     let step = if array.dtype.is_float() { array.dtype } else { HostDtype::F64 };
@@ -416,5 +510,5 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         value if decimals >= 0 => Imm::Float(fit(fit(array::float(value) * scale).round_ties_even()) / scale),
         value => Imm::Float(fit(fit(array::float(value) / scale).round_ties_even()) * scale),
     };
-    Ok(array.each(array.dtype, of).simple())
+    array.each(array.dtype, of)
 }

@@ -161,7 +161,11 @@ fn negative(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn square(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = given!(interp, args, "square", ["x"], 1);
-    let x = array_of(x, span)?.simple();
+    let mut x = array_of(x, span)?;
+    if x.dtype == HostDtype::Device(DType::Bool) {
+        x = x.astype(HostDtype::Device(DType::I8));
+    }
+    let x = x.simple();
     interp.binary(BinOp::Mul, &x, &x, span)
 }
 
@@ -177,17 +181,9 @@ fn class(interp: &mut Interp<'_>, args: CallArgs, what: &str, of: fn(f64) -> boo
 fn clip(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, low, high] = given!(interp, args, "clip", ["a", "a_min", "a_max"], 1);
-    let mut value = match x.unwrap_or(Value::None) {
-        items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(&items, None, span)?.value(),
-        other => other,
-    };
-    if let Some(low) = some(low) {
-        value = array::join(&value, &low, array::maximum, span)?;
-    }
-    if let Some(high) = some(high) {
-        value = array::join(&value, &high, array::minimum, span)?;
-    }
-    array::charged(interp, value, span)
+    // Unlike for `np.maximum`, a number of Python is an array.
+    let made = array::clip(&array_of(x, span)?, [some(low), some(high)], span)?;
+    array::charged(interp, made, span)
 }
 
 /// `np.outer(a, b)`: of all elements of both.
@@ -212,7 +208,8 @@ fn product(interp: &mut Interp<'_>, args: CallArgs, what: &str) -> EvalResult<Va
     let [a, b] = [a, b].map(|v| v.unwrap_or(Value::None));
     let (left, right) = (Array::from_value(&a, None, span)?, Array::from_value(&b, None, span)?);
     if what == "dot" && (left.shape.is_empty() || right.shape.is_empty()) {
-        let made = array::operate(BinOp::Mul, &a, &b, span)?;
+        // Unlike for an operator, numbers of Python are arrays.
+        let made = array::operate(BinOp::Mul, &left.value(), &right.value(), span)?;
         return array::charged(interp, made, span);
     }
     let made = array::matmul(&left, &right, span)?;

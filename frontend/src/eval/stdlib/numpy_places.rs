@@ -99,7 +99,7 @@ fn argwhere(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn count_nonzero(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = given!(interp, args, "count_nonzero", ["a"], 1);
-    Ok(Value::Int(found(&array_of(x, span)?).len() as i64))
+    Ok(super::scalar::value(HostDtype::I64, Imm::Int(found(&array_of(x, span)?).len() as i64)))
 }
 
 /// `np.sort(a, axis=-1)`

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
 use super::super::native::CallArgs;
+use super::super::set::Operand;
 use super::super::value::*;
 use super::math::record;
 use crate::syntax::*;
@@ -223,7 +224,10 @@ impl Copies {
                 Value::Dict(copy)
             }
             Value::Set(set) => {
-                let copy = Value::Set(Rc::new(RefCell::new(set.borrow().clone())));
+                let original = set.borrow();
+                let mut items = Dict::empty_set(original.is_frozen);
+                items.update(&original, if self.deep { Operand::Items } else { Operand::Set });
+                let copy = Value::Set(Rc::new(RefCell::new(items)));
                 self.made.insert(address, copy.clone());
                 copy
             }

@@ -20,21 +20,36 @@ fn arrays_divide_as_numpy() {
 
 #[test]
 fn round_of_numpy_scales() {
-    check_numpy("np.round(2.675, 2), np.round(2.5), np.round(-2.5), np.round(1234.5, -2)", "(2.68, 2.0, -2.0, 1200.0)");
-    check_numpy("np.round(1234, -2), np.round(1250, -2), np.round(7), np.round(7, 2)", "(1200, 1200, 7, 7)");
+    check_numpy(
+        "np.round(2.675, 2), np.round(2.5), np.round(-2.5), np.round(1234.5, -2)",
+        "(np.float64(2.68), np.float64(2.0), np.float64(-2.0), np.float64(1200.0))",
+    );
+    check_numpy(
+        "np.round(1234, -2), np.round(1250, -2), np.round(7), np.round(7, 2)",
+        "(np.int64(1200), np.int64(1200), np.int64(7), np.int64(7))",
+    );
     check_numpy("np.round(np.array([0.5, 1.5, 2.675]), 2).tolist()", "[0.5, 1.5, 2.68]");
     check_numpy("np.round(np.array([15, 25, 31]), decimals=-1).tolist()", "[20, 20, 30]");
 }
 
 #[test]
 fn numbers_of_numpy_have_the_range_and_precision_of_their_type() {
-    check_numpy("np.float16(2049), np.float16(70000), np.float16(1e-9)", "(2048.0, inf, 0.0)");
+    check_numpy(
+        "np.float16(2049), np.float16(70000), np.float16(1e-9)",
+        "(np.float16(2.048e+03), np.float16(inf), np.float16(0.0))",
+    );
     // Rounding to float32 first would make a tie of it.
-    check_numpy("np.float16(2049 + 1e-9), np.float16(2051 - 1e-9)", "(2050.0, 2050.0)");
-    check_numpy("np.float32(0.1), np.float32(3.5e38), np.float32(1e-50)", "(0.10000000149011612, inf, 0.0)");
-    check_numpy("np.float32(2**24 + 1), np.float64(0.1)", "(16777216.0, 0.1)");
-    check_numpy("np.int8(-128), np.uint8(255), np.uint32(2**32 - 1), np.int32(-3.9)", "(-128, 255, 4294967295, -3)");
-    check_numpy("np.bool_(2), np.bool_(0.0)", "(True, False)");
+    check_numpy("np.float16(2049 + 1e-9), np.float16(2051 - 1e-9)", "(np.float16(2.05e+03), np.float16(2.05e+03))");
+    check_numpy(
+        "np.float32(0.1), np.float32(3.5e38), np.float32(1e-50)",
+        "(np.float32(0.1), np.float32(inf), np.float32(0.0))",
+    );
+    check_numpy("np.float32(2**24 + 1), np.float64(0.1)", "(np.float32(1.6777216e+07), np.float64(0.1))");
+    check_numpy(
+        "np.int8(-128), np.uint8(255), np.uint32(2**32 - 1), np.int32(-3.9)",
+        "(np.int8(-128), np.uint8(255), np.uint32(4294967295), np.int32(-3))",
+    );
+    check_numpy("np.bool_(2), np.bool_(0.0)", "(np.True_, np.False_)");
     check_numpy("np.uint8(np.array([250, 300])).tolist()", "[250, 44]");
     for (call, message) in [
         ("np.uint8(256)", "256 is out of bounds for uint8"),
@@ -90,7 +105,10 @@ fn numpys_roundings_give_floats() {
         check(&format!("import numpy as np\nprint(repr(({expr})))"), expected);
         check_kernel(&format!("import numpy as np\nprint(repr(({expr})))"), expected);
     };
-    check("np.ceil(2.5), np.floor(-2.5), np.trunc(2.5), np.ceil(3)", "(3.0, -3.0, 2.0, 3.0)");
+    check(
+        "np.ceil(2.5), np.floor(-2.5), np.trunc(2.5), np.ceil(3)",
+        "(np.float64(3.0), np.float64(-3.0), np.float64(2.0), np.int64(3))",
+    );
     check("np.ceil([1.5, -1.5]).tolist(), int(np.ceil(7 / 2))", "([2.0, -1.0], 4)");
     check(
         "np.argsort([3, 1, 2]).tolist(), np.argsort([[3, 1], [1, 3]], axis=0).tolist()",
@@ -174,15 +192,21 @@ fn functions_of_numpy_beyond_methods() {
         ("np.vstack([[1, 2], [3, 4]]).tolist(), np.hstack([x, x]).shape", "([[1, 2], [3, 4]], (2, 6))"),
         (
             "np.clip(x, 1, None).tolist(), np.clip(7, 0, 3), np.clip(x, 0, 2.5)[1].tolist()",
-            "([[1, 1, 2], [3, 4, 5]], 3, [2.5, 2.5, 2.5])",
+            "([[1, 1, 2], [3, 4, 5]], np.int64(3), [2.5, 2.5, 2.5])",
         ),
         (
             "np.dot([1, 2, 3], [4, 5, 6]), np.dot(x, 2)[1].tolist(), (x @ x.T).tolist()",
-            "(32, [6, 8, 10], [[5, 14], [14, 50]])",
+            "(np.int64(32), [6, 8, 10], [[5, 14], [14, 50]])",
         ),
         ("np.matmul(x, [1, 1, 1]).tolist(), np.matmul([1, 2], x).tolist()", "([3, 12], [6, 9, 12])"),
-        ("np.argmax([1, 5, 5]), x.argmin(axis=0).tolist(), np.argmax([1.0, float('nan'), 2.0])", "(1, [0, 0, 0], 1)"),
-        ("np.mod(-7, 3), np.remainder(x, 4)[1].tolist(), np.power(2, 3), np.divide(1, 4)", "(2, [3, 0, 1], 8, 0.25)"),
+        (
+            "np.argmax([1, 5, 5]), x.argmin(axis=0).tolist(), np.argmax([1.0, float('nan'), 2.0])",
+            "(np.int64(1), [0, 0, 0], np.int64(1))",
+        ),
+        (
+            "np.mod(-7, 3), np.remainder(x, 4)[1].tolist(), np.power(2, 3), np.divide(1, 4)",
+            "(np.int64(2), [3, 0, 1], np.int64(8), np.float64(0.25))",
+        ),
         ("np.expand_dims(x, -1).shape, np.maximum([1, 5], [3, 2]).tolist()", "((2, 3, 1), [3, 5])"),
         (
             "x.sum(axis=0).tolist(), np.max(x, axis=1, keepdims=True).tolist(), np.sum(x, keepdims=True).shape",
@@ -190,7 +214,7 @@ fn functions_of_numpy_beyond_methods() {
         ),
         (
             "np.mean(x, axis=1).tolist(), np.any(x > 4, axis=1).tolist(), np.sum([[1, 2], [3, 4]])",
-            "([1.0, 4.0], [False, True], 10)",
+            "([1.0, 4.0], [False, True], np.int64(10))",
         ),
         ("np.sqrt([4.0, 9.0]).tolist()", "[2.0, 3.0]"),
     ] {

@@ -3,9 +3,10 @@
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, NdArray, bounded, float, is, product, text, wrong};
+use super::{Array, NdArray, bounded, float, product, text, wrong};
 use crate::eval::arithmetic::{divmod_f32, divmod_f64};
 use crate::eval::error::{EvalResult, Raise};
+use crate::eval::stdlib::scalar;
 use crate::eval::value::Value;
 use crate::host::HostDtype;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
@@ -19,13 +20,18 @@ pub(super) fn float_for(dtype: HostDtype) -> HostDtype {
     }
 }
 
+/// The common type of two arrays.
+pub(crate) fn common(a: HostDtype, b: HostDtype, span: Span) -> EvalResult<HostDtype> {
+    promote(a, b).ok_or_else(|| wrong(format!("{a} and {b} have no common type: use astype"), span))
+}
+
 /// The common type of two arrays, by NumPy's rules.
 fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
     use HostDtype::{Device, F64, I64};
     if a == b {
         return Some(a);
     }
-    let standard = |d: HostDtype| !d.is_float() || matches!(d, F64 | Device(DType::F16 | DType::F32));
+    let standard = HostDtype::is_of_numpy;
     match (a.is_float(), b.is_float()) {
         (true, true) => {
             let wide = if a.size() >= b.size() { a } else { b };
@@ -34,11 +40,11 @@ fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
         }
         (true, false) | (false, true) => {
             let (f, i) = if a.is_float() { (a, b) } else { (b, a) };
-            if i == Device(DType::Bool) || !standard(f) {
+            if i == Device(DType::Bool) || !standard(f) && i.size() == 1 {
                 return Some(f);
             }
             let wide = float_for(i);
-            Some(if wide.size() > f.size() { wide } else { f })
+            Some(if wide.size() > f.size() || !standard(f) { wide } else { f })
         }
         (false, false) => {
             let signed = |d: HostDtype| matches!(d, I64) || matches!(d, Device(d) if d.is_signed());
@@ -77,6 +83,8 @@ fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
 fn beside(number: &Value, array: HostDtype) -> HostDtype {
     match number {
         Value::Float(_) if !array.is_float() => HostDtype::F64,
+        // The types of ml_dtypes do not count as the kind of Python's floats.
+        Value::Float(_) if !array.is_of_numpy() => HostDtype::Device(DType::F32),
         Value::Int(_) if array == HostDtype::Device(DType::Bool) => HostDtype::I64,
         _ => array,
     }
@@ -96,8 +104,7 @@ fn types(left: &Value, right: &Value, a: &Array, b: &Array) -> (HostDtype, HostD
 fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, HostDtype, Vec<usize>)> {
     let (a, b) = (Array::from_value(left, None, span)?, Array::from_value(right, None, span)?);
     let (own, other) = types(left, right, &a, &b);
-    let dtype =
-        promote(own, other).ok_or_else(|| wrong(format!("{own} and {other} have no common type: use astype"), span))?;
+    let dtype = common(own, other, span)?;
     for number in [left, right] {
         if let Value::Int(n) = number {
             dtype.check(*n, span)?;
@@ -135,6 +142,23 @@ fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
     }
     let (quotient, rest) = divmod_f32(x as f32, y as f32);
     (quotient.into(), rest.into())
+}
+
+/// `x ** n` of integers, which wraps.
+fn power(x: i64, n: i64, span: Span) -> EvalResult<i64> {
+    if n < 0 {
+        let message = "integers to negative integer powers are not allowed";
+        return Err(Raise::at("value-error", message, span, "here").help("make one of them a float"));
+    }
+    let (mut result, mut square, mut n) = (1i64, x, n);
+    while n > 0 {
+        if n & 1 == 1 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        n >>= 1;
+    }
+    Ok(result)
 }
 
 /// `left op right`, element by element.
@@ -187,12 +211,13 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
                 BinOp::Mul => x.wrapping_mul(y),
                 BinOp::FloorDiv => x.wrapping_div(y) - i64::from(x.wrapping_rem(y) != 0 && (x < 0) != (y < 0)),
                 BinOp::Mod => x.wrapping_rem(y).wrapping_add(y).wrapping_rem(y),
-                BinOp::Pow => u32::try_from(y).map(|y| x.wrapping_pow(y)).map_err(|_| unknown())?,
+                BinOp::Pow => power(x, y, span)?,
                 BinOp::BitAnd => x & y,
                 BinOp::BitOr => x | y,
                 BinOp::BitXor => x ^ y,
-                BinOp::LShift => x.wrapping_shl(y as u32),
-                BinOp::RShift => x.wrapping_shr(y as u32),
+                // By more bits than there are, nothing but the sign is left.
+                BinOp::LShift => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)).unwrap_or(0),
+                BinOp::RShift => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)).unwrap_or(x >> 63),
                 _ => return Err(unknown()),
             })
         };
@@ -225,8 +250,7 @@ pub(crate) fn matmul(a: &Array, b: &Array, span: Span) -> EvalResult<Value> {
     if depth != inner {
         return Err(wrong(format!("{}: {inner} columns and {depth} rows do not fit", shapes()), span));
     }
-    let dtype = promote(a.dtype, b.dtype)
-        .ok_or_else(|| wrong(format!("{} and {} have no common type: use astype", a.dtype, b.dtype), span))?;
+    let dtype = common(a.dtype, b.dtype, span)?;
     let shape: Vec<usize> = [rows, columns].into_iter().flatten().collect();
     bounded(&shape, span)?;
     let width = columns.unwrap_or(1);
@@ -252,13 +276,16 @@ fn dot(dtype: HostDtype, a: impl Iterator<Item = Imm>, b: impl Iterator<Item = I
 }
 
 /// `op value`
-pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value> {
-    let each = |of: &dyn Fn(Imm) -> Imm| array.each(array.dtype, of).value();
+pub(crate) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value> {
+    let each = |of: &dyn Fn(Imm) -> Imm| array.each(array.dtype, of).simple();
     match op {
         UnaryOp::Neg if array.dtype == HostDtype::Device(DType::Bool) => {
             Err(Raise::at("type-error", "`-` of a bool array", span, "here").help("write `~a`"))
         }
-        UnaryOp::Pos => Ok(array.clone().value()),
+        UnaryOp::Pos if array.dtype == HostDtype::Device(DType::Bool) => {
+            Err(Raise::at("type-error", "`+` of a bool array", span, "here"))
+        }
+        UnaryOp::Pos => Ok(array.clone().simple()),
         UnaryOp::Neg => Ok(each(&|v| match v {
             Imm::Int(i) => Imm::Int(i.wrapping_neg()),
             Imm::Float(x) => Imm::Float(-x),
@@ -274,8 +301,9 @@ pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value>
 
 /// A number for an operator that takes an integer as it is, also if the type of the array beside it does not hold it.
 fn exact(number: &Value, beside: &Value) -> Value {
-    match (number, beside.downcast::<NdArray>()) {
-        (Value::Int(n), Some(array)) if !array.dtype().has(*n) => {
+    let dtype = beside.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(beside));
+    match (number, dtype) {
+        (Value::Int(n), Some(dtype)) if !dtype.has(*n) => {
             Array::filled(HostDtype::I64, Vec::new(), Imm::Int(*n)).value()
         }
         _ => number.clone(),
@@ -307,18 +335,53 @@ pub(crate) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> Eva
 pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> EvalResult<Value> {
     // A number takes the type of the array beside it; two numbers have types of their own.
     let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
-    let (a, b, dtype, shape) = if is(x) || is(y) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };
+    let dtype_of = |v: &Value| v.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(v));
+    let is_float = |v: &Value| matches!(v, Value::Float(_));
+    let follows = |number: &Value, other: &Value| {
+        dtype_of(other).is_some_and(|dtype| dtype.is_of_numpy() || !is_float(number)) || dtype_of(number).is_some()
+    };
+    let (a, b, dtype, shape) =
+        if follows(x, y) && follows(y, x) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };
     let shape = joined(condition, &shape, span)?;
     let (condition, a, b) = (condition.spread(&shape), a.spread(&shape), b.spread(&shape));
     let chosen = |i: usize| if float(condition.values[i]) != 0.0 { a.values[i] } else { b.values[i] };
     Ok(Array::from_fn(dtype, shape, chosen).laid_out_as(&[&condition, &a, &b]).value())
 }
 
-/// A function of two floats on each pair of elements.
-pub(crate) fn join(left: &Value, right: &Value, of: fn(f64, f64) -> f64, span: Span) -> EvalResult<Value> {
+/// A function of two numbers of one type on each pair of elements.
+pub(crate) fn join(left: &Value, right: &Value, of: impl Fn(Imm, Imm) -> Imm, span: Span) -> EvalResult<Value> {
     let (a, b, dtype, shape) = pair(left, right, span)?;
+    let made = Array::from_fn(dtype, shape, |i| of(a.values[i], b.values[i]));
+    Ok(made.laid_out_as(&[&a, &b]).simple())
+}
+
+/// A function of two floats on each pair of elements. Integers become floats of a width that holds them.
+pub(crate) fn join_floats(left: &Value, right: &Value, of: fn(f64, f64) -> f64, span: Span) -> EvalResult<Value> {
+    let (a, b, dtype, shape) = pair(left, right, span)?;
+    let dtype = if dtype.is_float() { dtype } else { float_for(dtype) };
     let made = Array::from_fn(dtype, shape, |i| Imm::Float(of(float(a.values[i]), float(b.values[i]))));
     Ok(made.laid_out_as(&[&a, &b]).simple())
+}
+
+/// `np.clip(x, low, high)`: numbers of Python follow the types of the others. `None` is no limit.
+pub(crate) fn clip(x: &Array, limits: [Option<Value>; 2], span: Span) -> EvalResult<Value> {
+    let mut dtype = x.dtype;
+    let is_weak = |v: &Value| matches!(v, Value::Int(_) | Value::Float(_) | Value::Bool(_));
+    for limit in limits.iter().flatten().filter(|v| !is_weak(v)) {
+        dtype = common(dtype, Array::from_value(limit, None, span)?.dtype, span)?;
+    }
+    for limit in limits.iter().flatten().filter(|v| is_weak(v)) {
+        dtype = common(dtype, beside(limit, dtype), span)?;
+    }
+    let mut value = x.astype(dtype).value();
+    for (limit, of) in limits.into_iter().zip([super::maximum, super::minimum]) {
+        let Some(limit) = limit else { continue };
+        if let Value::Int(n) = limit {
+            dtype.check(n, span)?;
+        }
+        value = join(&value, &Array::from_value(&limit, None, span)?.astype(dtype).value(), of, span)?;
+    }
+    Ok(value)
 }
 
 /// `np.concatenate(arrays, axis)`.
@@ -338,8 +401,7 @@ pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<
     shape[at] = parts.iter().map(|p| p.shape[at]).sum();
     let mut dtype = first.dtype;
     for p in parts {
-        dtype = promote(dtype, p.dtype)
-            .ok_or_else(|| wrong(format!("{dtype} and {} have no common type: use astype", p.dtype), span))?;
+        dtype = common(dtype, p.dtype, span)?;
     }
     let outer = product(&first.shape[..at]);
     let mut values = Vec::new();

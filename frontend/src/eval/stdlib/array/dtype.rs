@@ -31,7 +31,7 @@ impl HostDtype {
     }
 
     /// Whether the type is of integers (or bool) and has this one, or is of floats.
-    pub(super) fn has(self, value: i64) -> bool {
+    pub(crate) fn has(self, value: i64) -> bool {
         self.is_float()
             || self == HostDtype::Device(DType::Bool)
             || match self {
@@ -66,17 +66,6 @@ fn wrap_mask(dtype: DType) -> i64 {
     (1i64 << (8 * dtype.size())) - 1
 }
 
-/// The type of what Python numbers make: bool, int64 or float64, as of nothing.
-pub(super) fn default_dtype(values: &[Value]) -> HostDtype {
-    if values.is_empty() || values.iter().any(|v| matches!(v, Value::Float(_))) {
-        HostDtype::F64
-    } else if values.iter().all(|v| matches!(v, Value::Bool(_))) {
-        HostDtype::Device(DType::Bool)
-    } else {
-        HostDtype::I64
-    }
-}
-
 /// The dtype that NumPy's names and codes of native byte order mean.
 fn named(name: &str) -> Option<HostDtype> {
     let device = match name.strip_prefix(['<', '=', '|']).unwrap_or(name) {
@@ -103,6 +92,7 @@ pub(crate) fn dtype_of(value: &Value, what: &str, span: Span) -> EvalResult<Host
         Value::Type(BuiltinType::Float) => Ok(HostDtype::F64),
         Value::Type(BuiltinType::Int) => Ok(HostDtype::I64),
         Value::Str(s) if let Some(dtype) = named(s) => Ok(dtype),
+        Value::Object(_) if let Some(dtype) = dtype::host_of(value) => Ok(dtype),
         other => dtype::dtype(other, format_args!("{what}: dtype"), span).map(HostDtype::Device),
     }
 }

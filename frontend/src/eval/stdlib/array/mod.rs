@@ -9,6 +9,7 @@ mod object;
 mod order;
 mod places;
 mod reduce;
+pub(super) mod show;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use nki_isa::dtype::{bits_to_f32, bits_to_i64, encode_f32, encode_i64, read_bits
 use nki_isa::{DType, Imm};
 
 use self::arithmetic::float_for;
-pub(crate) use self::arithmetic::{broadcast, choose, compare, concatenate, join, matmul, operate};
-use self::dtype::default_dtype;
+pub(crate) use self::arithmetic::{
+    broadcast, choose, clip, common, compare, concatenate, join, join_floats, matmul, operate, unary,
+};
 pub(crate) use self::dtype::{device_dtype, dtype_of};
 use self::layout::Layout;
 pub(crate) use self::object::{NdArray, charged};
@@ -28,6 +30,7 @@ use self::places::{Dim, gather};
 pub(crate) use self::reduce::{maximum, minimum};
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
+use crate::eval::stdlib::scalar;
 use crate::eval::value::Value;
 use crate::host::{HostArray, HostDtype};
 
@@ -143,10 +146,9 @@ impl Array {
                 None => array,
             });
         }
-        let (mut shape, mut numbers) = (Vec::new(), Vec::new());
-        let mut inner = None;
-        if !flatten(value, 0, &mut shape, &mut numbers, &mut inner) {
-            if numbers.len() >= MOST_ELEMENTS {
+        let mut nested = Nested { shape: Vec::new(), numbers: Vec::new(), dtype: None, wanted: dtype, span };
+        if !nested.add(value, 0)? {
+            if nested.numbers.len() >= MOST_ELEMENTS {
                 let message = format!("nested lists of more than {MOST_ELEMENTS} numbers are too large for a constant");
                 return Err(wrong(message, span));
             }
@@ -154,9 +156,30 @@ impl Array {
                 format!("{} is no array: it must be nested lists of numbers, all rows of one length", value.a_type());
             return Err(wrong(message, span));
         }
-        let dtype = dtype.or(inner).unwrap_or_else(|| default_dtype(&numbers));
-        let values = numbers.iter().map(|n| dtype.fit(imm(n).unwrap_or(Imm::Int(0)))).collect();
-        Ok(Array::new(dtype, shape, values))
+        // An array of nothing is of float64.
+        let own = nested.dtype.unwrap_or(HostDtype::F64);
+        let values = nested.numbers.iter().map(|n| own.fit(*n)).collect();
+        Array::new(own, nested.shape, values).converted(dtype.unwrap_or(own), span)
+    }
+
+    /// `astype` of the program. Where a float does not fit an integer type, NumPy's result depends on the machine: it is refused.
+    pub(crate) fn converted(&self, dtype: HostDtype, span: Span) -> EvalResult<Array> {
+        let limit = match dtype {
+            _ if dtype.is_float() || dtype == HostDtype::Device(DType::Bool) => return Ok(self.astype(dtype)),
+            HostDtype::I64 | HostDtype::U64 | HostDtype::Device(DType::U32) => 2f64.powi(63),
+            _ => 2f64.powi(31),
+        };
+        let fits = |v: &Imm| match v {
+            Imm::Int(_) => true,
+            Imm::Float(x) => -limit <= x.trunc() && x.trunc() < limit,
+        };
+        match self.values.iter().find(|v| !fits(v)) {
+            None => Ok(self.astype(dtype)),
+            Some(v) => {
+                let message = format!("{} is out of bounds for {dtype}", float(*v));
+                Err(Raise::at("integer-overflow", message, span, "NumPy's result depends on the machine"))
+            }
+        }
     }
 
     pub(crate) fn astype(&self, dtype: HostDtype) -> Array {
@@ -164,10 +187,10 @@ impl Array {
         Array { layout: self.layout.clone(), ..Array::new(dtype, self.shape.clone(), values) }
     }
 
-    /// A number or an array.
+    /// A scalar, or an array of at least one dimension.
     pub(crate) fn simple(self) -> Value {
         match (self.shape.is_empty(), self.values.first()) {
-            (true, Some(&v)) => scalar(self.dtype, v),
+            (true, Some(&v)) => scalar::value(self.dtype, v),
             _ => self.value(),
         }
     }
@@ -207,8 +230,8 @@ impl Array {
 
     /// Nested lists.
     fn to_list(&self) -> Value {
-        if self.shape.is_empty() {
-            return self.clone().simple();
+        if let (true, Some(&v)) = (self.shape.is_empty(), self.values.first()) {
+            return python_number(self.dtype, v);
         }
         Value::list(self.rows().map(|row| row.to_list()).collect())
     }
@@ -242,7 +265,7 @@ pub(crate) fn float(v: Imm) -> f64 {
 }
 
 /// The Python number of an element.
-pub(crate) fn scalar(dtype: HostDtype, v: Imm) -> Value {
+pub(crate) fn python_number(dtype: HostDtype, v: Imm) -> Value {
     match v {
         Imm::Int(i) if dtype == HostDtype::Device(DType::Bool) => Value::Bool(i != 0),
         Imm::Int(i) => Value::Int(i),
@@ -250,53 +273,81 @@ pub(crate) fn scalar(dtype: HostDtype, v: Imm) -> Value {
     }
 }
 
-fn imm(value: &Value) -> Option<Imm> {
-    match value {
-        Value::Float(x) => Some(Imm::Float(*x)),
-        other => other.as_int().map(Imm::Int),
-    }
+/// The number that a value is, and its type: Python's are bool, int64 and float64.
+fn imm(value: &Value) -> Option<(Imm, HostDtype)> {
+    Some(match value {
+        Value::Float(x) => (Imm::Float(*x), HostDtype::F64),
+        Value::Bool(b) => (Imm::Int(i64::from(*b)), HostDtype::Device(DType::Bool)),
+        other => match scalar::array_of(other) {
+            Some(array) => (*array.values.first()?, array.dtype),
+            None => (Imm::Int(other.as_int()?), HostDtype::I64),
+        },
+    })
 }
 
-fn flatten(
-    value: &Value,
-    depth: usize,
-    shape: &mut Vec<usize>,
-    out: &mut Vec<Value>,
-    dtype: &mut Option<HostDtype>,
-) -> bool {
-    let items = match (value.sequence(), of(value)) {
-        (Some(items), _) => Some(items),
-        (None, Some(array)) if !array.shape.is_empty() => {
-            *dtype = Some(array.dtype);
-            array.rows().map(|r| r.simple()).collect::<Vec<_>>().into()
-        }
-        (None, Some(array)) => return flatten(&array.simple(), depth, shape, out, dtype),
-        (None, None) => match value {
-            Value::Range(range) if range.len() <= MOST_ELEMENTS as i64 => {
-                Some((0..range.len()).map(|i| Value::Int(range.at(i))).collect())
+/// Nested sequences that become an array.
+struct Nested {
+    shape: Vec<usize>,
+    numbers: Vec<Imm>,
+    /// The common type of the numbers so far.
+    dtype: Option<HostDtype>,
+    /// The type that they shall have. It must hold the integers of Python.
+    wanted: Option<HostDtype>,
+    span: Span,
+}
+
+impl Nested {
+    /// Adds what is at this depth. False if it does not fit.
+    fn add(&mut self, value: &Value, depth: usize) -> EvalResult<bool> {
+        let items = match (value.sequence(), of(value)) {
+            (Some(items), _) => Some(items),
+            (None, Some(array)) if !array.shape.is_empty() => {
+                array.rows().map(|r| r.simple()).collect::<Vec<_>>().into()
             }
-            _ => None,
-        },
-    };
-    if let Some(items) = items {
-        match shape.get(depth) {
-            Some(&known) if known != items.len() => return false,
-            Some(_) => {}
-            None if out.is_empty() => shape.push(items.len()),
-            None => return false,
+            (None, Some(array)) => return self.add(&array.simple(), depth),
+            (None, None) => match value {
+                Value::Range(range) if range.len() <= MOST_ELEMENTS as i64 => {
+                    Some((0..range.len()).map(|i| Value::Int(range.at(i))).collect())
+                }
+                _ => None,
+            },
+        };
+        if let Some(items) = items {
+            match self.shape.get(depth) {
+                Some(&known) if known != items.len() => return Ok(false),
+                Some(_) => {}
+                None if self.numbers.is_empty() => self.shape.push(items.len()),
+                None => return Ok(false),
+            }
+            for item in &items {
+                if !self.add(item, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
         }
-        return items.iter().all(|v| flatten(v, depth + 1, shape, out, dtype));
+        let Some((number, dtype)) = imm(value) else { return Ok(false) };
+        if depth != self.shape.len() || self.numbers.len() >= MOST_ELEMENTS {
+            return Ok(false);
+        }
+        if let (Some(wanted), Value::Int(n)) = (self.wanted, value) {
+            wanted.check(*n, self.span)?;
+        }
+        self.dtype = Some(match self.dtype {
+            Some(known) => common(known, dtype, self.span)?,
+            None => dtype,
+        });
+        self.numbers.push(number);
+        Ok(true)
     }
-    if depth != shape.len() || imm(value).is_none() || out.len() >= MOST_ELEMENTS {
-        return false;
-    }
-    out.push(value.clone());
-    true
 }
 
 /// An array of the host, unless it is too large for a constant.
 pub(crate) fn host_array(interp: &Interp<'_>, array: &HostArray) -> Value {
     let n = array.shape.iter().product::<usize>();
+    if array.dtype == HostDtype::U64 && array.data.chunks_exact(8).any(|bytes| bytes[7] >= 0x80) {
+        return interp.opaque("an array", Some("it has numbers of uint64 above 2^63 - 1"));
+    }
     if n > MOST_ELEMENTS {
         return interp.opaque(
             "an array",

@@ -10,12 +10,13 @@ use nki_isa::{DType, Imm};
 use super::arithmetic::{binary, broadcast, compare, operate, unary};
 use super::layout::Layout;
 use super::places::{Dim, Picked, gather, is_contiguous, new_shape, pick, positions, reshaped, shape_of};
-use super::{Array, MOST_ELEMENTS, dtype_of, float, is, product, scalar, text, wrong};
+use super::{Array, MOST_ELEMENTS, dtype_of, float, is, product, python_number, show, text, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
-use crate::eval::value::{BuiltinType, Host, Value};
-use crate::eval::{Interp, convert, stdlib::dtype};
+use crate::eval::stdlib::{self, dtype, scalar};
+use crate::eval::value::{Host, Value};
+use crate::eval::{Interp, convert};
 use crate::host::HostDtype;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
@@ -82,7 +83,7 @@ impl NdArray {
     /// The array with some of these elements, or the only one.
     fn view(&self, offset: i64, dims: Vec<Dim>) -> Value {
         if dims.is_empty() {
-            return scalar(self.dtype, self.buffer.borrow()[offset as usize]);
+            return scalar::value(self.dtype, self.buffer.borrow()[offset as usize]);
         }
         Value::object(NdArray { offset, dims, ..self.clone() })
     }
@@ -158,11 +159,23 @@ impl Object for NdArray {
     }
 
     fn repr(&self) -> String {
-        format!("<array of {} with shape {:?}>", self.dtype, self.shape())
+        show::repr(&self.elements())
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(show::text(&self.elements()))
+    }
+
+    fn class(&self) -> Option<Value> {
+        Some(stdlib::array_class())
+    }
+
+    fn knows_scalars(&self) -> bool {
+        true
     }
 
     fn attributes(&self) -> Vec<&'static str> {
-        vec!["shape", "dtype", "ndim", "size", "itemsize", "T"]
+        vec!["shape", "dtype", "ndim", "size", "itemsize", "nbytes", "T"]
     }
 
     fn methods(&self) -> &'static [&'static str] {
@@ -172,15 +185,11 @@ impl Object for NdArray {
     fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
         Some(match name {
             "shape" => Value::tuple(self.dims.iter().map(|d| Value::Int(d.0 as i64)).collect::<Vec<_>>()),
-            "dtype" => match self.dtype {
-                HostDtype::Device(d) => dtype::value(d),
-                // As `np.float64` and `np.int64` are here.
-                HostDtype::F64 => Value::Type(BuiltinType::Float),
-                HostDtype::I64 | HostDtype::U64 => Value::Type(BuiltinType::Int),
-            },
+            "dtype" => dtype::element(self.dtype),
             "ndim" => Value::Int(self.dims.len() as i64),
             "size" => Value::Int(self.size() as i64),
             "itemsize" => Value::Int(self.dtype.size() as i64),
+            "nbytes" => Value::Int((self.dtype.size() * self.size()) as i64),
             "T" => self.transpose(&[], Span::default()).ok()?,
             _ => return None,
         })
@@ -214,7 +223,7 @@ impl Object for NdArray {
             Picked::View(offset, dims) => self.view(offset, dims),
             Picked::Elements(places, shape) => {
                 let elements = places.into_iter().map(|at| self.buffer.borrow()[at]).collect();
-                charged(interp, Array::new(self.dtype, shape, elements).value(), span)?
+                charged(interp, Array::new(self.dtype, shape, elements).simple(), span)?
             }
         })
     }
@@ -334,10 +343,19 @@ impl Object for NdArray {
     }
 }
 
-/// Counts the memory of an array that was made.
+/// Counts the memory of an array that was made, and refuses numbers of uint64 that are held as negative ones.
 pub(crate) fn charged(interp: &mut Interp<'_>, made: Value, span: Span) -> EvalResult<Value> {
+    let is_huge = |dtype: HostDtype, number: Imm| dtype == HostDtype::U64 && matches!(number, Imm::Int(..0));
+    let mut overflows = false;
     if let Some(array) = made.downcast::<NdArray>() {
         interp.charge(array.size() * size_of::<Imm>(), span)?;
+        overflows = array.dtype == HostDtype::U64 && array.elements().values.iter().any(|n| is_huge(array.dtype, *n));
+    } else if let (Some(dtype), Some(number)) = (scalar::dtype_of(&made), made.as_int()) {
+        overflows = is_huge(dtype, Imm::Int(number));
+    }
+    if overflows {
+        let message = "a number of uint64 above 2^63 - 1, which the evaluator does not hold";
+        return Err(Raise::at("integer-overflow", message, span, "here").help("compute with int64, or in Python"));
     }
     Ok(made)
 }
@@ -371,11 +389,12 @@ fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: CallArgs) ->
     match name {
         "astype" => {
             let [dtype] = args.bind(interp, "astype", ["dtype"], 1)?;
-            Ok(array.astype(dtype_of(&dtype.unwrap_or(Value::None), "astype", span)?).value())
+            let dtype = dtype_of(&dtype.unwrap_or(Value::None), "astype", span)?;
+            array.converted(dtype, span).map(Array::value)
         }
         "flatten" => Ok(array.flat().value()),
         "tolist" => Ok(array.to_list()),
-        "item" if array.values.len() == 1 => Ok(scalar(array.dtype, array.values[0])),
+        "item" if array.values.len() == 1 => Ok(python_number(array.dtype, array.values[0])),
         "item" => Err(wrong(format!("item() of an array of shape {}: it needs one element", text(&array.shape)), span)),
         "argsort" => array.argsort(interp, args),
         "cumsum" => array.cumsum(interp, args),
@@ -388,7 +407,7 @@ fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: CallArgs) ->
 fn involved(left: &Value, right: &Value) -> bool {
     let fits = |v: &Value| match v {
         Value::Host(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) | Value::Tuple(_) => true,
-        other => is(other),
+        other => is(other) || scalar::dtype_of(other).is_some(),
     };
     (is(left) || is(right)) && fits(left) && fits(right)
 }

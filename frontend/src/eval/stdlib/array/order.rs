@@ -32,7 +32,7 @@ pub(crate) fn axis_of(value: &Value, n: usize) -> Result<usize, String> {
 }
 
 /// The type in which NumPy sums.
-fn sum_type(dtype: HostDtype) -> HostDtype {
+pub(super) fn sum_type(dtype: HostDtype) -> HostDtype {
     match dtype {
         HostDtype::Device(DType::U8 | DType::U16 | DType::U32) | HostDtype::U64 => HostDtype::U64,
         of if of.is_float() => of,

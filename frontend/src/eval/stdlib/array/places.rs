@@ -142,6 +142,10 @@ fn places(
                 dims.push((Range { start, stop, step }.len().max(0) as usize, step * stride));
                 axis += 1;
             }
+            Value::Bool(_) => {
+                let message = "a bool as an index of an array, which NumPy takes for a mask of all elements";
+                return Err(Raise::at("type-error", message, span, "here").help("convert it: int(x)"));
+            }
             other => {
                 let (count, stride) = own[axis];
                 offset += interp.index(other, count, "array axis", span)? as i64 * stride;

@@ -5,8 +5,10 @@ use std::ops::Add;
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
-use super::{Array, float, scalar, wrong};
+use super::order::sum_type;
+use super::{Array, float, wrong};
 use crate::eval::error::EvalResult;
+use crate::eval::stdlib::scalar;
 use crate::eval::value::Value;
 use crate::host::HostDtype;
 
@@ -41,13 +43,21 @@ fn buffered<T: Copy + Default + Add<Output = T>>(values: &[T]) -> T {
 }
 
 /// The smaller of two numbers; NaN if one is.
-pub(crate) fn minimum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
+pub(crate) fn minimum(a: Imm, b: Imm) -> Imm {
+    match (a, b) {
+        (Imm::Int(a), Imm::Int(b)) => Imm::Int(a.min(b)),
+        (a, b) if float(a).is_nan() || float(b).is_nan() => Imm::Float(f64::NAN),
+        (a, b) => Imm::Float(float(a).min(float(b))),
+    }
 }
 
 /// The larger of two numbers; NaN if one is.
-pub(crate) fn maximum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+pub(crate) fn maximum(a: Imm, b: Imm) -> Imm {
+    match (a, b) {
+        (Imm::Int(a), Imm::Int(b)) => Imm::Int(a.max(b)),
+        (a, b) if float(a).is_nan() || float(b).is_nan() => Imm::Float(f64::NAN),
+        (a, b) => Imm::Float(float(a).max(float(b))),
+    }
 }
 
 impl Array {
@@ -85,28 +95,27 @@ impl Array {
 
     /// One number of all elements: `sum`, `min`, `max`, `mean`, `prod`, `any`, `all`.
     pub(crate) fn total(&self, what: &str, span: Span) -> EvalResult<Value> {
-        let extremum = |of: fn(f64, f64) -> f64, of_ints: fn(i64, i64) -> i64| {
-            let found = if self.dtype.is_float() {
-                self.floats().into_iter().reduce(of).map(Imm::Float)
-            } else {
-                self.values.iter().filter_map(|v| v.as_i64()).reduce(of_ints).map(Imm::Int)
-            };
-            let found = found.ok_or_else(|| wrong(format!("{what} of an array without elements"), span))?;
-            Ok(scalar(self.dtype, found))
+        let extremum = |of: fn(Imm, Imm) -> Imm| {
+            let found = self.values.iter().copied().reduce(of);
+            found.ok_or_else(|| wrong(format!("{what} of an array without elements"), span))
         };
+        let sum_type = sum_type(self.dtype);
+        let bool_type = HostDtype::Device(DType::Bool);
         let ints = || self.values.iter().map(|v| HostDtype::I64.fit(*v).as_i64().unwrap_or(0));
-        match what {
-            "sum" if self.dtype.is_float() => Ok(Value::Float(self.float_sum())),
-            "sum" => Ok(Value::Int(ints().fold(0, i64::wrapping_add))),
+        let (dtype, total) = match what {
+            "sum" if self.dtype.is_float() => (self.dtype, Imm::Float(self.float_sum())),
+            "sum" => (sum_type, Imm::Int(ints().fold(0, i64::wrapping_add))),
             "prod" if self.dtype.is_float() => {
-                Ok(Value::Float(self.floats().into_iter().fold(1.0, |product, x| self.rounded(product * x))))
+                let product = self.floats().into_iter().fold(1.0, |product, x| self.rounded(product * x));
+                (self.dtype, Imm::Float(product))
             }
-            "prod" => Ok(Value::Int(ints().fold(1, i64::wrapping_mul))),
-            "mean" => Ok(Value::Float(self.mean())),
-            "min" => extremum(minimum, i64::min),
-            "max" => extremum(maximum, i64::max),
-            "any" => Ok(Value::Bool(self.values.iter().any(|v| float(*v) != 0.0))),
-            _ => Ok(Value::Bool(self.values.iter().all(|v| float(*v) != 0.0))),
-        }
+            "prod" => (sum_type, Imm::Int(ints().fold(1, i64::wrapping_mul))),
+            "mean" => (if self.dtype.is_float() { self.dtype } else { HostDtype::F64 }, Imm::Float(self.mean())),
+            "min" => (self.dtype, extremum(minimum)?),
+            "max" => (self.dtype, extremum(maximum)?),
+            "any" => (bool_type, Imm::Int(i64::from(self.values.iter().any(|v| float(*v) != 0.0)))),
+            _ => (bool_type, Imm::Int(i64::from(self.values.iter().all(|v| float(*v) != 0.0)))),
+        };
+        Ok(scalar::value(dtype, total))
     }
 }

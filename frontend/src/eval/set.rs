@@ -1,0 +1,334 @@
+//! Sets in CPython's order: that of a hash table, which decides in which order a loop over a set runs.
+//!
+//! The order is followed for items whose hashes are the same in every run: numbers, and tuples and frozensets of them. A set
+//! with other items, such as strings, is in the order in which they were added: any order is one of CPython's.
+
+use std::cell::OnceCell;
+
+use super::dict::{Dict, Key};
+use super::hash::{hash_float, hash_int, hash_of_items, hash_of_set};
+use super::value::Value;
+
+/// Slots of an empty table.
+const SMALLEST: usize = 8;
+/// Neighbours of a slot that are looked at before the next jump.
+const LINEAR_PROBES: usize = 9;
+const PERTURB_SHIFT: u32 = 5;
+
+/// A slot of the table.
+#[derive(Clone)]
+enum Slot {
+    Empty,
+    /// Its item was removed.
+    Dummy,
+    Full(u64, Key),
+}
+
+/// The hash table that CPython has for a set.
+#[derive(Clone)]
+pub(super) struct SetTable {
+    slots: Vec<Slot>,
+    /// Slots that are not empty.
+    fill: usize,
+    used: usize,
+    /// Where `pop` looks first.
+    finger: usize,
+    /// The positions of the items among the entries of the set, in the order of the table.
+    order: OnceCell<Vec<usize>>,
+}
+
+impl Default for SetTable {
+    fn default() -> Self {
+        SetTable { slots: vec![Slot::Empty; SMALLEST], fill: 0, used: 0, finger: 0, order: OnceCell::new() }
+    }
+}
+
+impl Key {
+    /// CPython's hash, if it is the same in every run.
+    fn stable_hash(&self) -> Option<i64> {
+        match self {
+            Key::Int(n) => Some(hash_int(*n)),
+            Key::Float(bits) => Some(f64::from_bits(*bits)).filter(|x| !x.is_nan()).map(hash_float),
+            Key::Tuple(items) => Some(hash_of_items(items.iter().map(Key::stable_hash).collect::<Option<Vec<_>>>()?)),
+            Key::Set(items) => Some(hash_of_set(items.iter().map(Key::stable_hash).collect::<Option<Vec<_>>>()?)),
+            Key::None | Key::Str(_) | Key::Identity(_) | Key::Name(_) => None,
+        }
+    }
+}
+
+impl SetTable {
+    fn mask(&self) -> usize {
+        self.slots.len() - 1
+    }
+
+    /// The first slot on the way of a hash for which `ends` holds.
+    fn probe(&self, hash: u64, mut ends: impl FnMut(usize, &Slot) -> bool) -> usize {
+        let mask = self.mask();
+        let (mut perturb, mut at) = (hash, hash as usize & mask);
+        loop {
+            let last = if at + LINEAR_PROBES <= mask { at + LINEAR_PROBES } else { at };
+            if let Some(found) = (at..=last).find(|&slot| ends(slot, &self.slots[slot])) {
+                return found;
+            }
+            perturb >>= PERTURB_SHIFT;
+            at = at.wrapping_mul(5).wrapping_add(1).wrapping_add(perturb as usize) & mask;
+        }
+    }
+
+    /// Puts an item that the set does not have into the first empty slot.
+    fn place(&mut self, hash: u64, key: Key) {
+        let at = self.probe(hash, |_, slot| matches!(slot, Slot::Empty));
+        self.slots[at] = Slot::Full(hash, key);
+        self.fill += 1;
+        self.used += 1;
+        self.order.take();
+    }
+
+    /// Adds an item that the set does not have: to the last slot of a removed item on its way, or to the empty one at the end.
+    fn add(&mut self, hash: u64, key: Key) {
+        let mut free = None;
+        self.probe(hash, |at, slot| {
+            if matches!(slot, Slot::Dummy) {
+                free = Some(at);
+            }
+            matches!(slot, Slot::Empty)
+        });
+        if let Some(at) = free {
+            self.slots[at] = Slot::Full(hash, key);
+            self.used += 1;
+            self.order.take();
+            return;
+        }
+        self.place(hash, key);
+        if self.fill * 5 >= self.mask() * 3 {
+            self.grow();
+        }
+    }
+
+    fn grow(&mut self) {
+        self.resize(if self.used > 50_000 { self.used * 2 } else { self.used * 4 });
+    }
+
+    /// Makes a table with more than so many slots, without those of removed items.
+    fn resize(&mut self, least: usize) {
+        let mut size = SMALLEST;
+        while size <= least {
+            size *= 2;
+        }
+        let old = std::mem::replace(&mut self.slots, vec![Slot::Empty; size]);
+        (self.fill, self.used) = (0, 0);
+        for slot in old {
+            if let Slot::Full(hash, key) = slot {
+                self.place(hash, key);
+            }
+        }
+    }
+
+    /// Makes room for so many items that are about to be added.
+    fn reserve(&mut self, items: usize) {
+        if (self.fill + items) * 5 >= self.mask() * 3 {
+            self.resize((self.used + items) * 2);
+        }
+    }
+
+    fn remove(&mut self, hash: u64, key: &Key) {
+        let at = self.probe(hash, |_, slot| match slot {
+            Slot::Empty => true,
+            Slot::Dummy => false,
+            Slot::Full(own, item) => *own == hash && item == key,
+        });
+        self.take(at);
+    }
+
+    fn take(&mut self, at: usize) -> Option<Key> {
+        if !matches!(self.slots[at], Slot::Full(..)) {
+            return None;
+        }
+        self.used -= 1;
+        self.order.take();
+        match std::mem::replace(&mut self.slots[at], Slot::Dummy) {
+            Slot::Full(_, key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Takes the item that `pop` gives.
+    fn pop(&mut self) -> Option<Key> {
+        let (start, mask) = (self.finger & self.mask(), self.mask());
+        let slots = (start..=mask).chain(0..start);
+        let at = slots.into_iter().find(|&at| matches!(self.slots[at], Slot::Full(..)))?;
+        self.finger = at + 1;
+        self.take(at)
+    }
+
+    /// After many removals, drops the slots that they left.
+    fn tidy(&mut self) {
+        if self.fill - self.used > self.mask() / 4 {
+            self.grow();
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = (u64, &Key)> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Full(hash, key) => Some((*hash, key)),
+            Slot::Empty | Slot::Dummy => None,
+        })
+    }
+}
+
+/// What the other operand of a method of sets is, which decides how CPython goes over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// A set.
+    Set,
+    /// A dict, whose keys are taken.
+    Dict,
+    /// Another iterable.
+    Items,
+}
+
+impl Dict {
+    /// The entries in the order of the set: their positions among all, if it is not that of the additions.
+    pub(super) fn order(&self) -> Option<&[usize]> {
+        let table = self.table.as_ref()?;
+        Some(table.order.get_or_init(|| table.keys().filter_map(|(_, key)| self.position(key)).collect()))
+    }
+
+    /// An item was added.
+    pub(super) fn note_added(&mut self, key: &Key) {
+        let Some(table) = &mut self.table else { return };
+        match key.stable_hash() {
+            Some(hash) => table.add(hash as u64, key.clone()),
+            None => self.table = None,
+        }
+    }
+
+    /// An item was removed.
+    pub(super) fn note_removed(&mut self, key: &Key) {
+        if let (Some(table), Some(hash)) = (&mut self.table, key.stable_hash()) {
+            table.remove(hash as u64, key);
+        }
+    }
+
+    /// All items were removed.
+    pub(super) fn note_cleared(&mut self) {
+        if let Some(table) = &mut self.table {
+            let finger = table.finger;
+            **table = SetTable { finger, ..SetTable::default() };
+        }
+    }
+
+    /// Keeps the order in which the items were added, if it is another one than that of the table: it is that of the host.
+    pub(crate) fn keep_order(&mut self) {
+        if self.order().is_some_and(|order| !order.is_sorted()) {
+            self.table = None;
+        }
+    }
+
+    /// Adds an item.
+    pub(crate) fn add(&mut self, key: &Key, item: &Value) {
+        if self.get(key).is_none() {
+            self.set(key.clone(), item.clone(), Value::None);
+        }
+    }
+
+    /// Removes and returns an item.
+    pub(crate) fn pop(&mut self) -> Option<Value> {
+        let key = match &mut self.table {
+            Some(table) => table.pop()?,
+            None => self.iter().next().map(|(key, ..)| key.clone())?,
+        };
+        let item = self.item(&key).cloned();
+        self.remove(&key);
+        item
+    }
+
+    /// Adds the items of another container.
+    pub(crate) fn update(&mut self, other: &Dict, operand: Operand) {
+        if other.len() == 0 {
+            return;
+        }
+        if operand != Operand::Items
+            && let Some(table) = &mut self.table
+        {
+            table.reserve(other.len());
+        }
+        // An empty set takes over a table of the same size as it is.
+        let copied = match (&self.table, &other.table, operand) {
+            (Some(own), Some(table), Operand::Set)
+                if own.fill == 0 && own.mask() == table.mask() && table.fill == table.used =>
+            {
+                let finger = own.finger;
+                Some(Box::new(SetTable { finger, ..(**table).clone() }))
+            }
+            _ => None,
+        };
+        if let Some(table) = copied {
+            self.table = None;
+            other.iter_added().for_each(|(key, item, _)| self.add(key, item));
+            self.table = Some(table);
+            return;
+        }
+        other.iter().for_each(|(key, item, _)| self.add(key, item));
+    }
+
+    /// A copy, as CPython makes one of a set: without the slots of removed items.
+    pub(crate) fn copy_set(&self, is_frozen: bool) -> Dict {
+        let mut copy = Dict::empty_set(is_frozen);
+        copy.update(self, Operand::Set);
+        copy
+    }
+
+    /// The items that another container has, too.
+    pub(crate) fn intersection(&self, other: &Dict, operand: Operand) -> Dict {
+        let mut common = Dict::empty_set(self.is_frozen);
+        // Of two sets, the items of the smaller one are looked up in the other one.
+        let (within, items) =
+            if operand == Operand::Set && other.len() > self.len() { (other, self) } else { (self, other) };
+        for (key, item, _) in items.iter().filter(|(key, ..)| within.get(key).is_some()) {
+            common.add(key, item);
+        }
+        common
+    }
+
+    /// The items that another container does not have.
+    pub(crate) fn difference(&self, other: &Dict, operand: Operand) -> Dict {
+        if operand == Operand::Items || self.len() >> 2 > other.len() {
+            let mut rest = self.copy_set(self.is_frozen);
+            rest.subtract(other);
+            return rest;
+        }
+        let mut rest = Dict::empty_set(self.is_frozen);
+        for (key, item, _) in self.iter().filter(|(key, ..)| other.get(key).is_none()) {
+            rest.add(key, item);
+        }
+        rest
+    }
+
+    /// Removes the items of another container.
+    pub(crate) fn subtract(&mut self, other: &Dict) {
+        for (key, ..) in other.iter() {
+            self.remove(key);
+        }
+        if let Some(table) = &mut self.table {
+            table.tidy();
+        }
+    }
+
+    /// Removes the items that another container has, too, and adds those that only that one has.
+    pub(crate) fn toggle(&mut self, other: &Dict) {
+        for (key, item, _) in other.iter() {
+            if self.remove(key).is_none() {
+                self.add(key, item);
+            }
+        }
+    }
+
+    /// The items that one of two containers has.
+    pub(crate) fn symmetric_difference(&self, other: &Dict, operand: Operand) -> Dict {
+        let mut one = Dict::empty_set(self.is_frozen);
+        one.update(other, operand);
+        one.toggle(self);
+        one
+    }
+}
