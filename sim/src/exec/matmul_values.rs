@@ -1,4 +1,4 @@
-//! Infinity and NaN that arise in matmuls, and in instructions that compute whole tiles.
+//! Infinities and NaNs that arise in matmuls, and in instructions that compute whole tiles.
 
 use ndarray::{Array2, ArrayView2, Axis};
 use nki_isa::DType;
@@ -26,7 +26,7 @@ pub(super) struct Product<'p> {
     sources: [Source; 2],
 }
 
-/// Elements of a result that are looked at closely: what PSUM held before may make all of them infinite.
+/// Maximum number of elements of a result that are checked individually: previous contents of PSUM may make all of them infinite.
 const CANDIDATES: usize = 64;
 
 /// The largest magnitude of each column.
@@ -53,7 +53,7 @@ fn dot(left: ArrayView2<'_, f32>, m: usize, right: ArrayView2<'_, f32>, n: usize
 }
 
 impl<'p> Interpreter<'p> {
-    /// What is kept of a matmul whose values are watched.
+    /// The operands of a matmul whose values are watched, for a later check.
     pub(super) fn watch_product(
         &self,
         to: &Access,
@@ -110,7 +110,7 @@ impl<'p> Interpreter<'p> {
                 candidates += 1;
                 match at {
                     Some(k) => found = Some((k, m, n, x, cover)),
-                    // The rounding differs, or what was there before is not finite.
+                    // The rounding differs, or the previous contents are not finite.
                     None if !add => found = Some((last, m, n, x, cover)),
                     None if candidates < CANDIDATES => continue,
                     None => {}
@@ -127,7 +127,7 @@ impl<'p> Interpreter<'p> {
         self.report_arose(&at, &Arose { row, element, output: 0, value, operands, from_infinite });
     }
 
-    /// Checks a tile that the current instruction is about to write, while its operands are in memory.
+    /// Checks a tile before the current instruction writes it, while its operands are in memory.
     pub(super) fn look_at_tile(&mut self, to: &Access, values: &[f32]) {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
@@ -144,14 +144,14 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// The largest magnitude of an MX operand as far as it matters: that of NaN if it holds infinity or NaN, else 0.
+    /// The largest relevant magnitude of an MX operand: that of NaN if it contains infinity or NaN, else 0.
     fn most_of_mx(&mut self, access: &Access) -> u32 {
         let mut bytes = vec![0; access.elements() * access.codec.size()];
         self.memory().gather(access, &mut bytes);
         let special: fn(u8) -> bool = match access.codec.dtype {
             DType::F8E4M3FNX4 => |b| b & 0x7f == 0x7f,
             DType::F8E5M2X4 => |b| b & 0x7c == 0x7c,
-            // All codes of four bits are finite.
+            // All 4-bit codes are finite.
             DType::F4E2M1FNX4 => |_| false,
             _ => |scale| scale == 0xff,
         };
@@ -168,7 +168,7 @@ impl<'p> Interpreter<'p> {
         // Operands of MX types: packed elements, and their scales.
         let packed = footprint.reads.iter().any(|v| v.dtype.is_packed());
         let mut views: SmallVec<[&View; 4]> = footprint.reads.clone();
-        // A matmul reads what it adds to.
+        // An accumulating matmul reads its destination.
         views.extend(footprint.writes.iter().copied().filter(|v| v.tensor == to.tensor));
         let mut from: SmallVec<[Access; 4]> = SmallVec::new();
         let mut cover = vec![0; values.len()];
@@ -177,10 +177,10 @@ impl<'p> Interpreter<'p> {
             let Ok(Some(access)) = self.locate(view, nki_isa::names::OobMode::Skip) else { continue };
             if self.deferred.account().find_unwritten(&access).is_some() {
                 if view.tensor != to.tensor {
-                    // What nothing has written reads as NaN, which may be anywhere in the result.
+                    // Unwritten elements read as NaN, which may affect any element of the result.
                     return;
                 }
-                // Of an instruction that overwrites its destination, say.
+                // For example, of an instruction that overwrites its destination.
                 continue;
             }
             if packed && access.tensor != to.tensor {
