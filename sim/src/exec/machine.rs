@@ -7,7 +7,7 @@ use nki_isa::arg::Imm;
 use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::machine::{Arguments, Context, Held, RowsBits, RowsF32, RowsI64, StateUpdate, Tiles, TogetherF32};
+use nki_isa::machine::{Arguments, BatchF32, Context, Representation, RowsBits, RowsF32, RowsI64, StateUpdate, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
@@ -237,22 +237,22 @@ impl Machine for Interpreter<'_> {
         self.defer_rows(dsts, srcs, What::Map(f), update)
     }
 
-    fn map_f32_together(
+    fn map_f32_batch(
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
-        f: TogetherF32,
+        f: BatchF32,
         update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.defer_rows(dsts, srcs, What::Together(f), update)
+        self.defer_rows(dsts, srcs, What::Batch(f), update)
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
         self.map_rows_i64(dsts, srcs, f)
     }
 
-    fn held(&mut self) -> Held {
-        if self.memory().scale == 1 { Held::Narrow } else { Held::Wide }
+    fn representation(&mut self) -> Representation {
+        if self.memory().scale == 1 { Representation::Narrow } else { Representation::Wide }
     }
 
     fn map_bits(&mut self, dsts: &[&View], srcs: &[&View], f: RowsBits<'_>) -> Result<(), Fault> {

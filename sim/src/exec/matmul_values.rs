@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2, Axis};
 use nki_isa::DType;
 use nki_isa::ids::Loc;
-use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
+use nki_isa::inst::math::extent::{self, INFINITE, NewNonFinite, magnitude};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Node, NodeKind};
@@ -34,7 +34,7 @@ fn column_covers(tile: ArrayView2<'_, f32>) -> Vec<u32> {
     let mut cover = vec![0; tile.ncols()];
     for row in tile.outer_iter() {
         match row.to_slice() {
-            Some(row) => extent::raise(&mut cover, row),
+            Some(row) => extent::raise_to(&mut cover, row),
             None => cover.iter_mut().zip(row).for_each(|(c, &x)| *c = (*c).max(magnitude(x))),
         }
     }
@@ -77,7 +77,7 @@ impl<'p> Interpreter<'p> {
         let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[to.storage].bytes()).ok();
         let Some(words) = words else { return };
         let line = |m: usize| &words[base + m * row..][..to.per_row];
-        if (0..to.rows).all(|m| extent::most(line(m)) < INFINITE) {
+        if (0..to.rows).all(|m| extent::max_magnitude(line(m)) < INFINITE) {
             return;
         }
         let tile = |source: &Source| {
@@ -92,7 +92,7 @@ impl<'p> Interpreter<'p> {
                 cover.iter_mut().zip(column_covers(tile.view())).for_each(|(c, m)| *c = (*c).max(m));
             }
         }
-        let new = Newness { limit: INFINITE, arises: true };
+        let new = NewNonFinite { limit: INFINITE, arises: true };
         let mut candidates = 0;
         let mut found = None;
         'rows: for m in 0..to.rows {
@@ -132,7 +132,7 @@ impl<'p> Interpreter<'p> {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
         match Limit::of(to.codec) {
-            Limit::Magnitude(limit) if extent::most(values) >= limit => {
+            Limit::Magnitude(limit) if extent::max_magnitude(values) >= limit => {
                 self.look_at_excess(node, inst, to, values, limit)
             }
             Limit::Between(low, high) if extent::any_outside(values, low, high) => {
@@ -190,11 +190,11 @@ impl<'p> Interpreter<'p> {
             }
             let tile = self.memory().tile(&access);
             match facts.feeds {
-                Feeds::Elements if tile.len() == values.len() => extent::raise(&mut cover, &tile),
+                Feeds::Elements if tile.len() == values.len() => extent::raise_to(&mut cover, &tile),
                 Feeds::Columns if to.elements() == access.per_row => {
-                    tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise(&mut cover, row));
+                    tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise_to(&mut cover, row));
                 }
-                _ => every = every.max(extent::most(&tile)),
+                _ => every = every.max(extent::max_magnitude(&tile)),
             }
             from.push(access);
         }
@@ -202,8 +202,8 @@ impl<'p> Interpreter<'p> {
             every = tile.iter().fold(every, |most, &bits| most.max(bits & 0x7fff_ffff));
         }
         cover.iter_mut().for_each(|c| *c = (*c).max(every));
-        let new = Newness { limit, arises: facts.arises[0] };
-        let Some(at) = extent::first_new(values, &cover, new) else { return };
+        let new = NewNonFinite { limit, arises: facts.arises[0] };
+        let Some(at) = extent::first_new_non_finite(values, &cover, new) else { return };
         let (row, element) = (at / to.width().max(1), at % to.width().max(1));
         let from_infinite = cover[at] >= INFINITE;
         let found = Arose { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };

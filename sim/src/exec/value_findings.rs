@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::inst::math::extent::{LARGEST, Newness, magnitude};
+use nki_isa::inst::math::extent::{LARGEST, NewNonFinite, magnitude};
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
@@ -398,7 +398,7 @@ impl<'p> Interpreter<'p> {
     /// Reports a memset value that is not finite in the tensor's type.
     pub(super) fn look_at_fill(&mut self, to: &Access, value: f32) {
         let (Some(node), Limit::Magnitude(limit)) = (self.core.node, Limit::of(to.codec)) else { return };
-        let new = Newness { limit, arises: false };
+        let new = NewNonFinite { limit, arises: false };
         if self.values.checks.non_finite && new.is_new(value, 0) {
             let loops = self.core.loops.clone();
             let place = Place { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };

@@ -1,6 +1,6 @@
 //! A thread's plan for the rows of an instruction: their locations, conversions, and the functions applied to them.
 
-use nki_isa::machine::{RowF32, RowsF32, TogetherF32};
+use nki_isa::machine::{RowF32, RowsF32, BatchF32};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -236,7 +236,7 @@ impl Plan<'_> {
         match self.what {
             What::Map(f) if self.is_plain() => self.map_plain(rows, &mut own, pieces, f),
             What::Map(f) => rows.for_each(|i| self.map(i, &mut own, pieces, f, scratch)),
-            What::Together(f) => self.together(rows, &mut own, pieces, f, scratch),
+            What::Batch(f) => self.batch(rows, &mut own, pieces, f, scratch),
             What::Copy => rows.for_each(|i| self.copy(i, &mut own, pieces, scratch)),
             What::Fill(value) => rows.for_each(|i| self.fill(i, &mut own, *value, scratch)),
         }
@@ -377,12 +377,12 @@ impl Plan<'_> {
     }
 
     /// Several partitions at once: the results of `f` are always written afterwards.
-    fn together(
+    fn batch(
         &self,
         rows: Range<usize>,
         own: &mut Own<'_>,
         pieces: &[Option<Piece<'_>>],
-        f: &TogetherF32,
+        f: &BatchF32,
         scratch: &mut Scratch,
     ) {
         let Scratch { packed, floats } = scratch;

@@ -7,7 +7,7 @@
 //! Partition `i` of every instruction accesses only bytes that no other partition writes. A storage that the run writes is either on chip and
 //! accessed from the same first row, row by row; or it is in HBM, only one operand of the run accesses it, and its rows are disjoint.
 
-use nki_isa::machine::{RowsF32, StateUpdate, TogetherF32, alone};
+use nki_isa::machine::{BatchF32, RowsF32, StateUpdate, one_partition};
 use nki_isa::share::{share, threads};
 use nki_isa::{Fault, View};
 use smallvec::SmallVec;
@@ -54,7 +54,7 @@ pub(super) struct Step<'p> {
 /// The operation on the rows.
 pub(in crate::exec) enum What {
     Map(RowsF32),
-    Together(TogetherF32),
+    Batch(BatchF32),
     /// One source to one destination, element by element.
     Copy,
     /// One bit pattern to all elements of one destination.
@@ -140,7 +140,7 @@ impl Run<'_> {
 }
 
 impl<'p> Interpreter<'p> {
-    /// See [`nki_isa::Machine::map_f32`] and [`nki_isa::Machine::map_f32_together`].
+    /// See [`nki_isa::Machine::map_f32`] and [`nki_isa::Machine::map_f32_batch`].
     pub(in crate::exec) fn defer_rows(
         &mut self,
         dsts: &[&View],
@@ -157,7 +157,7 @@ impl<'p> Interpreter<'p> {
         self.flush();
         match what {
             What::Map(f) => self.map_rows(&to, &from, &f, watch),
-            What::Together(f) => self.map_rows(&to, &from, &alone(f), watch),
+            What::Batch(f) => self.map_rows(&to, &from, &one_partition(f), watch),
             What::Copy | What::Fill(_) => unreachable!("they are deferred by functions of their own"),
         }
         if let Some((name, change)) = update {
