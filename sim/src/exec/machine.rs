@@ -284,7 +284,7 @@ impl Machine for Interpreter<'_> {
         }
         self.flush();
         if to.codec != from.codec {
-            self.look_at_copy(&to, &from);
+            self.inspect_copy(&to, &from);
         }
         let memory = self.memory();
         memory.copy(&to, &from);
@@ -301,7 +301,7 @@ impl Machine for Interpreter<'_> {
             (Some(i), true) => to.codec.write_i64(&[i], &mut one[..size]),
             _ => to.codec.write_f32(&[value.as_f32()], &mut one[..size]),
         }
-        self.look_at_fill(&to, value.as_f32());
+        self.inspect_fill(&to, value.as_f32());
         if self.defer_fill(&to, one) {
             return Ok(());
         }
@@ -369,11 +369,11 @@ impl Machine for Interpreter<'_> {
         self.tiles = [left_scratch, right_scratch];
         outcome?;
         if direct.is_none() {
-            self.look_at_tile(&to, &result);
+            self.inspect_tile(&to, &result);
             self.memory().put_tile(&to, &result);
         } else if self.values.wants_non_finite_at(self.core.node) {
             let result = self.memory().tile(&to);
-            self.look_at_tile(&to, &result);
+            self.inspect_tile(&to, &result);
         }
         self.memory().mark_written(&to);
         Ok(())
@@ -392,7 +392,7 @@ impl Machine for Interpreter<'_> {
     fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {
         self.flush();
         let from = self.source(src)?;
-        self.look_at_read(&from);
+        self.inspect_read(&from);
         let values = self.memory().tile(&from);
         Array2::from_shape_vec((from.partitions(), from.width()), values)
             .map_err(|e| Fault::new("internal", e.to_string()))
@@ -405,7 +405,7 @@ impl Machine for Interpreter<'_> {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
         let values = elements::dense(tile);
-        self.look_at_tile(&to, &values);
+        self.inspect_tile(&to, &values);
         let memory = self.memory();
         memory.put_tile(&to, &values);
         memory.mark_written(&to);
@@ -417,7 +417,7 @@ impl Machine for Interpreter<'_> {
         let from = self.source(src)?;
         let mut bytes = vec![0; from.elements() * from.codec.size()];
         self.memory().gather(&from, &mut bytes);
-        self.look_at_register_load(&from, &bytes);
+        self.inspect_register_load(&from, &bytes);
         bits(&from, &bytes)
     }
 

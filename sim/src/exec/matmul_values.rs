@@ -13,7 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use super::deferred::Source;
 use super::interpreter::Interpreter;
 use super::value_findings::Place;
-use super::values::{Arose, Limit};
+use super::values::{Limit, NonFiniteElement};
 use crate::memory::access::Access;
 
 /// A matmul of a chain.
@@ -71,7 +71,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Checks the results of a chain of matmuls. Their operands are still in memory.
-    pub(super) fn look_at_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
+    pub(super) fn inspect_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
         let memory = &*self.memory();
         let Some((base, row, _)) = memory.layout(to) else { return };
         let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[to.storage].bytes()).ok();
@@ -124,16 +124,16 @@ impl<'p> Interpreter<'p> {
         let at =
             Place { node: product.node, loops: &product.loops, to: std::slice::from_ref(to), from: &product.operands };
         let from_infinite = cover >= INFINITE;
-        self.report_arose(&at, &Arose { row, element, output: 0, value, operands, from_infinite });
+        self.report_non_finite(&at, &NonFiniteElement { row, element, output: 0, value, operands, from_infinite });
     }
 
     /// Checks a tile before the current instruction writes it, while its operands are in memory.
-    pub(super) fn look_at_tile(&mut self, to: &Access, values: &[f32]) {
+    pub(super) fn inspect_tile(&mut self, to: &Access, values: &[f32]) {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
         match Limit::of(to.codec) {
             Limit::Magnitude(limit) if extent::max_magnitude(values) >= limit => {
-                self.look_at_excess(node, inst, to, values, limit)
+                self.inspect_excess(node, inst, to, values, limit)
             }
             Limit::Between(low, high) if extent::any_outside(values, low, high) => {
                 if let Some(at) = values.iter().position(|&x| x < low || x >= high) {
@@ -158,7 +158,7 @@ impl<'p> Interpreter<'p> {
         if bytes.iter().any(|&b| special(b)) { u32::MAX } else { 0 }
     }
 
-    fn look_at_excess(&mut self, node: &'p Node, inst: &'p Inst, to: &Access, values: &[f32], limit: u32) {
+    fn inspect_excess(&mut self, node: &'p Node, inst: &'p Inst, to: &Access, values: &[f32], limit: u32) {
         if !self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc) {
             return;
         }
@@ -206,8 +206,9 @@ impl<'p> Interpreter<'p> {
         let Some(at) = extent::first_new_non_finite(values, &cover, new) else { return };
         let (row, element) = (at / to.width().max(1), at % to.width().max(1));
         let from_infinite = cover[at] >= INFINITE;
-        let found = Arose { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };
+        let found =
+            NonFiniteElement { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };
         let loops = self.core.loops.clone();
-        self.report_arose(&Place { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
+        self.report_non_finite(&Place { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
     }
 }

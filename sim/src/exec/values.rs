@@ -83,7 +83,7 @@ impl Limit {
 
 /// A result that became infinity or NaN.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Arose {
+pub(super) struct NonFiniteElement {
     pub(super) row: usize,
     pub(super) element: usize,
     /// The index of the destination.
@@ -210,7 +210,7 @@ pub(super) struct Watch<'p> {
     /// The state of the accumulators, if it uses them.
     registers: Option<Arc<Registers>>,
     pub(super) arguments: Option<Arc<Arguments>>,
-    pub(super) arose: First<Arose>,
+    pub(super) arose: First<NonFiniteElement>,
     pub(super) clipped: First<Clipped>,
     pub(super) inexact: First<Inexact>,
 }
@@ -414,7 +414,10 @@ impl<'p> Watch<'p> {
             && let Some(element) = out.iter().position(|&x| bad(x))
         {
             let value = out[element];
-            self.arose.put(row, Arose { row, element, output, value, operands: SmallVec::new(), from_infinite: false });
+            self.arose.put(
+                row,
+                NonFiniteElement { row, element, output, value, operands: SmallVec::new(), from_infinite: false },
+            );
         }
     }
 
@@ -452,7 +455,8 @@ impl<'p> Watch<'p> {
             if let Some(element) = out.iter().position(|&x| new.is_new(x, cover)) {
                 let operands = SmallVec::new();
                 let from_infinite = cover >= INFINITE;
-                self.arose.put(row, Arose { row, element, output, value: out[element], operands, from_infinite });
+                self.arose
+                    .put(row, NonFiniteElement { row, element, output, value: out[element], operands, from_infinite });
             }
             return;
         }
@@ -460,7 +464,7 @@ impl<'p> Watch<'p> {
         let Some(element) = extent::first_new_non_finite(out, &cover, new) else { return };
         let operands = self.operands(ins, out.len(), element);
         let from_infinite = cover[element] >= INFINITE;
-        self.arose.put(row, Arose { row, element, output, value: out[element], operands, from_infinite });
+        self.arose.put(row, NonFiniteElement { row, element, output, value: out[element], operands, from_infinite });
     }
 
     /// For each source, the value that contributes to an element: the corresponding one, or the one of the largest magnitude.

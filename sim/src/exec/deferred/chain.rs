@@ -206,7 +206,7 @@ impl<'p> Interpreter<'p> {
         });
         gemm::accumulate(&chain, add, out.expect("looked at when the matmul was deferred"));
         if !watched.is_empty() {
-            self.look_at_products(&to, add, &watched);
+            self.inspect_products(&to, add, &watched);
         }
         if later.len() > 0 {
             self.deferred.pending = Pending::Moves(later);

@@ -107,8 +107,8 @@ impl<'p> Interpreter<'p> {
     ///
     /// This is valid in dynamic loops too: a tensor that a further iteration needs lives to the end of the loop.
     pub(super) fn release_dead(&mut self) {
-        let looks = self.observer.as_ref().is_some_and(|o| o.looks());
-        if looks || !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
+        let inspects = self.observer.as_ref().is_some_and(|o| o.inspects());
+        if inspects || !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
             return;
         }
         while let Some(tensor) = self.core.next_dead() {
@@ -118,8 +118,8 @@ impl<'p> Interpreter<'p> {
 
     /// The storages used only by tensors whose lifetime ends before the current statement, so that their bytes are never read again.
     fn dead_storages(&self) -> Vec<usize> {
-        let looks = self.observer.as_ref().is_some_and(|o| o.looks());
-        if looks || !self.core.loops.is_empty() || !self.core.posted.is_empty() {
+        let inspects = self.observer.as_ref().is_some_and(|o| o.inspects());
+        if inspects || !self.core.loops.is_empty() || !self.core.posted.is_empty() {
             return Vec::new();
         }
         let memory = &self.deferred.memory;

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::memory::access::Access;
 
 /// Maximum number of deferred moves.
-const MOST: usize = 128;
+const MAX_PENDING: usize = 128;
 
 /// The location of a matrix's elements in memory.
 #[derive(Debug, Clone)]
@@ -57,12 +57,12 @@ impl Moves {
     }
 
     /// Whether a deferred move writes all elements of the access.
-    fn bring(&self, access: &Access) -> bool {
+    fn writes_all(&self, access: &Access) -> bool {
         self.0.iter().any(|m| m.to.storage == access.storage)
     }
 
     fn admit(&self, to: &Access) -> bool {
-        self.0.len() < MOST && self.0.iter().all(|m| m.from.access.storage != to.storage)
+        self.0.len() < MAX_PENDING && self.0.iter().all(|m| m.from.access.storage != to.storage)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -122,7 +122,7 @@ impl<'p> Interpreter<'p> {
         let Some(moves) = self.waiting_moves() else { return false };
         let memory = &self.deferred.memory;
         let same = keeps_elements(to, from) && (to.rows, to.per_row) == (from.rows, from.per_row);
-        let continues = same && moves.bring(from) && memory.storages[to.storage].pitch > 0;
+        let continues = same && moves.writes_all(from) && memory.storages[to.storage].pitch > 0;
         continues || is_load(memory, to, from)
     }
 

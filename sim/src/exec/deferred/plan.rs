@@ -1,10 +1,10 @@
 //! A thread's plan for the rows of an instruction: their locations, conversions, and the functions applied to them.
 
-use nki_isa::machine::{RowF32, RowsF32, BatchF32};
+use nki_isa::machine::{BatchF32, RowF32, RowsF32};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-use super::run::{BLOCK, Passing, Step, What};
+use super::run::{BLOCK, Step, Transient, What};
 use crate::Buffer;
 use crate::exec::values::Watch;
 use crate::memory::Memory;
@@ -148,10 +148,10 @@ pub(super) fn plan<'m>(
 /// value read its source, and the producer of a stored value writes its destination, if nothing accesses that location in between.
 pub(super) fn without_copies<'m>(
     mut plans: Vec<Plan<'m>>,
-    passing: &[Passing],
+    transient: &[Transient],
     all_aligned: impl Fn(usize) -> bool,
 ) -> Vec<Plan<'m>> {
-    let passes = |k: usize| passing.iter().any(|p| p.piece == k);
+    let passes = |k: usize| transient.iter().any(|p| p.piece == k);
     let mut n = 0;
     while n < plans.len() {
         let writes = |k: usize| plans.iter().flat_map(|p| &p.outputs).filter(|o| o.piece == k).count();
@@ -248,7 +248,7 @@ impl Plan<'_> {
     }
 
     /// Passes a row of 32-bit integers of a source to the watch.
-    fn look_at_integers(&self, i: usize, source: usize, bytes: &[u8], at: usize) {
+    fn inspect_integers(&self, i: usize, source: usize, bytes: &[u8], at: usize) {
         if let Some(watch) = self.watch.filter(|w| w.takes_integers(source)) {
             let input = &self.inputs[source];
             let mut packed = vec![0; input.count * input.codec.size()];
@@ -272,7 +272,7 @@ impl Plan<'_> {
         for (n, input) in self.inputs.iter().enumerate() {
             let at = input.rows.at(i);
             let convert = |bytes: &[u8], at: usize, space: &mut &'a mut [f32], packed: &mut Vec<u8>| {
-                self.look_at_integers(i, n, bytes, at);
+                self.inspect_integers(i, n, bytes, at);
                 let (mine, others) = std::mem::take(space).split_at_mut(input.count);
                 *space = others;
                 elements::read_f32(bytes, at, &input.steps, input.codec, packed, mine);
@@ -432,7 +432,7 @@ impl Plan<'_> {
         let length = output.count * size;
         if input.codec != output.codec {
             let values = at_least(floats, output.count);
-            self.look_at_integers(i, 0, bytes, at);
+            self.inspect_integers(i, 0, bytes, at);
             elements::read_f32(bytes, at, &input.steps, input.codec, packed, values);
             if let Some(watch) = self.watch {
                 watch.row(i, &[], &[&mut *values]);

@@ -62,7 +62,7 @@ pub(in crate::exec) enum What {
 }
 
 /// A storage that is local to the run: its rows exist only while they are in use.
-pub(super) struct Passing {
+pub(super) struct Transient {
     /// The storage, by number.
     pub(super) piece: usize,
     /// Its row for the first row of the run.
@@ -72,7 +72,7 @@ pub(super) struct Passing {
 
 thread_local! {
     /// Rows of transient storages.
-    static PASSING: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+    static TRANSIENT: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
@@ -231,19 +231,19 @@ impl<'p> Interpreter<'p> {
             }
         }
         let passes = |a: &Access| dead.contains(&a.storage) && fresh.contains(&a.storage);
-        let passing = |(piece, a): (usize, &&Access)| {
+        let transient = |(piece, a): (usize, &&Access)| {
             let pitch = self.deferred.memory.storages[a.storage].pitch;
-            (passes(a) && pitch.is_multiple_of(64)).then_some(Passing { piece, row: a.row, pitch })
+            (passes(a) && pitch.is_multiple_of(64)).then_some(Transient { piece, row: a.row, pitch })
         };
-        let passing: Vec<Passing> = written.iter().enumerate().filter_map(passing).collect();
+        let transient: Vec<Transient> = written.iter().enumerate().filter_map(transient).collect();
         let mut taken: Vec<Option<Buffer>> = Vec::new();
         for (k, a) in written.iter().enumerate() {
-            let stays = !passing.iter().any(|p| p.piece == k);
+            let stays = !transient.iter().any(|p| p.piece == k);
             taken.push(stays.then(|| self.deferred.memory.storages[a.storage].take()));
         }
         let memory = &self.deferred.memory;
         let plans: Vec<Plan<'_>> = steps.iter().map(|s| plan(memory, &written, &taken, s)).collect();
-        let plans = without_copies(plans, &passing, |k| taken[k].as_deref().is_none_or(aligned));
+        let plans = without_copies(plans, &transient, |k| taken[k].as_deref().is_none_or(aligned));
         let mut parts: Vec<(Range<usize>, Vec<Option<Piece<'_>>>)> =
             (0..shares).map(|k| (rows * k / shares..rows * (k + 1) / shares, Vec::new())).collect();
         for (a, buffer) in written.iter().zip(&mut taken) {
@@ -261,10 +261,10 @@ impl<'p> Interpreter<'p> {
             }
         }
         let compute = |(rows, pieces): (Range<usize>, Vec<Option<Piece<'_>>>)| {
-            let (mut scratch, mut space) = (SCRATCH.take(), PASSING.take());
-            pass(rows, pieces, &plans, &passing, &mut scratch, &mut space);
+            let (mut scratch, mut space) = (SCRATCH.take(), TRANSIENT.take());
+            pass(rows, pieces, &plans, &transient, &mut scratch, &mut space);
             SCRATCH.set(scratch);
-            PASSING.set(space);
+            TRANSIENT.set(space);
         };
         share(threads, parts, compute);
         drop(plans);
@@ -291,22 +291,22 @@ fn pass<'d>(
     rows: Range<usize>,
     mut pieces: Vec<Option<Piece<'d>>>,
     plans: &[Plan<'_>],
-    passing: &[Passing],
+    transient: &[Transient],
     scratch: &mut Scratch,
     space: &'d mut Vec<u64>,
 ) {
-    let needed: usize = passing.iter().map(|p| BLOCK * p.pitch).sum();
+    let needed: usize = transient.iter().map(|p| BLOCK * p.pitch).sum();
     space.resize(space.len().max(needed / 8 + 8), 0);
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(space);
     let aligned = bytes.as_ptr().align_offset(64).min(63);
     let mut rest = &mut bytes[aligned..];
-    for p in passing {
+    for p in transient {
         let (bytes, others) = rest.split_at_mut(BLOCK * p.pitch);
         rest = others;
         pieces[p.piece] = Some(Piece { bytes, start: 0 });
     }
     for first in rows.clone().step_by(BLOCK) {
-        for p in passing {
+        for p in transient {
             if let Some(piece) = &mut pieces[p.piece] {
                 piece.start = (p.row + first) * p.pitch;
             }
