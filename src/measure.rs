@@ -12,17 +12,17 @@ use crate::session::{Compilation, Kernel, Ran, Session};
 use crate::{Failure, run_line, settings};
 
 /// The processing of a completed run.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RunRequest<'a> {
     /// Expected values of its outputs.
     pub(crate) expected: &'a [Expected],
     /// The tolerances of the comparison.
     pub(crate) tolerances: Tolerances,
     /// Called with the completed run.
-    pub(crate) inspect: &'a dyn Fn(&Timed<'_>) -> Result<(), Failure>,
+    pub(crate) inspect: &'a dyn Fn(&TimedRun<'_>) -> Result<(), Failure>,
 }
 
 /// A completed run.
-pub(crate) struct Timed<'a> {
+pub(crate) struct TimedRun<'a> {
     /// The kernel.
     pub(crate) kernel: &'a Kernel,
     /// Its outputs, trace and findings.
@@ -116,7 +116,7 @@ pub(crate) fn measure(
     args: &KernelArgs,
     loader: &dyn Loader,
     point: Vec<(String, String)>,
-    wanted: &Wanted<'_>,
+    wanted: &RunRequest<'_>,
 ) -> Result<Measured, Failure> {
     let (mut compiled, arguments) = compile_from(command, session, args, loader)?;
     let kernel = match session.place(&mut compiled) {
@@ -129,7 +129,7 @@ pub(crate) fn measure(
         Err(stop) => return Ok(Measured::wrong(session, point, compiled, stop.found()?)),
     };
     let applied = session.judge.judge(compiled.with(std::mem::take(&mut ran.findings)));
-    (wanted.inspect)(&Timed {
+    (wanted.inspect)(&TimedRun {
         kernel: &kernel,
         ran: &ran,
         timeline: &timeline,

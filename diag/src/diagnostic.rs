@@ -4,15 +4,15 @@ use serde::Serialize;
 
 use crate::source::{FileId, SourceMap, Span, floor_char};
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The kernel is wrong: exit code 1.
     Error,
-    /// The kernel runs, but probably not as meant.
+    /// The kernel runs, but probably not as intended.
     Warning,
-    /// Worth knowing.
+    /// Additional information.
     Info,
 }
 
@@ -27,12 +27,12 @@ impl Severity {
     }
 }
 
-/// A place in the user's source.
+/// A location in the user's source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A range of bytes of a file.
     Span(Span),
-    /// A range of bytes whose line and column (1-based) are known even when the text is not, as in
+    /// A range of bytes whose line and column (1-based) are known even if the text is not, as in
     /// a `.nkir` program.
     Loc {
         /// The bytes.
@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    /// The bytes to underline, when the file's text is known.
+    /// The bytes to underline, if the file's text is known.
     pub(crate) fn underline(&self, map: &SourceMap) -> Option<Span> {
         match self {
             Place::Span(span) => map.text(span.file).map(|_| *span),
@@ -85,14 +85,14 @@ impl Place {
     }
 }
 
-/// A place with a few words about it.
+/// A place with a short description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The location.
     pub place: Place,
-    /// What is to be seen there; may be empty.
+    /// The description; may be empty.
     pub text: String,
-    /// Whether this is the place the diagnostic is about (else it is context).
+    /// Whether this is the diagnostic's primary place (else it is context).
     pub primary: bool,
 }
 
@@ -101,9 +101,9 @@ pub struct Label {
 pub struct Diagnostic {
     /// Slug, e.g. `uninitialized-read`: a line of [`crate::slugs`].
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// One sentence: the operand, the rule, the number got, the limit.
+    /// One sentence: the operand, the rule, the actual number, the limit.
     pub message: String,
     /// Places, the primary one first.
     pub labels: Vec<Label>,
@@ -111,11 +111,11 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do.
     pub help: Vec<String>,
-    /// What to change in the call; becomes a line of help where the caller's options are known.
+    /// A change to the call; rendered as a line of help if the caller's options are known.
     pub advice: Option<Advice>,
 }
 
-/// What a user can change in the way a kernel is started. Whoever started it names the option.
+/// A change to the way a kernel is launched. The launcher names its own option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
     /// Start as many ranks as the kernel names.
@@ -128,10 +128,10 @@ pub enum Advice {
     MoreMemory,
 }
 
-/// Most bytes of a message, label, note or help text.
+/// Maximum bytes of a message, label, note or help text.
 const LONGEST: usize = 4000;
 
-/// The text, or its beginning if it is too long to be read: a kernel's data may be part of it.
+/// The text, truncated if it is too long to read: it may contain a kernel's data.
 fn cut(text: impl Into<String>) -> String {
     let mut text = text.into();
     if text.len() > LONGEST {
@@ -170,45 +170,45 @@ impl Diagnostic {
         self
     }
 
-    /// The place it is about.
+    /// The primary place.
     #[must_use]
     pub fn at(self, span: Span, text: impl Into<String>) -> Self {
         self.label(Place::Span(span), text, true)
     }
 
-    /// Another place that matters.
+    /// A further relevant place.
     #[must_use]
     pub fn with(self, span: Span, text: impl Into<String>) -> Self {
         self.label(Place::Span(span), text, false)
     }
 
-    /// The place it is about, with line and column for when the source text is not at hand.
+    /// The primary place, with line and column in case the source text is not available.
     #[must_use]
     pub fn at_loc(self, span: Span, line: u32, column: u32, text: impl Into<String>) -> Self {
         self.label(Place::Loc { span, line, column }, text, true)
     }
 
-    /// Another place that matters, with line and column for when the source text is not at hand.
+    /// A further relevant place, with line and column in case the source text is not available.
     #[must_use]
     pub fn with_loc(self, span: Span, line: u32, column: u32, text: impl Into<String>) -> Self {
         self.label(Place::Loc { span, line, column }, text, false)
     }
 
-    /// The line it is about, in a file known by name.
+    /// The primary line, in a file known by name.
     #[must_use]
     pub fn at_line(self, path: impl Into<String>, line: u32, text: impl Into<String>) -> Self {
         let path = path.into();
         self.label(Place::Line { path, line }, text, true)
     }
 
-    /// Another line that matters, in a file known by name.
+    /// A further relevant line, in a file known by name.
     #[must_use]
     pub fn with_line(self, path: impl Into<String>, line: u32, text: impl Into<String>) -> Self {
         let path = path.into();
         self.label(Place::Line { path, line }, text, false)
     }
 
-    /// What to change in the call.
+    /// A change to the call.
     #[must_use]
     pub fn advise(mut self, advice: Advice) -> Self {
         self.advice = Some(advice);
@@ -222,7 +222,7 @@ impl Diagnostic {
         self
     }
 
-    /// What to do about it.
+    /// A possible fix.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help.push(cut(text));
@@ -234,12 +234,12 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 
-    /// The place it is about: the first primary label, else the first label.
+    /// The primary place: the first primary label, else the first label.
     pub fn primary(&self) -> Option<&Label> {
         self.labels.iter().find(|l| l.primary).or_else(|| self.labels.first())
     }
 
-    /// File, line and column (1-based) of the place it is about, if there is one.
+    /// File, line and column (1-based) of the primary place, if any.
     pub fn location<'a>(&'a self, map: &'a SourceMap) -> Option<(&'a str, u32, u32)> {
         self.primary().map(|l| l.place.resolve(map))
     }

@@ -15,9 +15,9 @@ pub struct JsonLabel {
     pub line: u32,
     /// 1-based column in characters; 0 when unknown.
     pub column: u32,
-    /// What is to be seen there.
+    /// Description.
     pub text: String,
-    /// Whether this is the place the diagnostic is about.
+    /// Whether this is the diagnostic's primary place.
     pub primary: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct JsonDiagnostic {
     pub column: Option<u32>,
     /// Facts that explain it.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Possible fixes.
     pub help: Vec<String>,
     /// All places.
     pub labels: Vec<JsonLabel>,

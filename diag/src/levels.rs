@@ -1,7 +1,7 @@
-//! Levels of findings: which are dropped, which are warnings, which fail the run.
+//! Levels of findings: whether they are dropped, reported as warnings, or fail the run.
 //!
 //! A finding is a diagnostic with severity [`Severity::Warning`]; errors and remarks have no level. The level of a finding follows
-//! from its slug, the slug's [`Class`], and what the sources say. [`Levels`] holds the sources from the strongest to the weakest;
+//! from its slug, the slug's [`Class`], and the sources. [`Levels`] holds the sources from the strongest to the weakest;
 //! [`Levels::apply`] is called once for each run, after all stages.
 //!
 //! Within one source a slug beats a class, and both beat `warnings`. The strongest source that names the slug or its class decides;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::slugs::{self, Class, Slug};
 
-/// What happens to a finding.
+/// The treatment of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// It is dropped.
@@ -39,7 +39,7 @@ impl Level {
     }
 }
 
-/// Which findings an entry of a list means.
+/// The findings selected by an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Selector {
     /// One kind of diagnostic.
@@ -89,7 +89,7 @@ impl Selector {
         }
     }
 
-    /// How closely it names the slug: 1 for the slug itself, 0 for its class; `None` if it says nothing of it.
+    /// Specificity for the slug: 1 for the slug itself, 0 for its class; `None` if the selector does not include it.
     fn names(self, slug: &Slug) -> Option<u8> {
         match self {
             Selector::Slug(id) => (id == slug.id).then_some(1),
@@ -114,10 +114,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// Adds the words of one list. `list` is what the user calls the list: `--deny`, `NKI_SIM_DENY`.
+    /// Adds the words of one list. `list` is the user-visible name of the list: `--deny`, `NKI_SIM_DENY`.
     ///
     /// # Errors
-    /// For an unknown word, for an error that is to be allowed or warned of, and for a word that is in a list of another level.
+    /// For an unknown word, for an error that is allowed or warned of, and for a word that is in a list of another level.
     pub fn add(
         &mut self,
         level: Level,
@@ -148,7 +148,7 @@ impl Source {
         Ok(())
     }
 
-    /// Whether it says nothing.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -162,12 +162,12 @@ impl Source {
     }
 }
 
-/// What a note calls an entry of a list: `--deny bug`, `NKI_SIM_DENY: bug`.
+/// The description of a list entry in a note: `--deny bug`, `NKI_SIM_DENY: bug`.
 fn by(list: &str, word: &str) -> String {
     if list.starts_with("--") { format!("{list} {word}") } else { format!("{list}: {word}") }
 }
 
-/// What runs the kernel; it decides the default levels.
+/// The way in which the kernel is run; it determines the default levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// `nki-sim run`, with `--ranks` too, and `whatif`.
@@ -188,7 +188,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Mode; 6] = [Mode::Run, Mode::Check, Mode::Sweep, Mode::Compare, Mode::Call, Mode::AssertClose];
 
-    /// What a user calls it.
+    /// The user-visible name.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Run => "run",
@@ -200,7 +200,7 @@ impl Mode {
         }
     }
 
-    /// How a user of this mode makes findings of this slug warnings.
+    /// A way to turn findings of this slug into warnings in this mode.
     fn lower(self, id: &str) -> String {
         match self {
             Mode::Run | Mode::Check | Mode::Sweep | Mode::Compare => format!("--warn {id} reports it as a warning"),
@@ -234,7 +234,7 @@ impl Levels {
         Levels { mode, strict, sources: Vec::new() }
     }
 
-    /// Adds a source that is weaker than those that are there.
+    /// Adds a source that is weaker than the existing ones.
     pub fn push(&mut self, source: Source) {
         if !source.is_empty() {
             self.sources.push(source);
@@ -251,12 +251,12 @@ impl Levels {
         slugs::find(id).is_some_and(|slug| self.decide(slug, true).1.is_some())
     }
 
-    /// Whether any strict finding is warned of or denied, so that it has to be looked for.
+    /// Whether any strict finding is warned of or denied, so that the check for it is necessary.
     pub fn includes_strict(&self) -> bool {
         slugs::all().any(|s| s.class == Class::Strict && self.decide(s, false).0 != Level::Allow)
     }
 
-    /// The level, and what decided it: `None` is the default of the mode. A warning whose slug is that of an error is at level warn
+    /// The level, and the rule that determines it: `None` is the default of the mode. A warning whose slug is that of an error is at level warn
     /// unless `warnings` says otherwise.
     fn decide(&self, slug: &Slug, warned: bool) -> (Level, Option<&Rule>) {
         let mut warnings = None;
@@ -279,8 +279,8 @@ impl Levels {
         }
     }
 
-    /// Applies the levels: allowed findings are dropped, denied ones become errors with a note that says what denies them. Errors and
-    /// remarks stay as they are.
+    /// Applies the levels: allowed findings are dropped, denied ones become errors with a note that names the rule. Errors and
+    /// remarks are unchanged.
     pub fn apply(&self, diagnostics: Vec<Diagnostic>) -> Applied {
         let mut out = Applied::default();
         for diagnostic in diagnostics {
@@ -314,9 +314,9 @@ impl Levels {
 /// Diagnostics at their levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// What is reported, in the order in which it was found.
+    /// Reported diagnostics, in the order in which they were found.
     pub diagnostics: Vec<Diagnostic>,
-    /// What was denied, in the order of the first finding of each slug.
+    /// Denied findings, in the order of the first finding of each slug.
     pub denied: Vec<Denied>,
     /// Findings that were dropped.
     pub allowed: usize,
@@ -327,11 +327,11 @@ pub struct Applied {
 pub struct Denied {
     /// The slug.
     pub id: &'static str,
-    /// How many findings.
+    /// Number of findings.
     pub count: usize,
-    /// What denies them: `--deny bug`, `default in check`.
+    /// The rule that denies them: `--deny bug`, `default in check`.
     pub by: String,
-    /// A default of the mode denies them, and no list of the user.
+    /// Whether they are denied by a default of the mode, and not by a list of the user.
     pub default: bool,
 }
 

@@ -1,6 +1,6 @@
-//! What is reported to the user about a kernel: one [`Diagnostic`] value, many renderers.
+//! Reports to the user about a kernel: one [`Diagnostic`] value, many renderers.
 //!
-//! A diagnostic is data. It is made wherever a rule is checked, carries the places it is about as
+//! A diagnostic is data. It is created where a rule is checked, refers to source locations by
 //! byte spans, and is rendered once, at the edge (`text`, `json`). Every diagnostic has a slug from
 //! [`slugs`]; `nki-sim explain SLUG` prints the page of a slug.
 //!

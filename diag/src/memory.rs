@@ -1,16 +1,16 @@
-//! How much memory a piece of work may use.
+//! Limits of memory use.
 //!
 //! Work that grows with its input (values of the meta-program, instructions, device tensors, the trace) charges an [`Account`] before it
-//! allocates. Charges are never taken back: a value that is dropped is not reported. So when the charges reach the limit, the account asks
-//! its meter how much memory the process has gained since the account was opened, and the smaller of the two counts. A kernel that makes
-//! much garbage is not refused, and a kernel is not refused for the memory of another one in the same process.
+//! allocates. Charges are never returned, since dropped values are not reported. When the charges reach the limit, the account reads from its
+//! meter how much memory the process has gained since the account was opened, and uses the smaller of the two. Thus a kernel is rejected
+//! neither for garbage that it has created nor for the memory of another kernel in the same process.
 
-/// The most memory that a piece of work may use, and how the use is measured.
+/// The maximum memory use of a piece of work, and its measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     /// In bytes.
     pub bytes: u64,
-    /// Bytes of memory that the process occupies now; `None` where the system does not say. Only single requests are limited there.
+    /// Bytes of memory that the process occupies now; `None` if the system does not report them. Then only single requests are limited.
     pub resident: fn() -> Option<u64>,
 }
 
@@ -39,23 +39,23 @@ impl PartialEq for Limit {
 
 impl Eq for Limit {}
 
-/// A charge went beyond the limit.
+/// A charge exceeded the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     /// Bytes that would be in use.
     pub needed: u64,
-    /// Bytes that may be.
+    /// Bytes allowed.
     pub limit: u64,
 }
 
-/// Most bytes that are charged before the meter is read again.
+/// Maximum number of bytes charged before the meter is read again.
 const UNREAD: u64 = 64 << 20;
 
 /// The memory of one piece of work.
 #[derive(Debug)]
 pub struct Account {
     limit: Limit,
-    /// What the meter showed when the account was opened.
+    /// The meter's value when the account was opened.
     before: u64,
     charged: u64,
     committed: u64,
@@ -76,20 +76,20 @@ impl Account {
         }
     }
 
-    /// Charges memory that is about to be allocated, and may be given back at any time.
+    /// Charges a coming allocation, which may be freed at any time.
     ///
     /// # Errors
-    /// If that is more than the limit allows. Nothing should be allocated then.
+    /// If it exceeds the limit. Nothing should be allocated then.
     #[inline]
     pub fn charge(&mut self, bytes: u64) -> Result<(), Exceeded> {
         self.charged = self.charged.saturating_add(bytes);
         if self.charged < self.next { Ok(()) } else { self.read(bytes) }
     }
 
-    /// Charges memory that stays in use to the end, or that later work is known to need.
+    /// Charges memory that remains in use to the end, or that later work will need.
     ///
     /// # Errors
-    /// As [`Self::charge`].
+    /// Like [`Self::charge`].
     pub fn commit(&mut self, bytes: u64) -> Result<(), Exceeded> {
         self.committed = self.committed.saturating_add(bytes);
         if self.committed <= self.limit.bytes {
@@ -110,7 +110,7 @@ impl Account {
     }
 }
 
-/// Two numbers of bytes for people, with as many decimals as it takes to tell them apart.
+/// Two human-readable numbers of bytes, with as many decimals as needed to distinguish them.
 pub fn sizes(a: u64, b: u64) -> (String, String) {
     if a == b {
         return (size(a), size(b));
@@ -122,7 +122,7 @@ pub fn sizes(a: u64, b: u64) -> (String, String) {
 /// Decimals beyond which bytes are more readable.
 const MOST_DECIMALS: usize = 3;
 
-/// A number of bytes for people: `768 bytes`, `1.5 GiB`.
+/// A human-readable number of bytes: `768 bytes`, `1.5 GiB`.
 pub fn size(bytes: u64) -> String {
     rounded(bytes, 1)
 }
@@ -178,7 +178,7 @@ mod tests {
             charged += 100;
             NOW.store(charged, Ordering::Relaxed);
         }
-        // The meter is read each eighth of the limit.
+        // The meter is read once per eighth of the limit.
         assert_eq!((charged, outcome), (1200, Err(Exceeded { needed: 1200, limit: 1000 })));
     }
 

@@ -1,7 +1,7 @@
-//! How far long work is, for a line on a terminal.
+//! Progress of long work, for a line on a terminal.
 //!
-//! Stages say what they count and how much of it is done. There is one display for a process, which shows the stage that began last; where several
-//! kernels run at the same time, nobody should show it. Nothing else depends on it.
+//! Stages report what they count and how much of it is done. There is one display per process, which shows the stage that started last; it should
+//! not be shown if several kernels run at the same time. Nothing else depends on it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,22 +10,22 @@ static WHAT: Mutex<&str> = Mutex::new("");
 static DONE: AtomicU64 = AtomicU64::new(0);
 static TOTAL: AtomicU64 = AtomicU64::new(0);
 
-/// How many things a stage should do between two calls of [`reach`].
+/// Number of items that a stage should process between two calls of [`reach`].
 pub const STEP: u64 = 4096;
 
-/// A stage begins, in which `total` things are done: "statements compiled". A total of 0 is not known.
+/// Starts a stage that processes `total` items: "statements compiled". A total of 0 is unknown.
 pub fn begin(what: &'static str, total: u64) {
     *WHAT.lock().unwrap_or_else(PoisonError::into_inner) = what;
     DONE.store(0, Ordering::Relaxed);
     TOTAL.store(total, Ordering::Relaxed);
 }
 
-/// So many of them are done.
+/// Reports the number of processed items.
 pub fn reach(done: u64) {
     DONE.store(done, Ordering::Relaxed);
 }
 
-/// `4096 of 10000 statements timed`; empty if no stage has done anything that it counts.
+/// `4096 of 10000 statements timed`; empty if no stage has processed anything.
 pub fn text() -> String {
     let what = *WHAT.lock().unwrap_or_else(PoisonError::into_inner);
     match (DONE.load(Ordering::Relaxed), TOTAL.load(Ordering::Relaxed)) {

@@ -2,7 +2,7 @@
 //!
 //! To add a diagnostic: pick a kebab-case slug, add an entry to the table of the part it belongs
 //! to, use it in `Diagnostic::error("slug", ...)`. A test finds slugs that are used but not here.
-//! A page says what is wrong, why the machine or language requires it, and shows wrong and right.
+//! A page describes the error and why the machine or language requires the rule, and shows wrong and right code.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ mod machine;
 mod run;
 mod values;
 
-/// What a kind of diagnostic says about the kernel. It decides the default level of a finding.
+/// The meaning of a kind of diagnostic for the kernel. It determines the default level of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// The kernel cannot be compiled or run. No option changes its level.
     Error,
-    /// The kernel runs, and what it does is a bug on hardware for certain.
+    /// The kernel runs, but is certain to misbehave on hardware.
     Bug,
-    /// The kernel runs, and probably does not do what its author meant.
+    /// The kernel runs, but probably not as its author intended.
     Suspicious,
-    /// The kernel runs here, and the official compiler rejects it. Only looked for with `--strict`.
+    /// The kernel runs here, but the official compiler rejects it. Only checked with `--strict`.
     Strict,
 }
 
@@ -32,7 +32,7 @@ impl Class {
     /// All classes, the worst first.
     pub const ALL: [Class; 4] = [Class::Error, Class::Bug, Class::Suspicious, Class::Strict];
 
-    /// The classes of findings: all whose level can be chosen.
+    /// The classes of findings: all those with a configurable level.
     pub const FINDINGS: [Class; 3] = [Class::Bug, Class::Suspicious, Class::Strict];
 
     /// `error`, `bug`, `suspicious` or `strict`.
@@ -51,15 +51,15 @@ impl Class {
 pub struct Slug {
     /// The slug, kebab-case.
     pub id: &'static str,
-    /// What it says about the kernel.
+    /// Its meaning for the kernel.
     pub class: Class,
-    /// One line: what is wrong.
+    /// One line: the error.
     pub summary: &'static str,
-    /// Markdown: why, with an example of wrong and right.
+    /// Markdown: the reason, with an example of wrong and right code.
     pub page: &'static str,
 }
 
-/// Makes a table of slugs: `slugs! { "slug", "summary", "page"; ... }`. A finding has its class behind the slug:
+/// Defines a table of slugs: `slugs! { "slug", "summary", "page"; ... }`. A finding has its class after the slug:
 /// `"slug" (Bug), "summary", "page";`. Without one it is [`Class::Error`].
 macro_rules! slugs {
     (@class) => { $crate::slugs::Class::Error };
@@ -101,12 +101,12 @@ pub fn explain(id: &str) -> Option<String> {
     Some(format!("# {}\n\n{}\n\n{}\n", slug.id, slug.summary, slug.page.trim()))
 }
 
-/// The slug most like `id`, for "did you mean".
+/// The slug most similar to `id`, for "did you mean".
 pub fn nearest(id: &str) -> Option<&'static Slug> {
     find(nearest_of(id, all().map(|s| s.id))?)
 }
 
-/// The name most like `word`, if it differs by at most a third of the longer one's letters.
+/// The name most similar to `word`, if the edit distance is at most a third of the longer one's length.
 pub fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |text: &str| text.chars().count();
     names
@@ -117,7 +117,7 @@ pub fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Edit distance, ignoring case; two neighbours that are swapped count once.
+/// Edit distance, ignoring case; a swap of neighbours counts once.
 fn distance(a: &str, b: &str) -> usize {
     let letters = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<char>>();
     let (a, b) = (letters(a), letters(b));

@@ -1,4 +1,4 @@
-//! Source texts and places in them.
+//! Source texts and locations in them.
 
 /// A file of a [`SourceMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -30,8 +30,8 @@ struct Source {
     lines: Vec<u32>,
 }
 
-/// The files that spans point into. A file may be known by name only (a `.nkir` program names the
-/// Python files it came from, which need not be there any more).
+/// The files of spans. A file may be known by name only (a `.nkir` program names the
+/// Python files of its origin, which may not exist any more).
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
     files: Vec<Source>,
@@ -43,7 +43,7 @@ impl SourceMap {
         Self::default()
     }
 
-    /// Adds a file with its text. Ids are given out in order, from 0.
+    /// Adds a file with its text. Ids are assigned in order, from 0.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
         let mut lines = vec![0];
@@ -88,7 +88,7 @@ impl SourceMap {
     }
 
     /// Line and column of a span's first byte: 1-based, columns in characters.
-    /// `(0, 0)` when the text is not known.
+    /// `(0, 0)` if the text is not known.
     pub fn line_col(&self, span: Span) -> (u32, u32) {
         let Some(source) = self.files.get(span.file.0 as usize) else {
             return (0, 0);
@@ -114,7 +114,7 @@ impl SourceMap {
         Some(Span::new(file, from, from + whole.trim().len() as u32))
     }
 
-    /// The place of a column, in bytes from 0, of a line (1-based).
+    /// The offset of a column, in bytes from 0, of a line (1-based).
     pub fn offset(&self, file: FileId, line: u32, column: u32) -> Option<u32> {
         let source = self.files.get(file.0 as usize)?;
         source.lines.get(line.checked_sub(1)? as usize)?.checked_add(column)

@@ -14,7 +14,7 @@ pub enum ColorChoice {
     Plain,
 }
 
-/// One diagnostic, with the source lines it is about; ends without a line end.
+/// One diagnostic, with its source lines; does not end with a line end.
 pub fn render(diagnostic: &Diagnostic, map: &SourceMap, color: ColorChoice) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -81,11 +81,11 @@ pub fn render(diagnostic: &Diagnostic, map: &SourceMap, color: ColorChoice) -> S
     renderer.render(&[group])
 }
 
-/// Most diagnostics that [`render_all`] shows: nobody reads more, and each takes time that grows with its file.
+/// Maximum number of diagnostics in [`render_all`]: longer lists are not read, and each takes time in proportion to its file.
 const SHOWN: usize = 100;
 
-/// The first diagnostics, errors before others if not all are shown, with an empty line between them and a line end after the last. A last
-/// line counts those left out.
+/// The first diagnostics, errors before others if not all are shown, separated by empty lines and with a line end after the last. A last
+/// line counts the omitted ones.
 pub fn render_all(diagnostics: &[Diagnostic], map: &SourceMap, color: ColorChoice) -> String {
     let errors = diagnostics.iter().filter(|d| d.is_error()).count();
     let mut left = [errors.min(SHOWN), SHOWN.saturating_sub(errors)];

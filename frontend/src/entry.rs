@@ -1,6 +1,6 @@
 //! The entry of the crate: from a file, or a function of a live host, to a program.
 //!
-//! A compilation enters once: it evaluates the file, chooses the kernel, checks the names of its arguments, requests their values and specialises it.
+//! A compilation has one entry: it evaluates the file, chooses the kernel, checks its argument names, requests the values and specialises it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -33,19 +33,19 @@ pub struct Param {
 pub struct KernelInfo {
     /// Its name.
     pub name: String,
-    /// Its parameters that take one value; `*args` and `**kwargs` take none.
+    /// Its parameters with one value each, without `*args` and `**kwargs`.
     pub params: Vec<Param>,
     /// Its name and parameters, without annotations: `k(x, n=2)`.
     pub signature: String,
     /// Its name in the source.
     pub span: Span,
-    /// The machine that its decorator names: `@nki.jit(platform_target="trn1")`.
+    /// The machine of its decorator: `@nki.jit(platform_target="trn1")`.
     pub target: Option<Target>,
     /// Whether the older compiler, that of `neuronxcc.nki`, compiles it.
     pub older_compiler: bool,
-    /// Whether the middle end of that compiler leaves it as it is written.
+    /// Whether the middle end of that compiler is disabled for it.
     pub as_written: bool,
-    /// Whether its decorator makes it a kernel; if a file decorates none, functions without one count as kernels.
+    /// Whether a decorator declares it as a kernel; in a file without such decorators, undecorated functions count as kernels.
     pub decorated: bool,
 }
 
@@ -75,7 +75,7 @@ impl KernelInfo {
 pub struct Listing {
     /// In source order.
     pub kernels: Vec<KernelInfo>,
-    /// What is wrong with the file.
+    /// Problems of the file.
     pub diagnostics: Vec<Diagnostic>,
     /// Files read.
     pub sources: SourceMap,
@@ -91,7 +91,7 @@ impl Listing {
     }
 }
 
-/// Why a call fits no kernel. Nothing is wrong with the file.
+/// The reason why a call fits no kernel. The file itself is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// The file has no kernel.
@@ -109,9 +109,9 @@ pub enum Refused {
     Arguments {
         /// The kernel.
         kernel: Box<KernelInfo>,
-        /// Names that no parameter has.
+        /// Names without a parameter.
         unknown: Vec<String>,
-        /// Parameters without a default that got no value.
+        /// Parameters without a default or a value.
         missing: Vec<String>,
     },
     /// The caller has no value for an argument, for this reason ([`Arguments::values`]).
@@ -119,7 +119,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// The refusal as a diagnostic about `file`. It names no option of a command: a caller that has some says it in its own words.
+    /// The error as a diagnostic about `file`. It names no option of a command, since these differ between callers.
     fn diagnostic(&self, file: &Path) -> Diagnostic {
         let file = file.display();
         let names = |kernels: &[KernelInfo]| kernels.iter().map(|k| &*k.name).collect::<Vec<_>>().join(", ");
@@ -168,7 +168,7 @@ pub trait Arguments: Sync {
     /// Names and values.
     ///
     /// # Errors
-    /// Why there is no value.
+    /// For a value that is not available.
     fn values(&self) -> Result<Cow<'_, [(String, Arg)]>, String>;
 }
 
@@ -187,11 +187,11 @@ impl<T: AsRef<[(String, Arg)]> + Sync + ?Sized> Arguments for T {
 pub struct Compiled {
     /// The kernel; none if the file cannot be evaluated, or has no such kernel.
     pub kernel: Option<KernelInfo>,
-    /// The machine that it was evaluated for.
+    /// The target of the evaluation.
     pub target: Target,
     /// The program, unless there were errors.
     pub program: Option<Program>,
-    /// The call fits no kernel: the last of the diagnostics, as data.
+    /// The reason if the call fits no kernel: the last of the diagnostics, as data.
     pub refused: Option<Refused>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
@@ -199,7 +199,7 @@ pub struct Compiled {
     pub sources: SourceMap,
     /// Lines printed at specialisation.
     pub prints: Vec<String>,
-    /// What the kernel returned.
+    /// The structure of the kernel's return value.
     pub returned: Returned,
 }
 
@@ -219,8 +219,8 @@ pub enum Returned {
     Dict(Vec<(String, Returned)>),
 }
 
-/// Finds the kernels of a file: functions decorated with `nki.jit`, or, if there are none, the functions that no other one of the file calls; and the
-/// function `wanted`. The code at its top level may use so much memory.
+/// Finds the kernels of a file: functions decorated with `nki.jit`, or, if there are none, the functions that no other function of the file calls;
+/// and the function `wanted`. `memory` limits the memory of the code at its top level.
 pub fn kernels(path: &Path, loader: &dyn Loader, wanted: Option<&str>, memory: Limit) -> Listing {
     let options = Options { memory, ..Options::default() };
     let listing = on_big_stack(|| {
@@ -243,7 +243,7 @@ pub fn compile(path: &Path, loader: &dyn Loader, args: &(impl Arguments + ?Sized
     compiled.unwrap_or_else(|| no_compilation(options))
 }
 
-/// The kernel's decorator names another machine. The top level of the file may depend on the machine, so it has to be evaluated for this one.
+/// The kernel's decorator names another machine. The top level of the file may depend on the machine, so it has to be evaluated again for it.
 struct Retarget(Target);
 
 /// Evaluates a file and specialises its kernel.
@@ -267,7 +267,7 @@ fn evaluate(
     }
 }
 
-/// Specialises a function of a live host for these arguments. Neither `options.kernel` nor a decorator's target counts.
+/// Specialises a function of a live host for these arguments. `options.kernel` and a decorator's target are ignored.
 pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
     let compiled = on_big_stack(|| {
         let mut interp = dialect::evaluation(&NoFiles, options);
@@ -284,7 +284,7 @@ pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], opt
     compiled.unwrap_or_else(|| no_compilation(options))
 }
 
-/// The function that a host hands over as the kernel, with the schedule that the caller gives it.
+/// The host's kernel function, with the schedule of the caller.
 fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> EvalResult<Candidate> {
     let function = match interp.take_over(function, None, Span::default())? {
         Value::Kernel(ref kernel) => kernel.function.clone(),
@@ -352,7 +352,7 @@ fn specialise(
     }
 }
 
-/// The outcome of an evaluation that has come to its end, one way or another.
+/// The outcome of a finished evaluation.
 fn ended(
     mut interp: Interp<'_>,
     kernel: Option<KernelInfo>,
@@ -396,7 +396,7 @@ impl Loader for NoFiles {
     }
 }
 
-/// Runs on a thread whose stack deep recursion cannot exhaust; `None` if the thread does not start.
+/// Runs on a thread with a stack large enough for deep recursion; `None` if the thread does not start.
 fn on_big_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
     let stop = stop::current();
     let run = || stop::within(stop, run);
@@ -470,7 +470,7 @@ def new(x):
         let x = [("x".to_owned(), Arg::None)];
         let (new, reads) = compiled("new", &x, true);
         assert_eq!((reads, &*new.prints, new.target), (1, &["False".to_owned()][..], Target::DEFAULT));
-        // For another machine it is evaluated again.
+        // It is evaluated again for another machine.
         let (old, reads) = compiled("old", &x, true);
         assert_eq!((reads, &*old.prints, old.target), (2, &["True 2".to_owned()][..], Target::OLDEST));
         let (old, reads) = compiled("old", &x, false);
@@ -501,7 +501,7 @@ def new(x):
         assert!(matches!(listing.choose(Some("four")), Err(Refused::UnknownKernel { .. })));
     }
 
-    /// Arguments whose values cannot be had.
+    /// Arguments whose values are unavailable.
     struct Unreadable;
 
     impl Arguments for Unreadable {

@@ -1,8 +1,8 @@
-//! A live Python process around the kernel: what it provides, and how more is requested.
+//! The interface to a live Python process around the kernel: the values that it provides, and requests for more.
 //!
-//! Without one, a kernel's file is interpreted from the top. With one, the file has run already in Python: names that
-//! the kernel does not bind itself are looked up there. Plain values are copied; functions and classes are handed over
-//! by their place in a source file, so that the evaluator interprets them, too.
+//! Without a host, a kernel's file is interpreted from the top. With one, the file has already run in Python: names that
+//! the kernel does not bind itself are looked up there. Plain values are copied; functions and classes are passed
+//! by their location in a source file, so that the evaluator interprets them, too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use nki_isa::names::Named;
 /// The element type of a [`HostArray`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostDtype {
-    /// A type that the machine has.
+    /// A type supported by the machine.
     Device(DType),
     /// `float64`
     F64,
@@ -83,7 +83,7 @@ impl fmt::Display for HostDtype {
 }
 
 impl HostArray {
-    /// Elements up to which an array is a constant; what is larger is data, and an argument.
+    /// Maximum elements of an array as a constant; a larger one is data, and an argument.
     pub const MOST_ELEMENTS: usize = 1 << 22;
 }
 
@@ -98,10 +98,10 @@ pub struct HostArray {
     pub data: Arc<[u8]>,
 }
 
-/// A value from outside: an argument of a kernel, or something a live host hands over.
+/// A value from outside: an argument of a kernel, or an object of a live host.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
-    /// A tensor in HBM; its contents do not matter here.
+    /// A tensor in HBM; its contents are irrelevant here.
     Tensor {
         /// Extents.
         shape: Vec<usize>,
@@ -136,7 +136,7 @@ pub enum Arg {
     Dict(Vec<(Arg, Arg)>),
     /// A `collections.defaultdict` with a factory.
     DefaultDict {
-        /// What makes a missing value.
+        /// The function that creates a missing value.
         factory: Box<Arg>,
         /// In insertion order.
         entries: Vec<(Arg, Arg)>,
@@ -147,9 +147,9 @@ pub enum Arg {
     Range([i64; 3]),
     /// An element type.
     Dtype(DType),
-    /// Something that the simulator provides itself, by its dotted name: `nki.isa.engine.vector`, `math.sqrt`, `builtins.len`.
+    /// An object of the simulator itself, by its dotted name: `nki.isa.engine.vector`, `math.sqrt`, `builtins.len`.
     Api(String),
-    /// What calling something of the simulator gives: `nki.collectives.ReplicaGroup([[0, 1]])`.
+    /// The result of calling a function of the simulator: `nki.collectives.ReplicaGroup([[0, 1]])`.
     Call {
         /// Its dotted name.
         function: String,
@@ -174,7 +174,7 @@ pub enum Arg {
     },
     /// A bound method.
     Method {
-        /// What it is bound to.
+        /// Its receiver.
         receiver: Box<Arg>,
         /// The function.
         function: Box<Arg>,
@@ -188,20 +188,20 @@ pub enum Arg {
         /// Keyword arguments.
         keyword: Vec<(String, Arg)>,
     },
-    /// A list, dict, set or object: two values of the same identity are one.
+    /// A list, dict, set or object: two values of the same identity are one object.
     Shared(Identity, Box<Arg>),
     /// A value that occurred before in the same value: the `n`-th [`Arg::Shared`].
     Again(Identity, usize),
-    /// A value that has no meaning in a kernel.
+    /// A value without meaning in a kernel.
     Opaque {
-        /// How it came about: `torch.randn`.
+        /// Its origin: `torch.randn`.
         path: String,
-        /// Why the kernel cannot use it.
+        /// The reason why the kernel cannot use it.
         reason: Option<String>,
     },
 }
 
-/// Which object of the host a value is. Does not count for the equality of [`Arg`]s: an equal list is as good.
+/// The identity of a value of the host. Ignored by the equality of [`Arg`]s: an equal list is equivalent.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity(pub u64);
 
@@ -216,13 +216,13 @@ impl PartialEq for Identity {
 pub struct HostFunction {
     /// Its name; `<lambda>` for a lambda.
     pub name: String,
-    /// The file with its source, as [`Host::source`] takes it.
+    /// The file with its source, as accepted by [`Host::source`].
     pub file: String,
     /// Line of its first decorator or of `def` (Python's `co_firstlineno`).
     pub line: u32,
     /// Its parameters' names, to distinguish two lambdas of a line.
     pub params: Vec<String>,
-    /// Where the code of a lambda's body begins, to distinguish lambdas of a line with the same parameters: its line
+    /// Start of a lambda's body, to distinguish lambdas of a line with the same parameters: its line
     /// (from 1) and its column in bytes of UTF-8 (from 0), as Python counts them. `None` if Python does not record it.
     pub body: Option<(u32, u32)>,
     /// The scope of its global names, for [`Host::global`].
@@ -231,18 +231,18 @@ pub struct HostFunction {
     pub defaults: Vec<(String, Arg)>,
     /// Captured variables; `None` is not assigned yet.
     pub closure: Vec<(String, Option<Arg>)>,
-    /// Decorated with `nki.jit`: its `compile_config` and `specialization_config`.
+    /// If decorated with `nki.jit`: its `compile_config` and `specialization_config`.
     pub kernel: Option<Box<[Arg; 2]>>,
-    /// A kernel with a launch grid of the older language, which another kernel cannot call.
+    /// Whether it is a kernel with a launch grid of the older language, which another kernel cannot call.
     pub has_grid: bool,
 }
 
-/// Which kind of class, by its bases and decorators.
+/// The kind of a class, by its bases and decorators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostClassKind {
     /// Attributes come from `__init__` alone.
     Plain,
-    /// A subclass of the language's base class of records: `__init__` is made from the fields.
+    /// A subclass of the language's base class of records: `__init__` is generated from the fields.
     Record,
     /// `@dataclass`
     Dataclass(HostDataclass),
@@ -254,18 +254,18 @@ pub enum HostClassKind {
     Exception,
 }
 
-/// What the members of an Enum are besides.
+/// Further properties of an Enum class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostEnum {
-    /// Members are integers or texts, too.
+    /// The type whose values the members also are.
     pub mixin: Option<HostMixin>,
-    /// They combine with `|`.
+    /// Whether members combine with `|`.
     pub flag: bool,
-    /// Their text is that of their values.
+    /// Whether their text is that of their values.
     pub shows_value: bool,
 }
 
-/// The type whose values the members of an Enum are, too.
+/// The base type of the members of an Enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostMixin {
     /// `int`
@@ -276,20 +276,20 @@ pub enum HostMixin {
     Float,
 }
 
-/// What `@dataclass` was told.
+/// The options of `@dataclass`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostDataclass {
-    /// The constructor is made from the fields.
+    /// Whether the constructor is generated from the fields.
     pub init: bool,
-    /// Objects are shown with their fields.
+    /// Whether `repr` shows the fields.
     pub repr: bool,
-    /// Objects are compared by their fields.
+    /// Whether objects are compared by their fields.
     pub eq: bool,
-    /// Objects have an order.
+    /// Whether objects are ordered.
     pub order: bool,
-    /// Objects are hashed by their fields, frozen or not.
+    /// Whether objects are hashed by their fields, frozen or not.
     pub unsafe_hash: bool,
-    /// Assignments after construction are refused.
+    /// Whether assignments after construction are rejected.
     pub frozen: bool,
 }
 
@@ -304,25 +304,25 @@ pub enum HostAttribute {
     Class(Arg),
     /// `@property`
     Property {
-        /// What gives its value.
+        /// The getter.
         get: Arg,
-        /// What is called to assign it.
+        /// The setter.
         set: Option<Arg>,
-        /// What is called to delete it.
+        /// The deleter.
         delete: Option<Arg>,
     },
     /// `@cached_property`
     CachedProperty(Arg),
 }
 
-/// What a field is set to when the caller gives nothing.
+/// The default of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostDefault {
-    /// The caller must give it.
+    /// None: the caller must provide a value.
     Required,
     /// This value.
     Value(Arg),
-    /// What this function returns.
+    /// The result of this function.
     Factory(Arg),
 }
 
@@ -333,15 +333,15 @@ pub struct HostField {
     pub name: String,
     /// Its default.
     pub default: HostDefault,
-    /// Whether the constructor takes it.
+    /// Whether it is a parameter of the constructor.
     pub init: bool,
-    /// Only by keyword.
+    /// Whether it is keyword-only.
     pub kw_only: bool,
-    /// Whether it counts when objects are compared.
+    /// Whether comparisons of objects include it.
     pub compare: bool,
-    /// Whether it is shown.
+    /// Whether `repr` shows it.
     pub repr: bool,
-    /// It is no attribute, but an argument of `__post_init__` (`InitVar`).
+    /// Whether it is not an attribute, but an argument of `__post_init__` (`InitVar`).
     pub init_only: bool,
 }
 
@@ -352,34 +352,34 @@ pub struct HostClass {
     pub name: String,
     /// Its kind.
     pub kind: HostClassKind,
-    /// A record, or a dataclass that derives from one: fields that are not given are None.
+    /// Whether it is a record, or a dataclass that derives from one: missing fields are None.
     pub record: bool,
-    /// The classes it derives from, nearest first (its method resolution order without itself), of those that have source.
+    /// Its base classes with source, nearest first (its method resolution order without itself).
     pub bases: Vec<Arg>,
     /// Its own attributes.
     pub attributes: Vec<(String, HostAttribute)>,
     /// All fields, inherited ones first.
     pub fields: Vec<HostField>,
-    /// `@total_ordering`: the comparisons that it does not define follow from one that it does.
+    /// `@total_ordering`: missing comparisons are derived from an existing one.
     pub total_ordering: bool,
     /// Members of an Enum: name, name of the member it is an alias of (its own if none), value.
     pub members: Vec<(String, String, Arg)>,
 }
 
-/// What an [`Arg::Object`] is.
+/// The description of an [`Arg::Object`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostObject {
     /// A function.
     Function(HostFunction),
     /// A class.
     Class(HostClass),
-    /// A function that keeps its results: `@cache`, `@lru_cache`.
+    /// A function with cached results: `@cache`, `@lru_cache`.
     Cached {
         /// The function.
         function: Arg,
-        /// Most results that it keeps; None is any number.
+        /// Maximum number of cached results; None is unlimited.
         limit: Option<usize>,
-        /// Equal arguments of other types are others.
+        /// Whether equal arguments of different types are cached separately.
         typed: bool,
     },
     /// A module.
@@ -391,31 +391,31 @@ pub enum HostObject {
         /// The scope of its names.
         scope: u64,
     },
-    /// No source, no meaning.
+    /// An object without source or meaning.
     Opaque {
-        /// How it came about.
+        /// Its origin.
         path: String,
-        /// Why a kernel cannot use it.
+        /// The reason why a kernel cannot use it.
         reason: Option<String>,
     },
 }
 
-/// A live Python process. Called on the thread that evaluates.
+/// A live Python process. Called on the evaluating thread.
 pub trait Host: Sync {
     /// The value of a global name; `None` if it is not bound there (it may be a builtin).
     fn global(&self, scope: u64, name: &str) -> Option<Arg>;
-    /// What an object is.
+    /// The description of an object.
     fn describe(&self, object: u64) -> HostObject;
     /// The text of a file.
     fn source(&self, file: &str) -> Option<String>;
     /// The array in a `.npy` file.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If it cannot be read.
     fn array(&self, file: &str) -> Result<HostArray, String>;
-    /// The module that `import path` finds in code of this scope; relative if `path` begins with dots.
+    /// The module that `import path` imports in code of this scope; relative if `path` starts with dots.
     fn import(&self, scope: u64, path: &str) -> Option<Arg>;
-    /// The modules that the global names of a scope belong to: those among them, and those of functions of the simulator.
+    /// The modules of the global names of a scope: modules among them, and those of functions of the simulator.
     fn modules(&self, _scope: u64) -> Vec<String> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
-//! NKI source to a program: parse, specialise, and report what is wrong on the way.
+//! NKI source to a program: parse, specialise, and report diagnostics.
 //!
-//! Nothing here computes tensor values, touches files (a [`Loader`] does) or fails: every entry returns a value and
+//! This crate does not compute tensor values or access files (a [`Loader`] does), and does not fail: every entry returns a value and
 //! diagnostics.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -36,7 +36,7 @@ pub trait Loader: Sync {
     /// The array in a `.npy` file, for `nl.shared_constant("file.npy")`.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If it cannot be read.
     fn array(&self, path: &Path) -> Result<HostArray, String> {
         Err(format!("`{}`: arrays are not read here", path.display()))
     }
@@ -47,7 +47,7 @@ pub trait Loader: Sync {
 pub struct GridAxis {
     /// Programs that a core runs one after the other.
     pub sequential: u32,
-    /// Cores that the axis is spread over: 1, or the cores of the logical core (`nl.nc(2)`).
+    /// Cores of the axis: 1, or the cores of the logical core (`nl.nc(2)`).
     pub cores: u32,
     /// Whether neighbouring programs run on one core (`nl.nc(2) * n`) or on different ones (`n * nl.nc(2)`).
     pub cores_outside: bool,
@@ -71,7 +71,7 @@ impl GridAxis {
     }
 }
 
-/// The programs of a grid that a core runs, in order, each as its position along the axes. Without a grid there is one.
+/// The programs of a grid that a core runs, in order, each as its position along the axes. Without a grid there is one program.
 fn programs_of(grid: &[GridAxis], core: u32) -> Vec<Vec<u32>> {
     let mut found = vec![Vec::new()];
     for axis in grid {
@@ -83,34 +83,34 @@ fn programs_of(grid: &[GridAxis], core: u32) -> Vec<Vec<u32>> {
     found
 }
 
-/// What to compile and how.
+/// Options of a compilation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The kernel's name; needed when the file has several.
+    /// The kernel's name; required if the file has several.
     pub kernel: Option<String>,
     /// The machine.
     pub target: Target,
-    /// A kernel whose decorator names a machine (`@nki.jit(platform_target="trn1")`) is compiled for that one.
+    /// Whether the target of a kernel's decorator (`@nki.jit(platform_target="trn1")`) has precedence.
     pub decorated_target: bool,
     /// Physical cores per logical core: 1 or 2.
     pub lnc: u32,
     /// The launch grid of a kernel for Beta 1: the programs along each axis. Empty without one.
     pub grid: Vec<GridAxis>,
-    /// Files are written for Beta 1 (`neuronxcc.nki`), whatever they import.
+    /// Whether files are written for Beta 1 (`neuronxcc.nki`), regardless of their imports.
     pub beta1: bool,
-    /// The middle end of the kernel's compiler, where its dialect has one, leaves it as it is written.
+    /// Whether the middle end of the kernel's compiler is disabled, if its dialect has one.
     pub as_written: bool,
-    /// Report what the official compiler would reject.
+    /// Whether to report code that the official compiler would reject.
     pub strict: bool,
-    /// Instructions that wait for others, both by name: what `with_schedule` of a live kernel was given.
+    /// Pairs of a later and an earlier instruction, both by name: the argument of `with_schedule` of a live kernel.
     pub schedule: Vec<(String, String)>,
     /// `compile_config` and `specialization_config` of a live kernel.
     pub config: [Arg; 2],
-    /// Statements, iterations and calls after which evaluation is given up.
+    /// Maximum number of statements, iterations and calls of an evaluation.
     pub step_limit: u64,
     /// Memory that specialisation may use.
     pub memory: nki_diag::memory::Limit,
-    /// A tensor that is larger than SBUF or PSUM is a warning.
+    /// Whether a tensor larger than SBUF or PSUM is a warning.
     pub over_capacity: bool,
 }
 
@@ -134,12 +134,12 @@ impl Default for Options {
     }
 }
 
-/// Python's name of the exception class that a diagnostic of the evaluator corresponds to.
+/// Python's exception class for a diagnostic of the evaluator.
 pub fn exception_class(slug: &str) -> &'static str {
     eval::exception_class(slug)
 }
 
-/// Modules of Python's library, and NumPy, of which the evaluator knows the names that kernels use.
+/// Modules of Python's library, and NumPy, whose names used in kernels are supported.
 pub fn python_modules() -> &'static [&'static str] {
     eval::PYTHON_MODULES
 }

@@ -1,11 +1,11 @@
-//! The multiplication that the tensor engine's numerics rest on.
+//! The matrix multiplication behind the numerics of the tensor engine.
 //!
 //! A tile of the tensor engine is small (at most 128 x 128 by 512), so packing its operands in the order of the inner loop is an eighth
-//! of the work. Packed operands are values of their own ([`Packed`]), in memory of whoever packs them: a machine may keep them as long as the bytes do not
+//! of the work. Packed operands are separate values ([`Packed`]) in memory of the caller: a machine may keep them until the bytes
 //! change, and multiply a chain of them into one result at once ([`accumulate`]).
 //!
-//! Order of sums: each product of a chain is a sum over its rows in order with fused multiply-adds, begun at zero, and is added to what the
-//! result holds, one product after the other. The same bits on every CPU, for every tiling and number of threads, chained or not.
+//! Order of sums: each product of a chain is a sum over its rows in order with fused multiply-adds, starting at zero. The products are added
+//! to the result one after the other. The bits are the same on every CPU, for every tiling and number of threads, chained or not.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 use pulp::Simd;
 
-/// What the engine sees of an operand: tfloat32 keeps 10 bits of mantissa.
+/// An operand as the engine reads it: tfloat32 keeps 10 bits of mantissa.
 pub(crate) fn tensor_operand(tile: ArrayView2<'_, f32>, dtype: DType) -> CowArray<'_, f32, Ix2> {
     if dtype == DType::TF32 { CowArray::from(tile.mapv(round_tf32)) } else { CowArray::from(tile) }
 }
@@ -40,7 +40,7 @@ pub(crate) fn product(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f3
     out
 }
 
-/// `out = stationary.T @ moving`, or `out +=` it. Each element's sum starts at zero and is added to what `out` holds at the end.
+/// `out = stationary.T @ moving`, or `out +=` it. Each element's sum starts at zero and is added to `out` at the end.
 pub fn multiply(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f32>, add: bool, out: ArrayViewMut2<'_, f32>) {
     multiply_on(threads(), stationary, moving, add, out);
 }
@@ -57,7 +57,7 @@ fn multiply_on(
     add: bool,
     out: ArrayViewMut2<'_, f32>,
 ) {
-    // Taken, not borrowed: while this thread waits for another it may find a second multiplication to do.
+    // Taken, not borrowed: while this thread waits for another, it may execute a second multiplication.
     let [mut left, mut right] = SCRATCH.take();
     let layouts = (Layout::new(Side::Stationary, stationary.dim()), Layout::new(Side::Moving, moving.dim()));
     let (left_floats, right_floats) = (floats_of(&mut left, layouts.0), floats_of(&mut right, layouts.1));
@@ -70,7 +70,7 @@ fn multiply_on(
     SCRATCH.set([left, right]);
 }
 
-/// Enough of the memory for an operand.
+/// Scratch memory, extended to the size of an operand.
 fn floats_of(lines: &mut Vec<Line>, layout: Layout) -> &mut [f32] {
     let count = layout.bytes() / size_of::<Line>();
     if lines.len() < count {
@@ -101,8 +101,8 @@ impl Side {
     }
 }
 
-/// How an operand `[k, columns]` is packed: as panels of the columns that the inner loop takes at once, each panel `[k][width]`. The last one is
-/// filled up with whatever was there. Only good on the CPU it was made on.
+/// Layout of a packed operand `[k, columns]`: panels of the columns that the inner loop processes at once, each panel `[k][width]`. The padding
+/// of the last panel has arbitrary values. Valid only on the CPU that packed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     k: usize,
@@ -118,10 +118,10 @@ pub struct Packed<'a> {
     floats: &'a [f32],
 }
 
-/// Elements of a line of the cache.
+/// Elements of a cache line.
 const LINE: usize = 16;
 
-/// A line of the cache, so that no vector spans two.
+/// A cache line, so that no vector spans two.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([f32; LINE]);
@@ -134,18 +134,18 @@ pub struct Part<'a> {
 }
 
 impl Layout {
-    /// That of an operand of shape `(k, columns)`.
+    /// The layout of an operand of shape `(k, columns)`.
     pub fn new(side: Side, (k, columns): (usize, usize)) -> Self {
         Layout { k, columns, width: side.width() }
     }
 
-    /// Bytes of memory: whole lines of the cache.
+    /// Bytes of memory: whole cache lines.
     pub fn bytes(self) -> usize {
         (self.columns.next_multiple_of(self.width) * self.k * size_of::<f32>()).next_multiple_of(size_of::<Line>())
     }
 
-    /// Splits memory for the operand, of at least [`Layout::bytes`], in up to `parts` parts, each with what `source` gives for its columns. The inner loop is fastest if
-    /// the memory begins with a line of the cache.
+    /// Splits the operand's memory, of at least [`Layout::bytes`], into up to `parts` parts, each with the value of `source` for its columns. The
+    /// inner loop is fastest if the memory starts at a cache line.
     pub fn tasks<T>(self, memory: &mut [f32], parts: usize, source: impl Fn(Range<usize>) -> T) -> Vec<(Part<'_>, T)> {
         let Layout { k, columns, width } = self;
         let panels = columns.div_ceil(width);
@@ -182,7 +182,7 @@ impl Part<'_> {
     /// Copies the columns of the part, `[k, columns]`, to the panels.
     pub fn pack(self, view: ArrayView2<'_, f32>) {
         match self.width {
-            // Widths known to the compiler: copies without a call.
+            // Constant widths: copies without a call.
             5 => self.pack_by::<5>(view),
             8 => self.pack_by::<8>(view),
             16 => self.pack_by::<16>(view),
@@ -233,7 +233,7 @@ impl<const W: usize> pulp::WithSimd for PackColumns<'_, W> {
         let PackColumns { panels, view } = self;
         let (k, columns) = view.dim();
         for (first, panel) in (0..columns).step_by(W).zip(panels.chunks_exact_mut(k * W)) {
-            // The columns that fill up the last panel belong to no result.
+            // The padding columns of the last panel belong to no result.
             let column = |j: usize| view.index_axis_move(Axis(1), (first + j).min(columns - 1)).to_slice();
             let lines: [&[f32]; W] = std::array::from_fn(|j| column(j).unwrap_or_default());
             let (rows, _) = panel.as_chunks_mut::<W>();
@@ -258,7 +258,7 @@ pub fn accumulate(chain: &[(Packed<'_>, Packed<'_>)], add: bool, out: ArrayViewM
     accumulate_on(threads(), chain, add, out);
 }
 
-/// Below this many multiply-adds another thread costs more than it saves.
+/// Below this many multiply-adds, the overhead of another thread exceeds the gain.
 pub const SPLIT_ABOVE: usize = 1 << 20;
 
 /// Pieces of a multiplication for each thread.
@@ -271,7 +271,7 @@ fn accumulate_on(threads: usize, chain: &[(Packed<'_>, Packed<'_>)], add: bool, 
     share(threads, split(pieces, chain, add, out), |piece| pulp::Arch::new().dispatch(piece));
 }
 
-/// Divides the columns of the result, whole panels, in as many pieces at most.
+/// Splits the columns of the result, by whole panels, into at most this many pieces.
 fn split<'a>(
     pieces: usize,
     chain: &'a [(Packed<'a>, Packed<'a>)],
@@ -294,7 +294,7 @@ fn split<'a>(
     (0..pieces).filter_map(piece).collect()
 }
 
-/// What the inner loop holds in registers on this CPU.
+/// The block of the result that the inner loop holds in registers on this CPU.
 struct Shape {
     /// Rows of the result.
     rows: usize,
@@ -318,15 +318,15 @@ fn many_registers<S: Simd>() -> bool {
     S::REGISTER_COUNT >= 32 && !S::IS_SCALAR
 }
 
-/// Result rows that the inner loop holds in registers: 5 x 2 sums, 2 operands and a broadcast fit the 16 of AVX2, hide the latency of
-/// the multiply-adds, and divide 128 with little left over.
+/// Result rows that the inner loop holds in registers: 5 x 2 sums, 2 operands and a broadcast fit the 16 registers of AVX2, hide the latency
+/// of the multiply-adds, and divide 128 with a small remainder.
 const ROWS: usize = 5;
 /// The same for 32 registers (AVX-512, NEON): divides 128.
 const MANY_ROWS: usize = 8;
 /// Registers per row.
 const WIDTH: usize = 2;
 
-/// The multiplication of a share of the columns, compiled for each instruction set.
+/// The multiplication for one part of the columns, compiled for each instruction set.
 struct Share<'a> {
     chain: &'a [(Packed<'a>, Packed<'a>)],
     panels: Range<usize>,
@@ -353,7 +353,7 @@ impl Share<'_> {
             let blocks = stationary.layout.columns.div_ceil(R).max(1);
             for (i, first) in panels.clone().zip((0..out.ncols()).step_by(width)) {
                 let panel = moving.panel(i);
-                // The panel after this one comes to the cache meanwhile, a share with each block: the first block would wait for all of it.
+                // Each block prefetches a part of the next panel, since prefetching all of it would stall the first block.
                 let next = if i + 1 < panels.end { moving.panel(i + 1) } else { of_next.unwrap_or_default() };
                 let mut shares = next.chunks(next.len().div_ceil(blocks).next_multiple_of(LINE).max(LINE));
                 let columns = width.min(out.ncols() - first);
@@ -384,7 +384,7 @@ fn put<S: Simd>(simd: S, sums: &[[S::f32s; WIDTH]], add: bool, mut out: ArrayVie
     }
 }
 
-/// `R` rows of sums over all of `k`. Meanwhile one element of each line of `ahead` is read, to bring them to the cache.
+/// `R` rows of sums over all of `k`. Also reads one element of each line of `ahead`, to prefetch it.
 #[inline(always)]
 fn inner<S: Simd, const R: usize>(simd: S, stationary: &[f32], panel: &[f32], ahead: &[f32]) -> [[S::f32s; WIDTH]; R] {
     let mut sums = [[simd.splat_f32s(0.0); WIDTH]; R];
@@ -407,7 +407,7 @@ fn inner<S: Simd, const R: usize>(simd: S, stationary: &[f32], panel: &[f32], ah
     sums
 }
 
-/// Writes or adds a row of sums to as many elements as there are.
+/// Writes or adds a row of sums, up to the number of elements.
 #[inline(always)]
 fn store<S: Simd>(simd: S, sums: &[S::f32s; WIDTH], add: bool, target: &mut [f32]) {
     let (whole, rest) = S::as_mut_simd_f32s(target);
@@ -429,7 +429,7 @@ mod tests {
 
     use super::*;
 
-    /// Values that need all 24 bits, so that the order of a sum shows.
+    /// Values that need all 24 bits, so that the order of summation is visible.
     fn noise(shape: (usize, usize), seed: u32) -> Array2<f32> {
         let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
         Array2::from_shape_simple_fn(shape, || {
@@ -524,7 +524,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Bit for bit the definition, for all shapes and layouts.
+        /// Equals the definition bit for bit, for all shapes and layouts.
         #[test]
         fn is_the_definition(
             k in 1usize..20, m in 1usize..20, n in 1usize..90, add in any::<bool>(), layout in 0u8..8, seed in any::<u32>(),

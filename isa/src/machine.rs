@@ -68,27 +68,27 @@ pub type RowBits<'a> = Row<'a, u32>;
 
 /// The representation of elements in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum Representation {
     /// Each in the bits of its own type.
     Narrow,
     /// In 32 bits: floats as fp32, integers sign- or zero-extended.
     Wide,
 }
 
-impl Held {
+impl Representation {
     /// The bits in memory of an element of at most 32 bits whose own bits are `bits`.
     pub fn bits(self, dtype: DType, bits: u32) -> u32 {
         match self {
-            Held::Narrow => bits,
-            Held::Wide if dtype.is_packed() => bits,
-            Held::Wide if dtype.is_float() => bits_to_f32(dtype, bits).to_bits(),
-            Held::Wide => bits_to_i64(dtype, bits) as u32,
+            Representation::Narrow => bits,
+            Representation::Wide if dtype.is_packed() => bits,
+            Representation::Wide if dtype.is_float() => bits_to_f32(dtype, bits).to_bits(),
+            Representation::Wide => bits_to_i64(dtype, bits) as u32,
         }
     }
 }
 
 /// An owning function of several independent partitions at once. Their number carries no meaning.
-pub type TogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
+pub type BatchF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
 
 /// Observes the arguments of a function before it is applied: `(partition, arguments)`, where the partition counts from 0 within the operands.
 pub type Arguments = Arc<dyn Fn(usize, &[f32]) + Send + Sync>;
@@ -108,7 +108,7 @@ pub type RowsBits<'f> = &'f mut dyn FnMut(&mut [RowBits<'_>]) -> Result<(), Faul
 pub type Tiles<'f> = &'f mut dyn FnMut(ArrayView2<'_, f32>, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
 
 /// Adapts a function of several partitions to a single partition.
-pub fn alone(f: TogetherF32) -> RowsF32 {
+pub fn one_partition(f: BatchF32) -> RowsF32 {
     Box::new(move |partition, ins, outs| {
         let outs = outs.iter_mut().map(|o| &mut **o).collect();
         f(&mut [RowF32 { partition, ins: ins.iter().copied().collect(), outs }]);
@@ -142,14 +142,14 @@ pub trait Machine {
     ///
     /// # Errors
     /// If an address is out of bounds.
-    fn map_f32_together(
+    fn map_f32_batch(
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
-        f: TogetherF32,
+        f: BatchF32,
         update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.map_f32(dsts, srcs, alone(f), update)
+        self.map_f32(dsts, srcs, one_partition(f), update)
     }
 
     /// Applies `f` to each partition in exact integers; written values wrap to the element type. Integer views only.
@@ -236,9 +236,9 @@ pub trait Machine {
     fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault>;
 
     /// How memory holds elements. An instruction that creates elements (from numbers or at random) instead of moving other elements' bits converts
-    /// them with [`Held::bits`] before it writes them as bits.
-    fn held(&mut self) -> Held {
-        Held::Narrow
+    /// them with [`Representation::bits`] before it writes them as bits.
+    fn representation(&mut self) -> Representation {
+        Representation::Narrow
     }
 
     /// Reads a whole tile as raw element bits, zero-extended: for bit-exact moves.

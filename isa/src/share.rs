@@ -15,7 +15,7 @@ pub fn threads() -> usize {
 
 /// Number of spins on other threads' pieces before the thread gives up its processor, some ten microseconds in total. A thread that
 /// yields to another process gets its processor back only milliseconds later.
-const PATIENCE: u32 = 2_000;
+const SPINS: u32 = 2_000;
 
 /// Runs `work` for each of `pieces`, on at most `threads` threads of rayon's pool, in no particular order. There should be several pieces of
 /// about equal size for each thread.
@@ -44,9 +44,9 @@ fn fan(threads: usize, busy: &AtomicUsize, work: &(impl Fn() + Sync)) {
         || {
             work();
             // The queue is empty: threads that have not started will find no piece. Only wait for the busy ones.
-            let mut patience = PATIENCE;
-            while patience > 0 && busy.load(Ordering::Relaxed) > 0 {
-                patience -= 1;
+            let mut spins = SPINS;
+            while spins > 0 && busy.load(Ordering::Relaxed) > 0 {
+                spins -= 1;
                 std::hint::spin_loop();
             }
         },

@@ -40,7 +40,7 @@ pub struct TestMachine {
     /// Tensors whose unwritten bytes were read, in order, repeats included.
     pub uninitialized: Vec<TensorId>,
     /// The contributions of the members of a rendezvous.
-    pub brought: Vec<Contribution>,
+    pub contributions: Vec<Contribution>,
     /// This machine's rank.
     pub rank: u32,
 }
@@ -59,7 +59,7 @@ impl TestMachine {
             state: BTreeMap::new(),
             printed: Vec::new(),
             uninitialized: Vec::new(),
-            brought: Vec::new(),
+            contributions: Vec::new(),
             rank: 0,
         }
     }
@@ -426,7 +426,7 @@ impl Machine for TestMachine {
     }
 
     fn contributions(&self) -> Arc<[Contribution]> {
-        self.brought.clone().into()
+        self.contributions.clone().into()
     }
 
     fn rank(&self) -> u32 {

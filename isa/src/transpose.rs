@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-/// Rows and columns of a square: a row of it is a line of the cache in 4-byte elements.
+/// Rows and columns of a square: one row of 4-byte elements is a cache line.
 const SQUARE: usize = 16;
 
 /// Elements of a matrix, with the distance between the starts of its rows.
@@ -14,7 +14,7 @@ pub struct Rows<S> {
     pub pitch: usize,
 }
 
-/// Writes element `[i, j]` of the `rows` x `columns` matrix `from` to `[j, i]` of `to`. What lies between the rows of `to` stays as it is.
+/// Writes element `[i, j]` of the `rows` x `columns` matrix `from` to `[j, i]` of `to`. The gaps between the rows of `to` stay unchanged.
 ///
 /// # Panics
 /// If one of the two ends before the last element.
@@ -84,7 +84,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The definition, for all shapes, gaps and sizes of elements.
+        /// Equals the definition, for all shapes, gaps and element sizes.
         #[test]
         fn is_the_definition(rows in 1usize..50, columns in 1usize..50, gap in 0usize..9, to_gap in 0usize..9) {
             check((rows, columns), (gap, to_gap), |k| (k * 77) as u8);

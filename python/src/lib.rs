@@ -125,7 +125,7 @@ fn pareto(rows: &str) -> PyResult<(Vec<usize>, String)> {
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    threads::at_home();
+    threads::record_owner_process();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     module.add_function(wrap_pyfunction!(target, module)?)?;

@@ -22,14 +22,14 @@ use pyo3::types::PyModule;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Interval between checks for Python's signals.
-const PATIENCE: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Work handed over by the main thread.
 type Job = Box<dyn FnOnce() + Send>;
 /// Stack size of the worker thread in bytes, as for a main thread.
 const STACK: usize = 8 << 20;
 
 /// The process that loaded the library.
-static HOME: OnceLock<u32> = OnceLock::new();
+static OWNER_PROCESS: OnceLock<u32> = OnceLock::new();
 /// The worker thread for the main thread of a process: its job queue.
 static WORKER: Mutex<Option<(u32, Sender<Job>)>> = Mutex::new(None);
 /// The pool of a child.
@@ -41,8 +41,8 @@ thread_local! {
 }
 
 /// Records the process that owns rayon's own pool.
-pub(crate) fn at_home() {
-    HOME.get_or_init(process::id);
+pub(crate) fn record_owner_process() {
+    OWNER_PROCESS.get_or_init(process::id);
 }
 
 /// Runs `work` without the GIL, on another thread if this is Python's main thread.
@@ -57,7 +57,7 @@ pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send)
     let own = stop.clone();
     let work = move || stoppable(&own, || in_this_process(work));
     let outcome = py
-        .detach(|| on_worker(work, || asked().then(|| stop.stop())))
+        .detach(|| on_worker(work, || signal_raised().then(|| stop.stop())))
         .map_err(|e| PyRuntimeError::new_err(format!("no thread to run the kernel on: {e}")))?;
     outcome.unwrap_or_else(|panic| resume_unwind(panic)).map_err(interruption)
 }
@@ -81,7 +81,7 @@ fn on_worker<R: Send>(
     let job: Job = unsafe { std::mem::transmute(job) };
     hand_over(job)?;
     loop {
-        match waiting.recv_timeout(PATIENCE) {
+        match waiting.recv_timeout(SIGNAL_CHECK_INTERVAL) {
             Ok(outcome) => return Ok(outcome),
             Err(RecvTimeoutError::Timeout) if listen().is_none() => {}
             _ => break,
@@ -119,7 +119,7 @@ fn hand_over(job: Job) -> io::Result<()> {
 }
 
 /// Lets Python handle its signals, and returns whether that raised an exception, which is kept.
-fn asked() -> bool {
+fn signal_raised() -> bool {
     Python::attach(|py| py.check_signals()).is_err_and(|error| {
         RAISED.set(Some(error));
         true
@@ -142,7 +142,7 @@ fn hears_signals(py: Python<'_>) -> bool {
 /// Runs `work` on a pool whose threads exist.
 pub(crate) fn in_this_process<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let process = process::id();
-    if HOME.get() == Some(&process) {
+    if OWNER_PROCESS.get() == Some(&process) {
         return work();
     }
     let known = CHILD.lock().unwrap_or_else(PoisonError::into_inner).clone();

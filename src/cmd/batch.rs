@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::Failure;
 use crate::cli::BatchArgs;
-use crate::jobs::pool::{INTERVAL, Launcher, Limits, Seat, cores};
+use crate::jobs::pool::{INTERVAL, Launcher, Limits, WorkerSlot, cores};
 use crate::jobs::work::{Kept, Reply, Status, Task};
 use crate::jobs::{self, Job};
 use crate::output::{NewFile, print};
@@ -48,9 +48,9 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     };
     // An existing file in its place may be an input of a later job.
     let mut writer = args.json_lines.as_deref().map(NewFile::create).transpose()?;
-    let desk = Arc::new(Desk::default());
-    desk.lock().places = Places::of(args);
-    let entrance = desk.clone();
+    let scheduler = Arc::new(Scheduler::default());
+    scheduler.lock().places = Places::of(args);
+    let entrance = scheduler.clone();
     // Not a scoped thread: it may block on input that is no longer needed.
     std::thread::spawn(move || {
         let ended = entrance.read(&mut *reader, limits);
@@ -59,9 +59,9 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
     let mut all_passed = true;
     std::thread::scope(|scope| -> Result<(), Failure> {
         for _ in 0..workers {
-            scope.spawn(|| desk.work(Seat::new(launcher.clone())));
+            scope.spawn(|| scheduler.work(WorkerSlot::new(launcher.clone())));
         }
-        while let Some(answer) = desk.next() {
+        while let Some(answer) = scheduler.next() {
             all_passed &= answer.passed;
             let done = match &mut writer {
                 None => {
@@ -71,14 +71,14 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
                 Some(file) => answer.check_inputs(args).and_then(|()| file.write(answer.line.as_bytes())),
             };
             if let Err(why) = done {
-                desk.abandon();
+                scheduler.abandon();
                 return Err(why.into());
             }
         }
         Ok(())
     })?;
     writer.map_or(Ok(()), NewFile::finish)?;
-    if let Some(why) = desk.lock().failure.take() {
+    if let Some(why) = scheduler.lock().failure.take() {
         return Err(Failure::Call(why));
     }
     if all_passed { Ok(()) } else { Err(Failure::Kernel) }
@@ -98,7 +98,7 @@ fn end_with(parent: u32) {
 }
 
 /// A line of the output.
-struct Answer {
+struct ResultLine {
     /// The job's line.
     number: u64,
     line: String,
@@ -107,7 +107,7 @@ struct Answer {
     read: Vec<PathBuf>,
 }
 
-impl Answer {
+impl ResultLine {
     /// Checks that the job read no file that the results will replace.
     fn check_inputs(&self, args: &BatchArgs) -> Result<(), String> {
         let mut inputs = Inputs::default();
@@ -135,7 +135,7 @@ struct Waiting {
 
 /// The jobs in progress, and the results that cannot be written yet.
 #[derive(Default)]
-struct Desk {
+struct Scheduler {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -152,8 +152,8 @@ struct State {
     failure: Option<String>,
     queue: VecDeque<Waiting>,
     /// Jobs that wait for the result of an equal job.
-    followers: HashMap<String, Vec<Waiting>>,
-    answers: BTreeMap<u64, Answer>,
+    duplicates: HashMap<String, Vec<Waiting>>,
+    answers: BTreeMap<u64, ResultLine>,
     known: Known,
     places: Places,
 }
@@ -178,7 +178,7 @@ impl Known {
     }
 }
 
-impl Desk {
+impl Scheduler {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -255,42 +255,42 @@ impl Desk {
             state = self.lock();
         }
         let waiting = Waiting { place, number, id, job, key, limits, kept };
-        match state.followers.get_mut(&waiting.key) {
-            Some(followers) => followers.push(waiting),
+        match state.duplicates.get_mut(&waiting.key) {
+            Some(duplicates) => duplicates.push(waiting),
             None => {
-                state.followers.insert(waiting.key.clone(), Vec::new());
+                state.duplicates.insert(waiting.key.clone(), Vec::new());
                 state.queue.push_back(waiting);
             }
         }
     }
 
     /// Worker loop: performs jobs until there are no more.
-    fn work(&self, mut seat: Seat) {
+    fn work(&self, mut slot: WorkerSlot) {
         loop {
             let mut state = self.lock();
             let waiting = loop {
                 match state.queue.pop_front() {
                     Some(waiting) => break waiting,
-                    None if state.closed && state.followers.is_empty() => return,
+                    None if state.closed && state.duplicates.is_empty() => return,
                     None => state = self.wait(state),
                 }
             };
             drop(state);
             let Waiting { place, number, id, job, key, limits, kept } = waiting;
             let keeps = job.out.is_none();
-            let reply = seat.perform(&Task::Run(Box::new(job), kept), limits);
+            let reply = slot.perform(&Task::Run(Box::new(job), kept), limits);
             let mut state = self.lock();
             if reply.lasting && keeps {
                 state.known.keep(&key, &reply);
             }
             state.answers.insert(place, Head { number, id }.answer(&reply));
-            let followers = state.followers.remove(&key).unwrap_or_default();
-            if !followers.is_empty() {
+            let duplicates = state.duplicates.remove(&key).unwrap_or_default();
+            if !duplicates.is_empty() {
                 // Reads files, so the lock is not held.
                 drop(state);
                 let current = reply.lasting && reply.is_current();
                 state = self.lock();
-                Self::settle(&mut state, &key, &reply, current, followers);
+                Self::settle(&mut state, &key, &reply, current, duplicates);
             }
             drop(state);
             self.changed.notify_all();
@@ -298,26 +298,26 @@ impl Desk {
     }
 
     /// Answers the waiting jobs with this result if their files have not changed; otherwise the next of them is queued.
-    fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut followers: Vec<Waiting>) {
+    fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut duplicates: Vec<Waiting>) {
         if current {
-            for f in followers {
+            for f in duplicates {
                 state.answers.insert(f.place, Head { number: f.number, id: f.id }.answer(reply));
             }
             return;
         }
-        match state.followers.get_mut(key) {
+        match state.duplicates.get_mut(key) {
             // Another equal job has arrived meanwhile.
-            Some(waiting) => waiting.append(&mut followers),
+            Some(waiting) => waiting.append(&mut duplicates),
             None => {
-                let next = followers.remove(0);
-                state.followers.insert(key.to_owned(), followers);
+                let next = duplicates.remove(0);
+                state.duplicates.insert(key.to_owned(), duplicates);
                 state.queue.push_back(next);
             }
         }
     }
 
     /// The next result; `None` after the last one.
-    fn next(&self) -> Option<Answer> {
+    fn next(&self) -> Option<ResultLine> {
         let mut state = self.lock();
         loop {
             let place = state.written + 1;
@@ -348,7 +348,7 @@ impl Desk {
         let mut state = self.lock();
         state.closed = true;
         state.queue.clear();
-        state.followers.clear();
+        state.duplicates.clear();
         drop(state);
         self.changed.notify_all();
     }
@@ -376,11 +376,11 @@ struct Head {
 
 impl Head {
     /// The line with the result.
-    fn answer(self, reply: &Reply) -> Answer {
+    fn answer(self, reply: &Reply) -> ResultLine {
         let id = self.id.map_or_else(String::new, |id| format!("\"id\":{id},"));
         let result = reply.result.get();
         let rest = result.strip_prefix('{').unwrap_or(result);
-        Answer {
+        ResultLine {
             number: self.number,
             line: format!("{{\"line\":{},{id}{rest}\n", self.number),
             passed: reply.passed,

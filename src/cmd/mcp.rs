@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cli::McpArgs;
-use crate::jobs::pool::{INTERVAL, Launcher, Limits, Seat, cores};
+use crate::jobs::pool::{INTERVAL, Launcher, Limits, WorkerSlot, cores};
 use crate::jobs::work::{Reply, Status, Task};
 use crate::jobs::{self, CheckJob, CompareJob, ExplainJob, Job, SweepJob, Wanted};
 use crate::{Failure, VERSION};
@@ -32,8 +32,8 @@ pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
     let limits = Limits::of_run(&args.limits, workers)?;
     // A client usually waits for one call, so a worker may use all processors.
     let launcher = Launcher::new(cores())?;
-    let seats = (0..workers).map(|_| Seat::new(launcher.clone())).collect();
-    let server = Server { seats: Arc::new(Seats { free: Mutex::new(seats), returned: Condvar::new() }), limits };
+    let workers = (0..workers).map(|_| WorkerSlot::new(launcher.clone())).collect();
+    let server = Server { workers: Arc::new(Workers { free: Mutex::new(workers), returned: Condvar::new() }), limits };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -52,25 +52,25 @@ pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
 }
 
 /// The workers.
-struct Seats {
-    free: Mutex<Vec<Seat>>,
+struct Workers {
+    free: Mutex<Vec<WorkerSlot>>,
     returned: Condvar,
 }
 
-impl Seats {
+impl Workers {
     /// Performs a task once a worker is free, unless it is cancelled.
     fn perform(&self, task: &Task, limits: Limits, cancelled: &AtomicBool) -> Reply {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut seat = loop {
+        let mut slot = loop {
             match free.pop() {
-                Some(seat) => break seat,
+                Some(slot) => break slot,
                 None if cancelled.load(Ordering::Relaxed) => return Reply::cancelled(),
                 None => free = self.returned.wait_timeout(free, INTERVAL).unwrap_or_else(PoisonError::into_inner).0,
             }
         };
         drop(free);
-        let reply = seat.perform_unless(task, limits, cancelled);
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+        let reply = slot.perform_unless(task, limits, cancelled);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
         self.returned.notify_one();
         reply
     }
@@ -78,7 +78,7 @@ impl Seats {
 
 /// The tools.
 struct Server {
-    seats: Arc<Seats>,
+    workers: Arc<Workers>,
     limits: Limits,
 }
 
@@ -179,7 +179,7 @@ impl ServerHandler for Server {
         let reply = match call {
             Err(why) => Reply::without(Status::Refused, why),
             Ok((task, limits)) => {
-                let seats = self.seats.clone();
+                let workers = self.workers.clone();
                 let cancelled = Arc::new(AtomicBool::new(false));
                 let shared = cancelled.clone();
                 // Cancelled by the client, or because it disconnected.
@@ -187,7 +187,7 @@ impl ServerHandler for Server {
                     context.ct.cancelled().await;
                     shared.store(true, Ordering::Relaxed);
                 });
-                let performed = tokio::task::spawn_blocking(move || seats.perform(&task, limits, &cancelled)).await;
+                let performed = tokio::task::spawn_blocking(move || workers.perform(&task, limits, &cancelled)).await;
                 watch.abort();
                 performed.unwrap_or_else(|e| Reply::without(Status::Crashed, e.to_string()))
             }

@@ -191,15 +191,15 @@ impl Worker {
 }
 
 /// A slot for a worker; a worker that ended is replaced for the next task.
-pub(crate) struct Seat {
+pub(crate) struct WorkerSlot {
     launcher: Launcher,
     worker: Option<Worker>,
 }
 
-impl Seat {
+impl WorkerSlot {
     /// A place without a worker.
     pub(crate) fn new(launcher: Launcher) -> Self {
-        Seat { launcher, worker: None }
+        WorkerSlot { launcher, worker: None }
     }
 
     /// Performs a task within the limits; a failure of the worker is a result, too.

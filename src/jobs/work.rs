@@ -17,7 +17,7 @@ use crate::cmd::explain;
 use crate::cmd::sweep::{self, Table};
 use crate::expected::{self, Tolerances};
 use crate::kernel::session;
-use crate::measure::{self, Measured, Timed, Wanted, measure, with_run_line};
+use crate::measure::{self, Measured, RunRequest, TimedRun, measure, with_run_line};
 use crate::output::{write_file, write_outputs};
 use crate::places::Inputs;
 use crate::report::{self, Checked, OutputInfo, Report, outputs_of};
@@ -367,10 +367,10 @@ fn run_at<'a>(
     note_files(&kernel, &[], None, read);
     let inputs = Inputs::of_kernel(&kernel).and_timing(&args.timing).and_expected(&args.expect);
     let outputs = std::cell::RefCell::new(Vec::new());
-    let inspect = |timed: &Timed<'_>| -> Result<(), Failure> {
+    let inspect = |timed: &TimedRun<'_>| -> Result<(), Failure> {
         *outputs.borrow_mut() = outputs_of(&timed.kernel.program);
         if let Some(path) = &args.json {
-            let Timed { kernel, ran, timeline, applied, compiled } = timed;
+            let TimedRun { kernel, ran, timeline, applied, compiled } = timed;
             let analysis = kernel.analyse(&ran.trace, timeline, remedies::QUICK);
             let whole = Report::new(kernel, timeline, Some(&analysis), applied, &compiled.sources)?;
             write_file(path, &[&report::json(&whole)?])?;
@@ -385,7 +385,7 @@ fn run_at<'a>(
         }
     };
     let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
-    let wanted = Wanted { expected: &expected, tolerances, inspect: &inspect };
+    let wanted = RunRequest { expected: &expected, tolerances, inspect: &inspect };
     let measured = measure("run", &session, &kernel, sources, point.to_vec(), &wanted)?;
     Ok((measured, outputs.into_inner()))
 }

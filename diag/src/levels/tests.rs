@@ -140,7 +140,7 @@ fn of_words(words: &[(&'static str, Level)]) -> Source {
 
 fn diagnostics() -> impl Strategy<Value = Vec<Diagnostic>> {
     let ids: Vec<&'static str> = SLUGS.into_iter().chain(["sbuf-overflow"]).collect();
-    // The message is the place in the list, so that no two of a list are equal.
+    // The message is the position in the list, so that all entries of a list are different.
     prop::collection::vec((prop::sample::select(ids), 0..3_u8), 0..20).prop_map(|kinds| {
         let one = |(n, (id, kind)): (usize, (&'static str, u8))| match kind {
             0 => Diagnostic::error(id, n.to_string()),
@@ -155,15 +155,15 @@ fn mode() -> impl Strategy<Value = Mode> {
     prop::sample::select(Mode::ALL.to_vec())
 }
 
-/// The level by the rule as the documentation states it, worked out another way: each source, from the weakest on, replaces what is
-/// there.
+/// The level by the documented rule, computed in another way: each source, from the weakest on, overrides the current
+/// result.
 fn by_the_rule(mode: Mode, strict: bool, sources: &[Vec<(&'static str, Level)>], slug: &Slug) -> Level {
     let mut named = mode.default_level(slug.class, strict);
     let mut warnings = None;
     for words in sources.iter().rev() {
         let of = |word: &str| words.iter().find(|(w, _)| *w == word).map(|(_, level)| *level);
         if let Some(level) = of(slug.id).or_else(|| of(slug.class.name())) {
-            // Decided here: `warnings` of this source and of weaker ones is about the rest.
+            // Determined here: `warnings` of this source and of weaker ones applies to the rest.
             (named, warnings) = (level, None);
         } else if let Some(level) = of("warnings") {
             warnings = Some(level);
@@ -188,7 +188,7 @@ proptest! {
         let errors = |all: &[Diagnostic]| all.iter().filter(|d| d.is_error()).count();
         prop_assert_eq!(applied.diagnostics.len() + applied.allowed, found.len());
         prop_assert_eq!(errors(&applied.diagnostics), errors(&found) + denied);
-        // What is left is there in its order, unchanged unless denied.
+        // The rest keeps its order, unchanged unless denied.
         let mut rest = found.iter();
         for d in &applied.diagnostics {
             let original = rest.by_ref().find(|f| f.id == d.id && f.message == d.message);
@@ -196,7 +196,7 @@ proptest! {
             let same = original == Some(d);
             prop_assert!(same || d.is_error() && d.notes.len() == 1, "{:?}", d);
         }
-        // A second time there is nothing left to do.
+        // Applying the levels is idempotent.
         let again = levels.apply(applied.diagnostics.clone());
         prop_assert_eq!(again.diagnostics, applied.diagnostics);
     }
@@ -217,7 +217,7 @@ proptest! {
         after.push(source(&[(Level::Deny, "warnings")]));
         after.push(of_words(&weak));
         for id in SLUGS {
-            // A weaker `warnings` gives way; everything else that was allowed stays so.
+            // A weaker `warnings` is overridden; everything else that was allowed stays allowed.
             let named = weak.iter().any(|(w, _)| *w == id || *w == slugs::find(id).unwrap().class.name());
             if named && before.level(id) == Level::Allow {
                 prop_assert_eq!(after.level(id), Level::Allow);

@@ -1,9 +1,9 @@
 //! Grids of tiles and of blocks of tiles: coordinates over a tensor (`nl.tiles`, `nl.blocks`, `nl.alloc_tiles`, `nl.alloc_blocks`).
 //!
-//! A grid is geometry alone: making, indexing and regrouping one emits nothing. Along each dimension of its source it is a list of tiles,
+//! A grid is pure geometry: creating, indexing and regrouping one emits nothing. Along each dimension of its source it is a list of tiles,
 //! and cells of neighbouring tiles of that list: one tile in a grid of tiles, several in a grid of blocks.
 //!
-//! Source: the pages of `nki.language` 0.7 on grids. Where they are silent the choice is noted.
+//! Source: the pages of `nki.language` 0.7 on grids. Choices that they leave open are noted.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use super::Result;
 use super::builder::{Builder, Request, Site};
 use super::tensor::{Key, Tensor, shape_text};
 
-/// Most tiles along a dimension.
+/// Maximum number of tiles along a dimension.
 const MAX_TILES: i64 = 1 << 20;
 
 /// The cells along one dimension of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Axis {
-    /// Elements that the dimension has.
+    /// Elements of the dimension.
     extent: i64,
     /// Elements of a whole tile; 1 in a dimension that is not tiled.
     tile: i64,
@@ -31,16 +31,16 @@ struct Axis {
     tiles: Vec<i64>,
     /// The tiles of each cell, as positions in `tiles`.
     cells: Vec<Range<usize>>,
-    /// An integer index has consumed its coordinate.
+    /// Whether an integer index has consumed its coordinate.
     consumed: bool,
 }
 
-/// Where the tiles are.
+/// The location of the tiles.
 #[derive(Debug, Clone)]
 enum Layout {
     /// Tiles are rectangles of a tensor whose elements are those of the source.
     View(Tensor),
-    /// Tiles lie side by side along the free axis of a tensor, in row-major order, each with the room of a whole tile. `counts` are the
+    /// Tiles are adjacent along the free axis of a tensor, in row-major order, each padded to a whole tile. `counts` are the
     /// tiles of the whole allocation along each dimension.
     SideBySide { storage: Tensor, counts: Vec<i64> },
 }
@@ -49,7 +49,7 @@ enum Layout {
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
     axes: Vec<Axis>,
-    /// Dimensions before those that are tiled.
+    /// Number of leading untiled dimensions.
     untiled: usize,
     blocks: bool,
     layout: Layout,
@@ -79,7 +79,7 @@ pub(crate) struct GridRequest<'a> {
     pub(crate) tile_shape: &'a [i64],
     /// Tiles of a block; a grid of tiles without.
     pub(crate) block_shape: Option<&'a [i64]>,
-    /// Elements in all.
+    /// Total elements.
     pub(crate) element_shape: &'a [i64],
     /// `address=`
     pub(crate) address: Option<&'a [i64]>,
@@ -107,17 +107,17 @@ impl Axis {
         Ok(Self { extent, tile, group: 1, step: 1, tiles: (0..n).collect(), cells, consumed: false })
     }
 
-    /// First element and end of a tile.
+    /// Range of elements of a tile.
     fn span(&self, tile: i64) -> Range<i64> {
         tile * self.tile..((tile + 1) * self.tile).min(self.extent)
     }
 
-    /// Elements that are selected.
+    /// Number of selected elements.
     fn elements(&self) -> i64 {
         self.tiles.iter().map(|&t| self.span(t)).map(|s| s.end - s.start).sum()
     }
 
-    /// Whether a cell has less than a whole one.
+    /// Whether a cell is incomplete.
     fn has_remainder(&self) -> bool {
         self.cells.iter().any(|cell| {
             let elements: i64 = self.tiles[cell.clone()].iter().map(|&t| self.span(t)).map(|s| s.end - s.start).sum();
@@ -125,7 +125,7 @@ impl Axis {
         })
     }
 
-    /// Start, end and step of the selected elements, if they are one regular run.
+    /// Start, end and step of the selected elements, if they form one regular run.
     fn run(&self) -> Option<(i64, i64, i64)> {
         let (first, last) = (*self.tiles.first()?, *self.tiles.last()?);
         let step = if self.tiles.len() > 1 { self.tiles[1] - first } else { 1 };
@@ -133,7 +133,7 @@ impl Axis {
             return None;
         }
         let (start, end) = (self.span(first).start, self.span(last).end);
-        // Apart from each other, tiles form a run only if each is one element.
+        // Separated tiles form a run only if each is one element.
         (step == 1 || self.tile == 1).then_some((start, end, step))
     }
 
@@ -148,12 +148,12 @@ impl Axis {
         Self { step: self.step * step, tiles, cells, consumed, ..*self }
     }
 
-    /// The same tiles in cells of `group`.
+    /// The same tiles in cells of `group` tiles.
     fn grouped(&self, group: i64) -> Self {
         let n = self.tiles.len();
         let size = usize::try_from(group).unwrap_or(n).clamp(1, n.max(1));
         let cells = (0..n).step_by(size).map(|i| i..(i + size).min(n)).collect();
-        // The step of the cells of single tiles that these are made of.
+        // The step of the single-tile cells that they consist of.
         let step = if self.group == 1 { self.step } else { 1 };
         Self { group, step: step * group, cells, consumed: false, tiles: self.tiles.clone(), ..*self }
     }
@@ -181,7 +181,7 @@ impl Grid {
     ///
     /// # Errors
     /// `value-error` unless `tile_shape` has positive entries for the last dimensions of `t`, on chip for all; `indirect-view` for a tensor
-    /// that is indexed at run time.
+    /// with an index at run time.
     pub(crate) fn of_tensor(what: &str, t: &Tensor, tile_shape: &[i64]) -> Result<Grid> {
         check_counts(what, "tile_shape", tile_shape)?;
         let (rank, name) = (t.ndim(), &t.storage.name);
@@ -215,7 +215,7 @@ impl Grid {
         Ok(Grid { axes, untiled, blocks: false, layout: Layout::View(t.clone()) })
     }
 
-    /// `nl.tiles(grid)`: of blocks, their tiles.
+    /// `nl.tiles(grid)`: the tiles of the blocks.
     pub(crate) fn tiles(&self) -> Grid {
         let (untiled, tiled) = self.axes.split_at(self.untiled);
         let axes = untiled.iter().cloned().chain(tiled.iter().map(|a| a.grouped(1))).collect();
@@ -247,10 +247,10 @@ impl Grid {
         Ok(Grid { axes, blocks: true, ..self.clone() })
     }
 
-    /// `nl.alloc_tiles` and `nl.alloc_blocks`: storage of its own.
+    /// `nl.alloc_tiles` and `nl.alloc_blocks`: new storage.
     ///
-    /// HBM holds the elements as an ordinary tensor. On chip the tiles lie side by side along the free axis, in row-major order, each with
-    /// the room of a whole tile: (tile_shape[0], tiles * product of the others). The manual calls it a dense capacity layout of rank two
+    /// In HBM the elements form an ordinary tensor. On chip the tiles are adjacent along the free axis, in row-major order, each padded to
+    /// a whole tile: (tile_shape[0], tiles * product of the others). The manual calls it a dense capacity layout of rank two
     /// and gives no numbers.
     ///
     /// # Errors
@@ -307,7 +307,7 @@ impl Grid {
         Ok(Grid { axes, untiled, blocks: false, layout })
     }
 
-    /// `nl.empty_like(grid)`: the same cells over storage of its own, without the gaps of a sliced grid; with `order`, the dimensions
+    /// `nl.empty_like(grid)`: the same cells over new storage, without the gaps of a sliced grid; with `order`, the dimensions
     /// permuted.
     ///
     /// # Errors
@@ -421,7 +421,7 @@ impl Grid {
         self.axes[self.untiled..].iter().map(|a| a.group).collect()
     }
 
-    /// Elements that are selected along each dimension of the source.
+    /// Selected elements along each dimension of the source.
     pub(crate) fn element_shape(&self) -> Vec<i64> {
         self.axes.iter().map(Axis::elements).collect()
     }
@@ -431,22 +431,22 @@ impl Grid {
         self.axes.iter().map(|a| a.step * a.tile).collect()
     }
 
-    /// Whether a cell has less than a whole one.
+    /// Whether a cell is incomplete.
     pub(crate) fn is_remainder(&self) -> bool {
         self.axes.iter().any(Axis::has_remainder)
     }
 
-    /// The tensor that the tiles are in.
+    /// The tensor that contains the tiles.
     pub(crate) fn source(&self) -> &Tensor {
         match &self.layout {
             Layout::View(t) | Layout::SideBySide { storage: t, .. } => t,
         }
     }
 
-    /// All that is selected as one operand. Of tiles that lie side by side it is the rectangle that they fill.
+    /// The selection as one operand. For adjacent tiles it is the rectangle that they fill.
     ///
     /// # Errors
-    /// `not-contiguous` if no access pattern names these elements and no others.
+    /// `not-contiguous` if no access pattern covers exactly these elements.
     pub(crate) fn data(&self) -> Result<Tensor> {
         let made = match &self.layout {
             Layout::View(t) => self.rectangle(t)?,
@@ -498,7 +498,7 @@ impl Grid {
             return whole.reshape(&shape)?.index(&keys).map(Some);
         }
         let joined = tiles.windows(2).all(|w| w[1].0 == w[0].0 + 1);
-        // Whole tiles, the last one of which may end early along its first free dimension.
+        // Whole tiles; the last one may end early along its first free dimension.
         let tile_shape = self.tile_shape();
         let is_whole = |extents: &[i64], from: usize| {
             extents[self.untiled] == partitions && extents[self.untiled + from..] == tile_shape[from..]

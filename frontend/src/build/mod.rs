@@ -1,7 +1,7 @@
-//! Builds programs: storage, views of it, instructions, and operations of `nki.language` that take several instructions.
+//! Builds programs: storage, views of it, instructions, and operations of `nki.language` that require several instructions.
 //!
-//! It takes tensors and numbers and knows no value of the evaluator, so that a tracer in Python can drive it as well. A broken
-//! rule is a [`Violation`] that the caller gives a place.
+//! The builder uses tensors and numbers and no values of the evaluator, so that a tracer in Python can drive it too. A broken
+//! rule is a [`Violation`], to which the caller adds a location.
 
 pub(crate) mod builder;
 pub(crate) mod grid;
@@ -12,5 +12,5 @@ pub(crate) mod tensor;
 
 use nki_isa::Violation;
 
-/// What building gives, or the rule that it breaks.
+/// The result of building, or the broken rule.
 pub(crate) type Result<T> = std::result::Result<T, Violation>;

@@ -1,26 +1,26 @@
-//! The operations of `nki.language`: their names, and how each is called.
+//! The operations of `nki.language`: their names and call forms.
 
 use nki_isa::names::AluOp;
 
-/// How an operation of `nki.language` is called as a function.
+/// The call form of an operation of `nki.language` as a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpKind {
     /// `nl.add(x, y)`
     Binary(AluOp),
     /// `nl.exp(x)`
     Unary,
-    /// Only a name for instructions.
+    /// Only an operand of instructions.
     Name,
 }
 
-/// An operation that is a name for instructions and, most of them, a function too.
+/// An operation that is an operand of instructions and, in most cases, a function too.
 #[derive(Debug)]
 pub(crate) struct Op {
     /// Its name under `nki.language`.
     pub(crate) name: &'static str,
-    /// How it is called.
+    /// Its call form.
     pub(crate) kind: OpKind,
-    /// What it computes of an element `x`, or of two.
+    /// The formula for an element `x`, or for two.
     pub(crate) formula: &'static str,
 }
 

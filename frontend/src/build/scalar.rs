@@ -16,9 +16,9 @@ pub(crate) struct Scalar {
     pub(crate) id: RegId,
     /// int32 or int64.
     pub(crate) dtype: DType,
-    /// The result of a comparison, which nothing takes.
+    /// Whether it is the result of a comparison, which nothing accepts.
     pub(crate) comparison: bool,
-    /// The variable of a loop.
+    /// Whether it is the variable of a loop.
     pub(crate) loop_variable: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Term {
     Int(i64),
 }
 
-/// The slug of what scalars and registers cannot do.
+/// The slug of operations that scalars and registers do not support.
 pub(crate) const SLUG: &str = "register-arithmetic";
 
 impl Scalar {
@@ -40,7 +40,7 @@ impl Scalar {
         Self { id, dtype: DType::I32, comparison: false, loop_variable: true }
     }
 
-    /// Its register, where `what` takes a scalar.
+    /// Its register, if `what` accepts a scalar.
     ///
     /// # Errors
     /// `register-arithmetic` for the result of a comparison.
@@ -125,7 +125,7 @@ impl Lower<'_> {
         self.emit("scalar_store", &[("dst", Arg::View(dst.view.clone())), ("value", Arg::Register(id))])
     }
 
-    /// `x op y`, of which one is a scalar at least.
+    /// `x op y`, at least one of which is a scalar.
     ///
     /// # Errors
     /// `register-arithmetic` for scalars of two widths, for the result of a comparison, for a number that does not fit, and for a

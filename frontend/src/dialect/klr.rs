@@ -1,11 +1,11 @@
-//! KLR's dialect: where its front end does not follow Python.
+//! KLR's dialect: its deviations from Python.
 //!
-//! A file that imports `klr` is written for KLR's front end, and is evaluated by its rules. The API is that of [`Beta2`]:
+//! A file that imports `klr` is written for KLR's front end, and follows its rules. The API is that of [`Beta2`]:
 //!
 //! - text in f-strings and `str()` has no blanks and no quotes inside of containers; objects show their fields, `A(x:1,y:2)`;
 //! - a dict is true even if it is empty;
-//! - `list.count()` without an argument is the length; `list.index` of what is not there is None; `list.remove` removes all
-//!   equal items; `dict.pop` of a key that is not there gives None;
+//! - `list.count()` without an argument is the length; `list.index` of a missing item is None; `list.remove` removes all
+//!   equal items; `dict.pop` of a missing key returns None;
 //! - `.ap()` is for tensors, not for views of them.
 //!
 //! Source: github.com/leanprover/KLR, `KLR/Trace/Types.lean`, `KLR/Trace/Python.lean` and its tests of the front end.
@@ -84,7 +84,7 @@ impl Dialect for Klr {
     }
 }
 
-/// `str(value)` as KLR writes it; `None` for what it writes as Python does.
+/// `str(value)` in KLR; `None` if it is the same as in Python.
 fn text(interp: &mut Interp<'_>, value: &Value, depth: u32) -> EvalResult<Option<String>> {
     if depth > MAX_DEPTH {
         return Ok(Some("...".into()));
@@ -121,7 +121,7 @@ fn text(interp: &mut Interp<'_>, value: &Value, depth: u32) -> EvalResult<Option
     }))
 }
 
-/// A method of a list that KLR has otherwise; `None` for the others.
+/// A method of a list that differs in KLR; `None` for the others.
 fn list_method(interp: &Interp<'_>, list: &List, name: &str, args: &CallArgs) -> Option<Value> {
     let mut items = list.items.borrow_mut();
     match (name, args.positional.as_slice()) {

@@ -1,4 +1,4 @@
-//! The dialects of NKI, and which file is written in which.
+//! The dialects of NKI, and the choice of a file's dialect.
 
 pub(crate) mod beta1;
 pub(crate) mod beta2;
@@ -14,8 +14,8 @@ use crate::eval::Interp;
 use crate::eval::language::Dialect;
 use crate::{Loader, Options};
 
-/// The dialect of a file that imports these modules, unless the options choose one: of one that imports both languages the current one, whose tool chain has parts under
-/// the older package, too.
+/// The dialect of a file with these imports, unless the options choose one. A file that imports both languages has the current one, whose tool chain
+/// also has parts under the older package.
 fn of_file(options: &Options, imports: &[&str]) -> &'static dyn Dialect {
     let imports_package = |name: &str| imports.iter().any(|path| path.split('.').next() == Some(name));
     let is_beta1 = |path: &&str| *path == "neuronxcc" || *path == "neuronxcc.nki" || path.starts_with("neuronxcc.nki.");
@@ -30,7 +30,7 @@ fn of_file(options: &Options, imports: &[&str]) -> &'static dyn Dialect {
     }
 }
 
-/// The import that usually binds a name, where `package` (`nki` or `neuronxcc`) provides the language.
+/// The usual import of a name, where `package` (`nki` or `neuronxcc`) provides the language.
 pub fn usual_import(name: &str, package: &str) -> Option<String> {
     let nki = if package == "neuronxcc" { "neuronxcc.nki" } else { "nki" };
     Some(match name {
@@ -52,7 +52,7 @@ pub fn api_names() -> Vec<ApiName> {
     names
 }
 
-/// An evaluation with nothing loaded, to be made on the thread that evaluates.
+/// An evaluation with nothing loaded, to be created on the evaluating thread.
 pub(crate) fn evaluation<'a>(loader: &'a dyn Loader, options: &'a Options) -> Interp<'a> {
     Interp::new(loader, options, of_file, Box::new(State::new(options)))
 }

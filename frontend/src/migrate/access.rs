@@ -5,10 +5,10 @@ use super::poly::Poly;
 use super::{Outcome, Pass, by_hand};
 use crate::syntax::{Argument, Expr, ExprKind};
 
-/// Upper bounds of extents along axes of a frame: what a mask leaves.
+/// Upper bounds of extents along axes of a frame, from a mask.
 pub(super) type Bounds = [(usize, Poly)];
 
-/// A part of a tensor, as it is written in the current language.
+/// A part of a tensor, as text in the current language.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) text: String,
@@ -20,9 +20,9 @@ pub(super) struct Place {
 
 /// One entry of a subscript with index tiles.
 enum Item {
-    /// An int: whether it stays a dimension.
+    /// An int, and whether it remains a dimension.
     Int(Poly, bool),
-    /// The axes that it walks.
+    /// The axes along which it moves.
     Walk(Vec<usize>, Frame),
 }
 
@@ -35,7 +35,7 @@ fn overflow<T>(value: Option<T>, expr: &Expr) -> Outcome<T> {
     value.ok_or_else(|| by_hand(expr.span, "an index beyond 64 bits", "write the bounds as a slice"))
 }
 
-/// The end of `start : start + count`, of which a mask leaves the first `bound`.
+/// The end of `start : start + count`, restricted to the first `bound` by a mask.
 fn end(start: &Poly, count: &Poly, bound: Option<&Poly>, expr: &Expr) -> Outcome<String> {
     let whole = overflow(start.plus(count), expr)?;
     Ok(match bound {
@@ -45,7 +45,7 @@ fn end(start: &Poly, count: &Poly, bound: Option<&Poly>, expr: &Expr) -> Outcome
             match overflow(part.minus(&whole), expr)?.value() {
                 Some(over) if over >= 0 => whole.to_string(),
                 Some(_) if !part.may_be_negative() => part.to_string(),
-                // A negative end would count from the other side; an empty slice is an error.
+                // A negative end would count from the end; an empty slice is an error.
                 _ if part.may_be_negative() => format!("max(0, min({whole}, {part}))"),
                 _ => format!("min({whole}, {part})"),
             }
@@ -82,12 +82,12 @@ impl Pass<'_> {
         }
     }
 
-    /// The text of a value, or a name for what a call returns if a new tile has to take shape or dtype from it: the call would be repeated.
+    /// The text of a value, or a name for the result of a call if a new tile needs its shape or dtype: the call would be repeated.
     fn called_once(&mut self, expr: &Expr, text: String, tile: &Tile) -> Outcome<String> {
         let ExprKind::Call(callee, _) = &expr.kind else { return Ok(text) };
         let stem = match &callee.kind {
             ExprKind::Name(name, _) => self.kinds.names.name(*name).to_string(),
-            // A method of a tile gives another view of it.
+            // A method of a tile returns another view of it.
             ExprKind::Attr(base, _) if self.tile(base).is_some() => return Ok(text),
             ExprKind::Attr(_, name) => self.kinds.names.name(*name).to_string(),
             _ => "value".to_owned(),
@@ -98,7 +98,7 @@ impl Pass<'_> {
         self.hoisted(&stem, |_, name| Ok(vec![format!("{name} = {text}")]))
     }
 
-    /// A whole tensor, or what a mask leaves of it.
+    /// A whole tensor, or the part left by a mask.
     pub(super) fn narrowed(&self, expr: &Expr, text: String, tile: &Tile, bounds: &Bounds) -> Outcome<Place> {
         let place = |text| Place { text, shape: tile.shape.clone(), dtype: tile.dtype.clone(), memory: tile.memory };
         if bounds.is_empty() {
@@ -217,7 +217,7 @@ impl Pass<'_> {
                 }
                 _ => {
                     items.push(self.expr(key)?);
-                    // On chip the partitions stay.
+                    // On chip, the partition dimension remains.
                     if at == 0 && tile.memory != Some(Memory::Hbm) {
                         shape.iter_mut().for_each(|s: &mut Vec<Poly>| s.push(Poly::number(1)));
                         axis += 1;
@@ -330,9 +330,9 @@ impl Pass<'_> {
         Ok(Place { text, shape: Some(shape), dtype: tile.dtype.clone(), memory: tile.memory })
     }
 
-    /// The access pattern of an index that is no slice, of a whole tensor.
+    /// The access pattern of an index into a whole tensor that is not expressible as slices.
     fn pattern(text: &str, tile: &Tile, items: &[Item], counts: &[Option<Poly>]) -> Option<String> {
-        // Elements from one index of a dimension to the next.
+        // Distance in elements between consecutive indices of a dimension.
         let mut strides = vec![Poly::number(1); items.len()];
         for at in (1..items.len()).rev() {
             let extent = match &tile.shape {
@@ -347,7 +347,7 @@ impl Pass<'_> {
             match item {
                 Item::Int(index, _) => offset = offset.plus(&index.times(stride)?)?,
                 Item::Walk(axes, frame) => {
-                    // On chip the first axis walks the partitions, and nothing else does.
+                    // On chip, exactly the first axis moves along the partitions.
                     let partitions = at == 0 && axes[..] == [0] && frame.steps[0].is(1);
                     let free = at > 0 && !axes.contains(&0);
                     if tile.memory != Some(Memory::Hbm) && !partitions && !free {
@@ -368,8 +368,8 @@ impl Pass<'_> {
         Some(format!("{text}.ap(pattern=[{}], offset={offset})", pairs.join(", ")))
     }
 
-    /// Decides which ints stay as dimensions, so that the slices have the dimensions of the frame; whether a reshape has to
-    /// follow. `None` if the index is no slice.
+    /// Chooses the ints that remain dimensions, so that the slices have the dimensions of the frame; returns whether a reshape
+    /// must follow. `None` if the index is not expressible as slices.
     fn align(&self, items: &mut [Item], counts: &[Option<Poly>]) -> Option<bool> {
         let mut used = Vec::new();
         let mut merged = false;
@@ -382,7 +382,7 @@ impl Pass<'_> {
                 if let [axis] = axes[..] {
                     frame.steps[axis].value().filter(|s| *s > 0)?;
                 } else {
-                    // Each axis steps over all of the next ones.
+                    // Each axis steps over the whole extent of the following ones.
                     for pair in axes.windows(2) {
                         let inner = frame.steps[pair[1]].times(counts[pair[1]].as_ref()?)?;
                         (frame.steps[pair[0]] == inner).then_some(())?;
@@ -401,7 +401,7 @@ impl Pass<'_> {
         if merged {
             return Some(true);
         }
-        // An int between the slices around an idle axis becomes it.
+        // An int between the slices around an idle axis takes its place.
         let mut complete = true;
         for axis in idle {
             let after = items.iter().position(|i| matches!(i, Item::Walk(a, _) if a[0] > axis)).unwrap_or(items.len());
@@ -416,7 +416,7 @@ impl Pass<'_> {
         Some(!complete)
     }
 
-    /// The slice that an index tile walks.
+    /// The slice covered by an index tile.
     fn run(
         &self,
         expr: &Expr,

@@ -1,4 +1,4 @@
-//! Annotations with names of `nki.typing`, a module that the current language does not have.
+//! Annotations with names of `nki.typing`, a module that no longer exists.
 
 use nki_diag::Span;
 
@@ -6,7 +6,7 @@ use super::Pass;
 use crate::syntax::{FuncDef, Stmt};
 
 impl Pass<'_> {
-    /// Whether an annotation names something of `nki.typing`: `nt.tensor`, `nt.tensor[128, 512]`, `tensor | None`.
+    /// Whether an annotation uses a name of `nki.typing`: `nt.tensor`, `nt.tensor[128, 512]`, `tensor | None`.
     pub(super) fn is_of_typing(&self, annotation: Span) -> bool {
         let text = self.kinds.source(annotation);
         let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
@@ -17,7 +17,7 @@ impl Pass<'_> {
         })
     }
 
-    /// The parameters and the result of a function lose those annotations.
+    /// Removes those annotations from the parameters and the result of a function.
     pub(super) fn annotations(&mut self, def: &FuncDef) {
         for param in &def.params {
             let Some(annotation) = param.annotation.filter(|a| self.is_of_typing(*a)) else { continue };
@@ -32,7 +32,7 @@ impl Pass<'_> {
         self.replaced(Span { start: start as u32, ..annotation }, String::new());
     }
 
-    /// The declaration of a variable or field with a class that every object is of.
+    /// The declaration of a variable or field, with a class that includes every object.
     pub(super) fn with_any_class(&self, stmt: &Stmt, annotation: Span) -> String {
         let text = |from: u32, to: u32| &self.text[from as usize..to as usize];
         format!("{}object{}", text(stmt.span.start, annotation.start), text(annotation.end, stmt.span.end))

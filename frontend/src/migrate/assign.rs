@@ -13,10 +13,10 @@ use crate::build::ops::OPS;
 use crate::dialect::beta1::instruction::WITH_DST;
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, Stmt, Symbol};
 
-/// Stands for the name of a new tile in statements until it is known whether they read another tile of its name.
+/// Placeholder for the name of a new tile in statements, until it is known whether they read another tile of its name.
 pub(super) const UNNAMED: &str = "\u{e000}";
 
-/// Whether new text uses a name, other than as a keyword of a call or an attribute.
+/// Whether new text uses a name, except as a keyword of a call or an attribute.
 fn reads(text: &str, name: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {
@@ -65,13 +65,13 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether a matmul writes where its result is assigned: to a tile of float32 in PSUM.
+    /// Whether a matmul can write directly to the target of its result: a tile of float32 in PSUM.
     fn takes_products(&self, target: &Expr) -> bool {
         let is_float32 = |tile: &Tile| tile.dtype.as_deref().is_some_and(|d| bare(d) == "float32");
         self.tile(target).is_some_and(|tile| tile.memory == Some(Memory::Psum) && is_float32(&tile))
     }
 
-    /// A result that goes to a new tile if the target is a name, else to a part of a tensor.
+    /// A result that is a new tile if the target is a name, else is written to a part of a tensor.
     fn made_or_written(
         &mut self,
         target: &Expr,
@@ -86,8 +86,8 @@ impl Pass<'_> {
         Ok(self.named(target, lines))
     }
 
-    /// Gives the new tile of statements its name. The name would hide an operand if the statements read the tile that has it
-    /// now: then it is bound after them.
+    /// Inserts the name of the new tile of statements. The name would hide an operand if the statements read the current tile of that
+    /// name: then it is bound after them.
     pub(super) fn named(&mut self, target: &Expr, mut lines: Vec<String>) -> Vec<String> {
         let name = self.kinds.source(target.span);
         // The first statement reads its operands before it binds the name.
@@ -113,7 +113,7 @@ impl Pass<'_> {
         }
     }
 
-    /// An assignment that stays one.
+    /// An assignment that remains one.
     pub(super) fn plain_assign(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
         if let Some(name) = name_of(target) {
             let mask = self.masked(value);
@@ -165,7 +165,7 @@ impl Pass<'_> {
             return Ok(vec![line]);
         }
         let text = self.typed(value, dtype.as_deref(), &bounds)?;
-        // A call is no target.
+        // A call is not a valid target.
         if dst.text.ends_with(')') {
             if dst.memory == Some(Memory::Hbm) {
                 return Err(by_hand(target.span, "an assignment to HBM", "nisa.dma_copy(dst=t.ap(...), src=tile)"));
@@ -178,7 +178,7 @@ impl Pass<'_> {
         Ok(vec![format!("{dst} = {text}")])
     }
 
-    /// What the value of an expression is.
+    /// The kind of an expression's value.
     pub(super) fn value_kind(&self, value: &Expr) -> Kind {
         let kind = match self.kinds.kind(value) {
             Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
@@ -195,7 +195,7 @@ impl Pass<'_> {
             }
             (ExprKind::Dict(pairs), Kind::Other) => tiles(&mut pairs.iter().map(|(_, e)| self.value_kind(e))),
             (ExprKind::Comp(comp), Kind::Other) => tiles(&mut [self.value_kind(&comp.element)].into_iter()),
-            // Part of a list.
+            // A part of a list.
             (ExprKind::Subscript(base, key), Kind::Other) if matches!(key.kind, ExprKind::Slice(..)) => {
                 if self.value_kind(base) == Kind::Tiles { Kind::Tiles } else { Kind::Other }
             }
@@ -213,13 +213,13 @@ impl Pass<'_> {
         }
     }
 
-    /// The names of a target with what is assigned to them.
+    /// The names of a target with the assigned values.
     fn paired(&self, target: &Expr, value: &Expr, bound: &mut Vec<(Symbol, Kind)>) {
         match (&target.kind, &value.kind) {
             (ExprKind::Name(name, _), _) => bound.push((
                 *name,
                 match self.value_kind(value) {
-                    // What its extents depend on may be assigned here, too.
+                    // The names in its extents may be assigned here, too.
                     Kind::Tile(tile) => Kind::Tile(Tile { shape: None, rows: self.rows(value), ..tile }),
                     kind @ (Kind::Int | Kind::Float | Kind::Tiles | Kind::Unclear) => kind,
                     _ => Kind::Other,
@@ -252,7 +252,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A tile that is assigned, repeated along the free dimensions of the destination if it may have another shape.
+    /// An assigned tile, broadcast along the free dimensions of the destination if it may have another shape.
     fn widened(&mut self, dst: &Place, value: &Expr, text: String) -> String {
         let Some(shape) = &dst.shape else { return text };
         let plain = matches!(value.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
@@ -274,7 +274,7 @@ impl Pass<'_> {
         self.place(expr, &[]).ok()?.shape
     }
 
-    /// The instruction that computes `nl.op(a, b)` where it is assigned, of tiles of its shape or a tile and a number.
+    /// The instruction that computes `nl.op(a, b)` directly into its target, for tiles of its shape or a tile and a number.
     pub(super) fn direct(&mut self, dst: &Place, value: &Expr, bounds: &Bounds) -> Outcome<Option<String>> {
         let function = self.callee(value).and_then(|p| p.strip_prefix("nki.language.").map(ToOwned::to_owned));
         let Some(name) = function.filter(|n| binary(n) && !COMPARISONS.contains(&n.as_str())) else { return Ok(None) };
@@ -358,7 +358,7 @@ impl Pass<'_> {
         let data = self.place(first.ok_or_else(refuse)?, &[])?;
         let name = self.kinds.source(target.span).to_owned();
         let (Some(shape), Some(dtype)) = (data.shape.clone(), self.type_of_call(value, &data)) else {
-            // A tile of the part that the mask leaves, of the type that the operands promote to.
+            // A tile of the part left by the mask, of the operands' common type.
             let text = self.typed(value, None, &bounds)?;
             self.last_made = Some(Tile { memory: Some(Memory::Sbuf), shape: data.shape, ..Tile::default() });
             self.bind_made(target, value);
@@ -395,7 +395,7 @@ impl Pass<'_> {
         dtype
     }
 
-    /// A value that is assigned to a part of a tensor: it is computed in the type of the tensor.
+    /// A value assigned to a part of a tensor: it is computed in the type of the tensor.
     pub(super) fn typed(&mut self, value: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         match &value.kind {
             ExprKind::Call(..) if let Some(path) = self.callee(value) => match path.strip_prefix("nki.language.") {
@@ -463,7 +463,7 @@ impl Pass<'_> {
         Ok(vec![format!("{to} = {nl}.{name}({}, {}, dtype={dtype})", place.text, other.text)])
     }
 
-    /// `tiles.append(tile)`: from then on the list is one of tiles, until something else is appended.
+    /// `tiles.append(tile)`: from then on the list contains tiles, until something else is appended.
     fn appended(&mut self, value: &Expr) {
         if let ExprKind::Call(callee, args) = &value.kind
             && let (ExprKind::Attr(base, method), [Argument::Positional(item)]) = (&callee.kind, &args[..])
@@ -478,7 +478,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A statement that is an expression.
+    /// An expression statement.
     pub(super) fn statement(&mut self, value: &Expr) -> Outcome<Vec<String>> {
         let path = self.callee(value).unwrap_or_default();
         if path == "nki.language.store" {
@@ -490,7 +490,7 @@ impl Pass<'_> {
         }
         self.appended(value);
         let text = self.expr(value)?;
-        // The result of an instruction that nothing uses needs no line of its own.
+        // The unused result of an instruction needs no separate line.
         let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
         Ok(if is_name && !self.before.is_empty() { Vec::new() } else { vec![text] })
     }

@@ -1,4 +1,4 @@
-//! The arguments of a call as they are written, and calls with other arguments in the same layout.
+//! The arguments of a call as written, and calls with other arguments in the same layout.
 
 use super::{Outcome, Pass, by_hand};
 use crate::syntax::{Argument, Expr, ExprKind};
@@ -21,7 +21,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// An argument in the place of another one.
+    /// An argument that replaces another one.
     pub(super) fn in_place_of(given: &Given<'_>, keyword: Option<&str>, value: &str) -> Self {
         let text = keyword.map_or(value.to_owned(), |k| format!("{k}={value}"));
         Self { lead: given.lead.clone(), text, tail: given.tail.clone() }
@@ -33,17 +33,17 @@ impl Written {
     }
 }
 
-/// A call's parts: the arguments, and what stands before the closing parenthesis.
+/// A call's parts: the arguments, and the text before the closing parenthesis.
 pub(super) struct Parts<'e> {
     pub(super) given: Vec<Given<'e>>,
-    /// What stands before the first argument.
+    /// The text before the first argument.
     lead: String,
     /// A trailing comma with its white space.
     tail: String,
 }
 
 impl Parts<'_> {
-    /// Moves the comment before an argument that is taken off to the end of the call.
+    /// Moves the comment before a removed argument to the end of the call.
     pub(super) fn keep_comment(&mut self, taken: &Given<'_>) {
         if !taken.lead.contains('#') {
             return;
@@ -137,7 +137,7 @@ fn leading(text: &str) -> usize {
     }
 }
 
-/// The commas that are in no brackets, strings or comments.
+/// The commas outside brackets, strings and comments.
 fn commas(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut depth = 0usize;

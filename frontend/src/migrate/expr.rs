@@ -21,7 +21,7 @@ impl Pass<'_> {
         Ok(out + &self.text[at as usize..span.end as usize])
     }
 
-    /// An expression whose parts need no statement before it.
+    /// An expression whose parts require no preceding statement.
     fn without_instructions(&mut self, expr: &Expr, construct: &str, instead: &str) -> Outcome<String> {
         let hoisted = self.before.len();
         let text = self.spliced(expr.span, &children(expr))?;

@@ -1,4 +1,4 @@
-//! What tiles the functions of a file pass to each other and return: a migration reads the file again until it knows no more of that.
+//! The tiles that the functions of a file pass to each other and return: a migration reads the file until this information is stable.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,15 +8,15 @@ use super::kinds::{Kind, Memory, Tile, entries, walk};
 use super::tree::parts;
 use crate::syntax::{Argument, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol};
 
-/// How often a file is read at most: a chain of so many calls is followed against the order of the functions.
+/// Maximum number of readings of a file: call chains of this length are followed against the order of the functions.
 const ROUNDS: usize = 5;
 
-/// What the values at one place of a function are in all its calls.
+/// The kind of the values at one location of a function in all its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Tiles, in this memory if it is always the same.
+    /// Tiles, in this memory if it is unique.
     Tile(Option<Memory>),
-    /// No tiles, as far as is known.
+    /// No tiles, as far as known.
     Other,
     /// Tiles in some calls.
     Both,
@@ -48,18 +48,18 @@ impl Seen {
     }
 }
 
-/// The functions of a file by name: what is passed to their parameters, and the values that they return.
+/// The functions of a file by name: the arguments of their parameters, and the values that they return.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Flow {
     passed: FxHashMap<(Symbol, Symbol), Seen>,
     /// One for each element of a tuple.
     returned: FxHashMap<Symbol, Vec<Seen>>,
-    /// Where subscripts begin that are whole tiles, although the source does not show it at once.
+    /// Start positions of subscripts that are whole tiles, although the source does not show it directly.
     whole: FxHashSet<u32>,
 }
 
 impl Flow {
-    /// What repeated readings of a file show.
+    /// The result of repeated readings of a file.
     pub(super) fn of(text: &str, body: &[Stmt], names: &Interner) -> Self {
         let mut flow = Self::default();
         for _ in 1..ROUNDS {
@@ -103,7 +103,7 @@ pub(super) fn parameters(body: &[Stmt]) -> FxHashMap<Symbol, Vec<Symbol>> {
 }
 
 impl Pass<'_> {
-    /// Notes whether the target of an update is the whole tile: `t[i_p, i_f]`.
+    /// Records whether the target of an update is the whole tile: `t[i_p, i_f]`.
     pub(super) fn notes_whole(&mut self, target: &Expr) {
         let ExprKind::Subscript(base, _) = &target.kind else { return };
         let shape = self.tile(base).filter(|tile| tile.blocks.is_empty()).and_then(|tile| tile.shape);
@@ -112,14 +112,14 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether a target is the whole of a tile: `t[...]`, `t[:, :]`, or one of which the last reading has found it.
+    /// Whether a target is the whole of a tile: `t[...]`, `t[:, :]`, or one that the last reading has recorded.
     pub(super) fn is_whole(&self, target: &Expr) -> bool {
         let ExprKind::Subscript(_, key) = &target.kind else { return false };
         let all = |k: &&Expr| matches!(k.kind, ExprKind::Ellipsis | ExprKind::Slice(None, None, None));
         entries(key).iter().all(all) || self.flow.whole.contains(&target.span.start)
     }
 
-    /// Notes what a call passes to a function of the file.
+    /// Records the arguments of a call of a function of the file.
     pub(super) fn passes(&mut self, callee: &Expr, args: &[Argument]) {
         let ExprKind::Name(function, _) = callee.kind else { return };
         let Some(parameters) = self.functions.get(&function).cloned() else { return };
@@ -127,7 +127,7 @@ impl Pass<'_> {
             let (parameter, value) = match arg {
                 Argument::Positional(value) => (parameters.get(at).copied(), value),
                 Argument::Keyword(name, value) => (Some(*name).filter(|n| parameters.contains(n)), value),
-                // What it expands to is not known.
+                // The expanded arguments are unknown.
                 Argument::Star(_) | Argument::DoubleStar(_) => return,
             };
             if let Some(parameter) = parameter {
@@ -137,19 +137,19 @@ impl Pass<'_> {
         }
     }
 
-    /// Notes what the function at hand returns.
+    /// Records a value returned by the current function.
     pub(super) fn returns(&mut self, value: &Expr) {
         let Some(function) = self.function.filter(|f| self.functions.contains_key(f)) else { return };
         let seen = parts(value).into_iter().map(|part| Seen::of(&self.value_kind(part))).collect();
         self.learned.give(function, seen);
     }
 
-    /// What a parameter is that only calls tell.
+    /// The kind of a parameter, as far as only calls determine it.
     pub(super) fn passed(&self, function: Symbol, parameter: Symbol) -> Option<Kind> {
         self.flow.passed.get(&(function, parameter)).map(|seen| seen.kind()).filter(|kind| *kind != Kind::Other)
     }
 
-    /// What a call of a function of the file returns, by the elements of a tuple.
+    /// The kinds of the results of a function of the file, by the elements of a tuple.
     pub(super) fn returned_by(&self, callee: &Expr) -> Option<Vec<Kind>> {
         let ExprKind::Name(function, _) = callee.kind else { return None };
         // Arrays of the host.
@@ -159,7 +159,7 @@ impl Pass<'_> {
         Some(self.flow.returned.get(&function)?.iter().map(|seen| seen.kind()).collect())
     }
 
-    /// What the elements of what a loop runs over are: one kind, or those of tuples.
+    /// The kinds of the elements of a loop's iterable: one kind, or those of tuples.
     fn elements(&self, iter: &Expr) -> Vec<Kind> {
         let each = |expr: &Expr| match self.value_kind(expr) {
             Kind::Tiles => Kind::Tile(Tile::default()),
@@ -190,7 +190,7 @@ impl Pass<'_> {
         vec![each(iter)]
     }
 
-    /// Gives the names of a loop's target each element of what it runs over.
+    /// Binds the names of a loop's target to the elements of its iterable.
     pub(super) fn loop_targets(&mut self, target: &Expr, iter: &Expr) {
         let kinds = self.elements(iter);
         let bind = |pass: &mut Self, target: &Expr, kind: &Kind| {

@@ -1,4 +1,4 @@
-//! Functions: what their parameters and names are, and the definitions of index tiles that go.
+//! Functions: the kinds of their parameters and names, and the removal of index tile definitions.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::{Change, Definition, Edit, Outcome, Pass, by_hand};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
 
 impl Pass<'_> {
-    /// Removes the definitions of index tiles that nothing uses any more.
+    /// Removes the definitions of index tiles that are not used any more.
     pub(super) fn definitions_gone(&mut self) {
         let mut gone: Vec<Span> = Vec::new();
         for definition in std::mem::take(&mut self.definitions) {
@@ -39,7 +39,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether a statement follows another on its line, and stays there.
+    /// Whether a statement follows another on its line, and remains there.
     fn are_neighbours(&self, first: Span, second: Span) -> bool {
         let gap = first.end as usize..second.start as usize;
         let is_on_line = self.text.get(gap.clone()).is_some_and(|text| text.trim() == ";" && !text.contains('\n'));
@@ -55,7 +55,7 @@ impl Pass<'_> {
         if alone { start..stop } else { from..to }
     }
 
-    /// Whether a statement shares its line with others, or follows a colon: it cannot simply go.
+    /// Whether a statement shares its line with others, or follows a colon, so that it cannot simply be removed.
     pub(super) fn is_only_statement(&self, span: Span) -> bool {
         let range = self.without_line(span);
         range.start == span.start as usize && range.end == span.end as usize && {
@@ -65,7 +65,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A function: what is known of names begins anew.
+    /// A function: starts without knowledge of names.
     pub(super) fn definition(&mut self, def: &FuncDef, name: &Expr) {
         self.decorators(def, name);
         self.annotations(def);
@@ -104,7 +104,7 @@ impl Pass<'_> {
         self.kinds.clear();
     }
 
-    /// Refuses tiles as outputs, which Beta 1 stored to HBM.
+    /// Rejects tiles as outputs, which Beta 1 stored to HBM.
     pub(super) fn check_outputs(&self, value: &Expr) -> Outcome<()> {
         for part in parts(value) {
             if self.tile(part).is_some_and(|t| matches!(t.memory, Some(Memory::Sbuf | Memory::Psum))) {
@@ -121,7 +121,7 @@ impl Pass<'_> {
         wrapped && !matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n))
     }
 
-    /// Finds the tiles that are only updated as a whole by `name += matmul`, and those that other instructions write.
+    /// Finds the tiles that are only updated as a whole by `name += matmul`, and those written by other instructions.
     pub(super) fn accumulators(&mut self, body: &[Stmt]) {
         let (mut whole, mut others) = (FxHashSet::default(), FxHashSet::default());
         let mut overwritten = FxHashSet::default();
@@ -167,7 +167,7 @@ impl Pass<'_> {
         matches!(self.kinds.path(callee).as_deref(), Some("nki.isa.nc_matmul" | "nki.language.matmul"))
     }
 
-    /// The functions that use the API, and all that they name. The others are of the host, whose operators stay.
+    /// The functions that use the API, and all that they name. The others belong to the host, and their operators remain.
     pub(super) fn on_device(&self, body: &[Stmt]) -> FxHashSet<Symbol> {
         let mut mentioned: FxHashMap<Symbol, Vec<Symbol>> = FxHashMap::default();
         let mut open = Vec::new();
@@ -199,7 +199,7 @@ impl Pass<'_> {
         found
     }
 
-    /// Parameters that are used as tensors, those of kernels are in HBM, and those to which calls pass tiles.
+    /// Parameters that are used as tensors, with those of kernels in HBM, and those to which calls pass tiles.
     pub(super) fn parameters(&mut self, def: &FuncDef, name: &Expr) {
         if !self.on_device.contains(&def.name) {
             return;
@@ -249,7 +249,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Index tiles that are assigned to names: whether the statement is that.
+    /// Index tiles assigned to names: returns whether the statement is such an assignment.
     pub(super) fn defines(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> bool {
         let name = |e: &Expr| match &e.kind {
             ExprKind::Name(name, _) => Some(*name),

@@ -7,11 +7,11 @@ use super::tree::{expressions, statements};
 use super::{Edit, Outcome, Pass, by_hand};
 use crate::syntax::{Argument, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
 
-/// Functions that make a kernel of a function.
+/// Functions that convert a function to a kernel.
 const WRAPPERS: &[&str] = &["nki.jit", "nki.trace", "nki.baremetal", "nki.benchmark", "nki.profile"];
 
 impl Pass<'_> {
-    /// Functions of the file that functions with a decorator call: they are no kernels of their own.
+    /// Functions of the file called by decorated functions: they are not kernels themselves.
     pub(super) fn called_by_kernels(&self, body: &[Stmt]) -> FxHashSet<Symbol> {
         let mut found = FxHashSet::default();
         statements(body, &mut |stmt| {
@@ -32,7 +32,7 @@ impl Pass<'_> {
         found
     }
 
-    /// The function that a decorator is, and whether it was called with options.
+    /// The function of a decorator, and whether it was called with options.
     pub(super) fn wrapper(&self, decorator: &Expr) -> Option<String> {
         let of = match &decorator.kind {
             ExprKind::Call(callee, _) => callee,
@@ -41,7 +41,7 @@ impl Pass<'_> {
         self.kinds.path(of)
     }
 
-    /// Kernels have `@nki.jit`, functions that kernels call have none.
+    /// Kernels have `@nki.jit`, functions called by kernels have none.
     pub(super) fn decorators(&mut self, def: &FuncDef, name: &Expr) {
         let is_helper = matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n));
         let mut has_jit = false;
@@ -81,7 +81,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A call that runs a kernel, or makes one; `None` if it is another one.
+    /// A call that runs or creates a kernel; `None` for other calls.
     pub(super) fn harness(&mut self, call: &Expr) -> Outcome<Option<String>> {
         let ExprKind::Call(callee, args) = &call.kind else { return Ok(None) };
         // `nki.baremetal(kernel, ...)(a, b)`
@@ -147,7 +147,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The kernel that is given to a wrapper.
+    /// The kernel passed to a wrapper.
     fn kernel(&mut self, call: &Expr) -> Outcome<Option<String>> {
         let (_, parts) = self.arguments(call)?;
         let first = parts.given.iter().find(|g| g.keyword.is_none() || g.keyword.as_deref() == Some("kernel"));

@@ -7,13 +7,13 @@ use super::tree::statements;
 use super::{Edit, Pass, by_hand};
 use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, Symbol};
 
-/// The dotted name in the current package of a name of the old one.
+/// The dotted name in the current package for a name of the old one.
 fn current(path: &str) -> Option<String> {
     let rest = path.strip_prefix("neuronxcc.nki")?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("nki{rest}"))
 }
 
-/// All statements, also those of functions and classes.
+/// All statements, including those of functions and classes.
 pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
     statements(body, &mut |stmt| {
         found(stmt);
@@ -25,7 +25,7 @@ pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
     });
 }
 
-/// What each name that a file imports is: modules and names of the API, with `nki` for `neuronxcc.nki`, and NumPy.
+/// The imported names of a file: modules and names of the API, with `nki` for `neuronxcc.nki`, and NumPy.
 pub(super) fn names(body: &[Stmt], interner: &Interner) -> FxHashMap<Symbol, String> {
     let mut found = FxHashMap::default();
     all(body, &mut |stmt| match &stmt.kind {
@@ -64,7 +64,7 @@ fn has(module: &str, name: &str) -> bool {
 }
 
 impl Pass<'_> {
-    /// Rewrites the imports, and adds those that the new text needs.
+    /// Rewrites the imports, and adds the imports required by the new text.
     pub(super) fn imports(&mut self, body: &[Stmt]) {
         let mut found: Vec<&Stmt> = Vec::new();
         all(body, &mut |stmt| {
@@ -73,7 +73,7 @@ impl Pass<'_> {
             }
         });
         let top: Vec<u32> = body.iter().map(|s| s.span.start).collect();
-        // Names that a line at the top of the file binds need no line in a function.
+        // Names bound by a line at the top of the file need no line in a function.
         let mut bound: Vec<String> = Vec::new();
         let mut rewritten: Vec<(Span, Option<String>)> = Vec::new();
         for stmt in found {
@@ -153,7 +153,7 @@ impl Pass<'_> {
         });
     }
 
-    /// A name that is imported from a module of the old package that is not public, or that has no such name.
+    /// A name imported from a non-public module of the old package, or that the module does not have.
     fn unknown_name(&self, import: &ImportFrom) -> Option<String> {
         let module = current(&import.path)?;
         const PUBLIC: [&str; 6] = ["nki", "nki.language", "nki.isa", "nki.typing", "nki.compiler", "nki.isa.constants"];
@@ -161,7 +161,7 @@ impl Pass<'_> {
         (!is_known).then(|| import.names.first().map(|(name, _)| self.kinds.names.name(*name).to_string())).flatten()
     }
 
-    /// The lines in place of `import a, b`; `None` if none of them is of the old package.
+    /// The lines that replace `import a, b`; `None` if none of them is of the old package.
     fn import(&mut self, items: &[ImportName]) -> Option<Vec<String>> {
         items.iter().any(|i| i.path.split('.').next() == Some("neuronxcc")).then_some(())?;
         let mut lines = Vec::new();

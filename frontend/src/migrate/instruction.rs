@@ -14,14 +14,14 @@ use crate::dialect::beta1::instruction::{WITH_DST, position};
 use crate::dialect::beta1::ops::spelled;
 use crate::syntax::{Expr, ExprKind};
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'e> {
     /// A new tile of this name.
     New(&'e str),
     /// A part of a tensor.
     Into(&'e Expr),
-    /// Added to a tile of PSUM.
+    /// Accumulated in a tile of PSUM.
     Onto(&'e Expr),
 }
 
@@ -30,13 +30,13 @@ pub(super) fn schema(name: &str) -> Option<&'static Schema> {
     REGISTRY.iter().map(|e| e.schema).find(|s| s.name == name)
 }
 
-/// Instructions that return their results, or nothing, in Beta 1.
+/// Whether an instruction returns its result, or nothing, in Beta 1.
 pub(super) fn returns(name: &str) -> bool {
     schema(name).is_some() && !WITH_DST.contains(&name)
 }
 
 impl Pass<'_> {
-    /// What a mask leaves of each axis.
+    /// The part of each axis left by a mask.
     pub(super) fn bounds(&self, mask: &Expr) -> Outcome<Vec<(usize, Poly)>> {
         let refuse = |instead: &str| by_hand(mask.span, "mask=", instead);
         let frames = self.kinds.mask(mask).ok_or_else(|| {
@@ -71,7 +71,7 @@ impl Pass<'_> {
         Ok(out)
     }
 
-    /// Takes an argument off; `None` if it is not given or is `None`.
+    /// Removes an argument; `None` if it is missing or is `None`.
     pub(super) fn take<'e>(&self, parts: &mut Parts<'e>, keyword: &str) -> Option<Given<'e>> {
         let at = parts.given.iter().position(|g| g.keyword.as_deref() == Some(keyword))?;
         let taken = parts.given.remove(at);
@@ -79,7 +79,7 @@ impl Pass<'_> {
         (!matches!(taken.value.kind, ExprKind::None)).then_some(taken)
     }
 
-    /// A number as it is written, without the NumPy type around it.
+    /// A number as written, without an enclosing NumPy type.
     pub(super) fn number<'e>(&self, expr: &'e Expr) -> &'e Expr {
         if let ExprKind::Call(callee, args) = &expr.kind
             && let [crate::syntax::Argument::Positional(value)] = &args[..]
@@ -100,7 +100,7 @@ impl Pass<'_> {
         expr
     }
 
-    /// The operation that an argument names.
+    /// The operation named by an argument.
     pub(super) fn named_operation(&mut self, expr: &Expr) -> Outcome<String> {
         if let Some(path) = self.kinds.path(expr)
             && let Some(name) = path.strip_prefix("numpy.").or(path.strip_prefix("nki.language."))
@@ -111,12 +111,12 @@ impl Pass<'_> {
         self.expr(expr)
     }
 
-    /// The bounds that concern an operand: of a matmul those of the columns, which are the moving operand's.
+    /// The bounds of an operand: for a matmul those of the columns, which are the moving operand's.
     fn of_operand(operand: &str, bounds: &Bounds) -> Vec<(usize, Poly)> {
         if operand == "stationary" { Vec::new() } else { bounds.to_vec() }
     }
 
-    /// The bounds that concern the result: of a reduction those of the axes that are left.
+    /// The bounds of the result: for a reduction those of the remaining axes.
     fn of_result(
         call: &Expr,
         name: &str,
@@ -135,7 +135,7 @@ impl Pass<'_> {
         Ok(bounds.iter().filter(|(axis, _)| *axis + axes.len() < rank).cloned().collect())
     }
 
-    /// What the mask of an instruction leaves of each axis.
+    /// The part of each axis left by the mask of an instruction.
     fn bounds_of_call(&self, call: &Expr, name: &str, parts: &mut Parts<'_>) -> Outcome<Vec<(usize, Poly)>> {
         let mask = self.take(parts, "mask");
         let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
@@ -146,7 +146,7 @@ impl Pass<'_> {
         Ok(bounds)
     }
 
-    /// `nisa.name(...)` of which the result goes to the target: the new statements.
+    /// `nisa.name(...)` whose result goes to the target: the new statements.
     pub(super) fn instruction(&mut self, call: &Expr, name: &str, target: Target<'_>) -> Outcome<Vec<String>> {
         let hoisted = self.before.len();
         let (callee, mut parts) = self.arguments(call)?;
@@ -244,7 +244,7 @@ impl Pass<'_> {
         Ok(lines)
     }
 
-    /// Whether an instruction of the tensor engine or another one can write where its result is assigned or added.
+    /// Whether an instruction of the tensor engine, or another one, can write directly to the target of an assignment or update.
     pub(super) fn can_write(&mut self, to: &Expr, is_matmul: bool, is_transpose: bool, adds: bool) -> Outcome<bool> {
         let Some(tile) = self.tile(to) else { return Ok(true) };
         let in_sbuf = tile.memory == Some(Memory::Sbuf);
@@ -268,7 +268,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Whether a tile has values before the first matmul adds to it.
+    /// Whether a tile is initialized before the first matmul accumulates in it.
     pub(super) fn is_zeroed(&self, expr: &Expr) -> bool {
         let base = match &expr.kind {
             ExprKind::Subscript(base, _) => base,
@@ -295,7 +295,7 @@ impl Pass<'_> {
         Some(format!("{tile} = {op}({}, {})", a.text, b.text))
     }
 
-    /// A result that the instruction cannot write where it is assigned: a tile, and a copy of it.
+    /// A result that the instruction cannot write to its target: a tile, and a copy of it.
     fn by_way_of_a_tile(&mut self, call: &Expr, name: &str, to: &Expr) -> Outcome<Vec<String>> {
         let tile = self.fresh(name);
         let mut lines = self.instruction(call, name, Target::New(&tile))?;
@@ -306,7 +306,7 @@ impl Pass<'_> {
         Ok(lines)
     }
 
-    /// The statement that makes a tile.
+    /// The statement that allocates a tile.
     pub(super) fn made(&mut self, name: &str, made: &Made) -> String {
         let nl = self.nl();
         let memory = if made.tile.memory == Some(Memory::Psum) { "psum" } else { "sbuf" };
@@ -435,7 +435,7 @@ impl Pass<'_> {
         Ok(lines)
     }
 
-    /// A call that was given its destination in Beta 1, too.
+    /// A call that already had an explicit destination in Beta 1.
     pub(super) fn with_dst(&mut self, call: &Expr, name: &str) -> Outcome<String> {
         let (callee, mut parts) = self.arguments(call)?;
         let refuse = |what: &str, instead: &str| by_hand(call.span, &format!("nisa.{name}: {what}"), instead);
@@ -479,7 +479,7 @@ impl Pass<'_> {
         Ok(parts.call(&callee, written))
     }
 
-    /// A value that an instruction or a load returns in the middle of an expression: a tile made before the statement.
+    /// The result of an instruction or a load in the middle of an expression: a tile computed before the statement.
     pub(super) fn hoisted(
         &mut self,
         stem: &str,
@@ -491,7 +491,7 @@ impl Pass<'_> {
         Ok(name)
     }
 
-    /// Notes what the name of a new tile is.
+    /// Records the kind of a new tile's name.
     pub(super) fn bind_made(&mut self, name: &Expr, from: &Expr) {
         let tile = self.last_made.take().unwrap_or_default();
         if let ExprKind::Name(name, _) = &name.kind {
@@ -500,7 +500,7 @@ impl Pass<'_> {
     }
 }
 
-/// Gives all arguments of an instruction the keywords of their positions. These count what is given before arguments are taken off.
+/// Adds the keywords of their positions to all arguments of an instruction. Positions refer to the original arguments.
 fn by_keyword(schema: &Schema, call: &Expr, name: &str, parts: &mut Parts<'_>) -> Outcome<()> {
     for (at, given) in parts.given.iter_mut().enumerate() {
         if given.keyword.is_none() {

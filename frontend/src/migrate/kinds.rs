@@ -1,4 +1,4 @@
-//! What the values of a kernel are, as far as its source shows: index tiles, masks, tiles with their shapes.
+//! The kinds of a kernel's values, as far as its source shows them: index tiles, masks, tiles with their shapes.
 
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
@@ -29,17 +29,17 @@ pub(super) struct Frame {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Tile {
     pub(super) memory: Option<Memory>,
-    /// Extents of a tile, where they are known.
+    /// Extents of a tile, if known.
     pub(super) shape: Option<Vec<Poly>>,
     /// The element type, as an expression.
     pub(super) dtype: Option<String>,
     /// Extents of the block dimensions.
     pub(super) blocks: Vec<Poly>,
-    /// The number of partitions, as an expression, of a tile whose shape is not known.
+    /// The number of partitions, as an expression, of a tile of unknown shape.
     pub(super) rows: Option<String>,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Index(Frame),
@@ -90,7 +90,7 @@ impl Frame {
         Some(Self { counts: self.counts.clone(), steps, base: self.base.times(by)? })
     }
 
-    /// The axes that it walks.
+    /// The axes along which it moves.
     pub(super) fn axes(&self) -> Vec<usize> {
         (0..self.steps.len()).filter(|&a| !self.steps[a].is(0)).collect()
     }
@@ -125,18 +125,18 @@ pub(super) fn entries(key: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// What is known of a name, and the versions of the names that this depends on.
+/// The known kind of a name, and the versions of the names on which it depends.
 #[derive(Debug, Clone)]
 struct Known {
     kind: Kind,
     depends: Vec<(Symbol, u32)>,
 }
 
-/// What the names of a function are, at one place of it.
+/// The kinds of a function's names at one position.
 pub(super) struct Kinds<'a> {
     pub(super) text: &'a str,
     pub(super) names: &'a Interner,
-    /// The dotted name of what each imported name is, with `nki` for `neuronxcc.nki`.
+    /// The dotted name of each imported name, with `nki` for `neuronxcc.nki`.
     pub(super) imported: FxHashMap<Symbol, String>,
     known: FxHashMap<Symbol, Known>,
     versions: FxHashMap<Symbol, u32>,
@@ -152,7 +152,7 @@ impl<'a> Kinds<'a> {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// Forgets all names, for another function.
+    /// Removes all names, for another function.
     pub(super) fn clear(&mut self) {
         self.known.clear();
     }
@@ -161,7 +161,7 @@ impl<'a> Kinds<'a> {
         self.versions.get(&name).copied().unwrap_or(0)
     }
 
-    /// Notes that a name has a new value, of this kind, made of an expression.
+    /// Records a new value of a name, of this kind, computed from an expression.
     pub(super) fn bind(&mut self, name: Symbol, kind: Kind, from: &[&Expr]) {
         let mut depends = Vec::new();
         for expr in from {
@@ -176,25 +176,25 @@ impl<'a> Kinds<'a> {
         self.known.insert(name, Known { kind, depends });
     }
 
-    /// Notes that nothing is known of a name any more.
+    /// Makes the kind of a name unknown.
     pub(super) fn forget(&mut self, name: Symbol) {
         *self.versions.entry(name).or_default() += 1;
         self.known.remove(&name);
     }
 
-    /// All that is known now, for [`Self::join`].
+    /// The current knowledge, for [`Self::join`].
     pub(super) fn state(&self) -> FxHashMap<Symbol, Kind> {
         self.known.iter().map(|(n, k)| (*n, k.kind.clone())).collect()
     }
 
-    /// Forgets the names that are not the same in another state: after a branch.
+    /// Removes the names that differ in another state: after a branch.
     pub(super) fn join(&mut self, other: &FxHashMap<Symbol, Kind>) {
         let differ: Vec<Symbol> =
             self.known.iter().filter(|(n, k)| other.get(n).is_some_and(|o| *o != k.kind)).map(|(n, _)| *n).collect();
         differ.into_iter().for_each(|n| self.forget(n));
     }
 
-    /// What a name is. What was derived from a name that has another value since is not known.
+    /// The kind of a name. Kinds derived from a name that has been reassigned since are unknown.
     pub(super) fn name(&self, name: Symbol) -> Kind {
         let Some(known) = self.known.get(&name) else { return Kind::Other };
         if known.depends.iter().all(|(n, version)| self.version(*n) == *version) {
@@ -203,7 +203,7 @@ impl<'a> Kinds<'a> {
         match &known.kind {
             Kind::Tile(tile) => {
                 let shape = tile.shape.as_ref().filter(|s| s.iter().all(|n| n.value().is_some())).cloned();
-                // `t.dtype` is the type of another tile if `t` has another value since.
+                // `t.dtype` is the type of another tile if `t` has been reassigned since.
                 let is_stale = |dtype: &String| {
                     let of = dtype.strip_suffix(".dtype").and_then(|base| self.names.find(base));
                     of.is_some_and(|base| known.depends.iter().any(|(n, v)| *n == base && self.version(base) != *v))
@@ -229,11 +229,11 @@ impl<'a> Kinds<'a> {
         Some(self.path(expr)?.strip_prefix("nki.language.")?.to_owned())
     }
 
-    /// Whether an expression has no index tile and no mask in it.
+    /// Whether an expression contains no index tile and no mask.
     pub(super) fn is_plain(&self, expr: &Expr) -> bool {
         let mut plain = true;
         names_of(expr, &mut |n| {
-            // One that is not known any more is no int either.
+            // A stale kind cannot be assumed to be an int either.
             let kind = self.known.get(&n).map(|k| &k.kind);
             plain &= !matches!(kind, Some(Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)));
         });
@@ -373,7 +373,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    /// What an expression is; of calls only what needs no table of functions.
+    /// The kind of an expression; for calls only if it needs no table of functions.
     pub(super) fn kind(&self, expr: &Expr) -> Kind {
         if let Some(frame) = self.frame(expr) {
             return Kind::Index(frame);
@@ -413,12 +413,12 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    /// Whether an entry of a subscript may be a slice, or several entries: `row = nl.ds(i, 1)`, `t[row, :]`. Arithmetic gives ints only.
+    /// Whether an entry of a subscript may be a slice, or several entries: `row = nl.ds(i, 1)`, `t[row, :]`. Arithmetic yields ints only.
     pub(super) fn may_be_slices(&self, entry: &Expr) -> bool {
         !matches!(&entry.kind, ExprKind::Binary(..) | ExprKind::Unary(..)) && self.kind(entry) != Kind::Int
     }
 
-    /// What the elements of what a loop runs over are.
+    /// The kind of the elements of a loop's iterable.
     pub(super) fn elements(&self, iter: &Expr) -> Kind {
         const RANGES: [&str; 4] = ["affine_range", "sequential_range", "static_range", "range"];
         match &iter.kind {
@@ -435,7 +435,7 @@ impl<'a> Kinds<'a> {
     }
 }
 
-/// Calls `found` with every expression of an expression, itself first.
+/// Calls `found` with every subexpression, the expression itself first.
 pub(super) fn walk<'e>(expr: &'e Expr, found: &mut dyn FnMut(&'e Expr)) {
     found(expr);
     for child in children(expr) {
@@ -451,7 +451,7 @@ fn names_of(expr: &Expr, found: &mut dyn FnMut(Symbol)) {
     });
 }
 
-/// The expressions of which one is made, in the order of the source. Those of lambdas and f-strings are left out.
+/// The direct subexpressions, in the order of the source. Those of lambdas and f-strings are left out.
 pub(super) fn children(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Attr(base, _) | ExprKind::Unary(_, base) | ExprKind::Starred(base) => vec![base],

@@ -11,10 +11,10 @@ use crate::build::ops::{OPS, OpKind};
 use crate::dialect::beta2::removed;
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, Symbol, UnaryOp};
 
-/// Functions that make tensors.
+/// Functions that allocate tensors.
 pub(super) const MAKERS: &[&str] = &["ndarray", "zeros", "ones", "full", "empty_like", "zeros_like"];
 
-/// Operations that compare.
+/// Comparison operations.
 pub(super) const COMPARISONS: &[&str] = &[
     "equal",
     "not_equal",
@@ -27,10 +27,10 @@ pub(super) const COMPARISONS: &[&str] = &[
     "logical_xor",
 ];
 
-/// Functions of several elements that choose the type of their result.
+/// Functions of several elements that determine the type of their result.
 pub(super) const REDUCTIONS: &[&str] = &["sum", "max", "min", "mean", "prod", "var", "softmax", "rms_norm"];
 
-/// The type of an operation of an int and a tile of this type, if that is one of integers.
+/// The type of an operation of an int and a tile of this type, if it is an integer type.
 pub(super) fn integer(dtype: &str) -> Option<&'static str> {
     match dtype {
         "int8" | "int16" | "int32" | "uint8" | "uint16" | "bool_" => Some("int32"),
@@ -55,7 +55,7 @@ pub(super) fn name_of(expr: &Expr) -> Option<Symbol> {
     }
 }
 
-/// The lowest number of a format, of which the current language has no constant.
+/// The lowest finite number of a format; the current language has no such constant.
 fn lowest(path: &str) -> Option<&'static str> {
     Some(match path {
         "nki.language.fp32.min" | "nki.isa.fp32.min" => "-3.4028234663852886e38",
@@ -65,7 +65,7 @@ fn lowest(path: &str) -> Option<&'static str> {
 }
 
 impl Pass<'_> {
-    /// The function that an expression calls.
+    /// The function called by an expression.
     pub(super) fn callee(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
             ExprKind::Call(callee, _) => self.kinds.path(callee),
@@ -131,7 +131,7 @@ impl Pass<'_> {
         let from = self.place(value.value, &bounds)?;
         let nisa = self.nisa();
         let in_psum = self.tile(value.value).is_some_and(|t| t.memory == Some(Memory::Psum));
-        // DMA does not reach PSUM.
+        // DMA cannot access PSUM.
         let text = if in_psum { format!("{}.copy({})", self.nl(), from.text) } else { from.text };
         let written =
             vec![Written::in_place_of(&dst, Some("dst"), &to.text), Written::in_place_of(&value, Some("src"), &text)];
@@ -226,7 +226,7 @@ impl Pass<'_> {
                 (vec![line], name.to_owned())
             }
             Target::Into(e) | Target::Onto(e) => {
-                // Reports products that are added to a tile of a narrower type.
+                // Reports products accumulated in a tile of a narrower type.
                 if matches!(target, Target::Onto(_)) {
                     self.can_write(e, true, false, true)?;
                 }
@@ -251,7 +251,7 @@ impl Pass<'_> {
         Ok(format!("{}.{name}({a}, {b}{dtype})", self.nl()))
     }
 
-    /// `~of`: of a comparison the other truth, as of Python's type bool, of an integer the other bits.
+    /// `~of`: for a comparison the negation, as for Python's type bool, for an integer the inverted bits.
     pub(super) fn inverted(&mut self, expr: &Expr, of: &Expr, tile: &Tile) -> Outcome<String> {
         let text = self.operand(of)?;
         if self.is_truth(of) {
@@ -266,7 +266,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether an expression is a comparison of tiles, or joins such.
+    /// Whether an expression is a comparison of tiles, or combines such.
     fn is_truth(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Compare(..) => self.tile(expr).is_some(),
@@ -284,7 +284,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether two operands are in PSUM, of which an instruction reads one at most. Beta 1 copies the second one.
+    /// Whether two operands are in PSUM, of which an instruction reads at most one. Beta 1 copies the second one.
     pub(super) fn both_in_psum(&self, a: &Expr, b: &Expr) -> bool {
         [a, b].into_iter().all(|e| self.tile(e).is_some_and(|t| t.memory == Some(Memory::Psum)))
     }
@@ -298,7 +298,7 @@ impl Pass<'_> {
         self.expr(self.number(expr))
     }
 
-    /// The type of a result that the two languages choose differently.
+    /// The type of a result if the two languages choose different ones.
     fn operation_type(&mut self, name: &str, left: &Expr, right: &Expr) -> Option<String> {
         if COMPARISONS.contains(&name) {
             return Some(format!("{}.uint8", self.nl()));
@@ -325,7 +325,7 @@ impl Pass<'_> {
         if dtype == Some("float32") {
             return None;
         }
-        // As in Python, the quotient of ints is no int.
+        // As in Python, the quotient of ints is not an int.
         if name == "divide" && matches!(self.kinds.kind(self.number(number)), Kind::Int) {
             match dtype {
                 Some("bfloat16" | "float16" | "tfloat32") => return None,
@@ -363,7 +363,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The type of `nl.where`: the current language takes that of its first tile, the old one what both promote to.
+    /// The type of `nl.where`: the current language uses that of its first tile, the old one the common type of both.
     fn chosen_type(&mut self, x: &Expr, y: &Expr) -> Option<String> {
         let (Some(a), Some(b)) = (self.tile(x), self.tile(y)) else { return self.operation_type("where", x, y) };
         let (a, b) = (a.dtype.as_deref().map(bare), b.dtype.as_deref().map(bare));
@@ -378,7 +378,7 @@ impl Pass<'_> {
         None
     }
 
-    /// A function of `nl` that the current language has, too.
+    /// A function of `nl` that exists in the current language.
     pub(super) fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         let (callee, mut parts) = self.arguments(call)?;
         let path = self.kinds.path(callee).unwrap_or_default();
@@ -407,7 +407,7 @@ impl Pass<'_> {
         }
         let chosen = match (&parts.given[..], has_dtype || parts.given.len() > 3) {
             ([_, x, y], false) if name == "where" => self.chosen_type(x.value, y.value),
-            // What was of Python's type bool.
+            // Results that had Python's type bool.
             (_, false) if matches!(&*name, "logical_not" | "all") => Some(format!("{}.uint8", self.nl())),
             // The type was optional.
             ([_], false) if name == "rand" => Some(format!("{}.float32", self.nl())),
@@ -561,7 +561,7 @@ impl Pass<'_> {
         }
     }
 
-    /// `t.dtype` of a table of tiles: of its first one, and as it was given.
+    /// `t.dtype` of a table of tiles: of its first one, and as written.
     pub(super) fn table_dtype(&self, expr: &Expr) -> Option<(String, Option<String>)> {
         let ExprKind::Attr(base, name) = &expr.kind else { return None };
         let tile = name_of(base).and_then(|_| self.tile(base)).filter(|tile| !tile.blocks.is_empty())?;
@@ -569,7 +569,7 @@ impl Pass<'_> {
         (&**self.kinds.names.name(*name) == "dtype").then_some((text, tile.dtype))
     }
 
-    /// An attribute: names of the old modules that are gone.
+    /// An attribute: removed names of the old modules.
     pub(super) fn attribute(&mut self, expr: &Expr) -> Outcome<String> {
         let ExprKind::Attr(base, _) = &expr.kind else { return self.spliced(expr.span, &[]) };
         if let Some((text, _)) = self.table_dtype(expr) {

@@ -1,4 +1,4 @@
-//! New text in place of statements, and lines that several statements share.
+//! Replacements for statements, and lines shared by several statements.
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ const HEADS: &[&str] =
 
 /// A line with several statements, or with the body of a compound statement.
 pub(super) struct Line {
-    /// How many statements of the block are on it.
+    /// Number of statements of the block on it.
     pub(super) statements: usize,
-    /// What stands before the statements: line breaks if each gets a line of its own.
+    /// The text before the statements: line breaks if each gets a separate line.
     gaps: Vec<Range<usize>>,
-    /// What stands before each statement then.
+    /// The indentation of each statement in that case.
     indent: String,
     /// Whether one of them becomes several lines.
     is_split: bool,
@@ -30,7 +30,7 @@ impl Pass<'_> {
         &self.text[start..span.start as usize]
     }
 
-    /// The line of the first statement of a block, if that does not stand alone on it.
+    /// The line of the first statement of a block, if it shares the line.
     pub(super) fn shared_line(&self, body: &[Stmt]) -> Option<Line> {
         let first = body.first()?;
         let before = self.before_on_line(first.span);
@@ -56,12 +56,12 @@ impl Pass<'_> {
             gaps.push(gap);
             statements += 1;
         }
-        // Those with a body begin a line, so the others have none.
+        // Those with a body start a line, so the others have none.
         let is_simple = |s: &Stmt| !matches!(s.kind, StmtKind::Def(..) | StmtKind::Class(..));
         (!gaps.is_empty() && is_simple(first)).then_some(Line { statements, gaps, indent, is_split: false })
     }
 
-    /// The statements of a line: each gets a line of its own if one becomes several lines.
+    /// The statements of a line: each gets a separate line if one becomes several lines.
     pub(super) fn on_one_line(&mut self, stmts: &[Stmt], line: Line) {
         self.line = Some(line);
         for stmt in stmts {
@@ -73,7 +73,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Lines in place of a statement, indented as it is.
+    /// The lines that replace a statement, with its indentation.
     pub(super) fn joined(&mut self, span: Span, lines: &[String]) -> Outcome<String> {
         let indent = match &self.line {
             Some(line) => line.indent.clone(),
@@ -93,7 +93,7 @@ impl Pass<'_> {
         Ok(text)
     }
 
-    /// Refuses new text that is no statement of Python.
+    /// Rejects new text that is not valid Python.
     fn parses(&self, span: Span, indent: &str, text: &str) -> Outcome<()> {
         let indent = &indent[..indent.len() - indent.trim_start().len()];
         let whole = if indent.is_empty() { text.to_owned() } else { format!("def f():\n{indent}{text}\n") };
@@ -118,7 +118,7 @@ impl Pass<'_> {
         text + &self.text[at..]
     }
 
-    /// The last edit before the first syntax error of the new text; the first one if all are behind it.
+    /// The last edit before the first syntax error of the new text; the first one if all are after it.
     pub(super) fn faulty(&self, file: FileId, text: &str) -> Option<usize> {
         let (_, errors) = parse::parse(file, text, &mut Interner::new());
         let error = errors.first()?;

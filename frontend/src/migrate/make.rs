@@ -1,4 +1,4 @@
-//! `nl.ndarray(...)` and its siblings: the partitions come first, tables of tiles become lists.
+//! `nl.ndarray(...)` and its siblings: the partition dimension moves to the front, tables of tiles become lists.
 
 use super::access::tuple;
 use super::assign::UNNAMED;
@@ -42,7 +42,7 @@ impl Pass<'_> {
         Err(by_hand(call.span, "a table of tiles as a value", "a list of tensors"))
     }
 
-    /// The tile and the call that makes it; of a table one of its tiles.
+    /// The tile and the call that allocates it; for a table one of its tiles.
     fn maker(&mut self, call: &Expr, maker: &str, name: Option<crate::syntax::Symbol>) -> Outcome<(Tile, String)> {
         let (callee, mut parts) = self.arguments(call)?;
         let positions: &[&str] = match maker {
@@ -117,7 +117,7 @@ impl Pass<'_> {
         Ok((known, text))
     }
 
-    /// The memory that an argument names.
+    /// The memory named by an argument.
     fn buffer(&self, expr: &Expr) -> Option<String> {
         if let ExprKind::Call(callee, _) = &expr.kind {
             let path = self.kinds.path(callee)?;
@@ -130,7 +130,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A shape without `par_dim`: its text, its extents and those of the blocks before the partitions.
+    /// A shape without `par_dim`: its text, its extents and those of the block dimensions before the partitions.
     fn shape(&mut self, shape: &Expr, memory: Option<Memory>) -> Outcome<(String, Option<Vec<Poly>>, Vec<Poly>)> {
         let (ExprKind::Tuple(items) | ExprKind::List(items)) = &shape.kind else {
             return Ok((self.expr(shape)?, None, Vec::new()));

@@ -1,7 +1,7 @@
 //! Rewrites a file for `neuronxcc.nki` (Beta 1) in the current language.
 //!
-//! One pass over the syntax tree keeps what is known of the names of a function ([`kinds`]) and replaces statements, each
-//! whole or not at all: a statement with a construct that has no mechanical replacement stays as it is, and is reported.
+//! One pass over the syntax tree tracks the kinds of the names of a function ([`kinds`]) and replaces statements, each
+//! completely or not at all: a statement with a construct that has no mechanical replacement is unchanged and reported.
 //! Replacements are of spans, and calls keep the layout of their arguments.
 
 mod access;
@@ -39,11 +39,11 @@ use crate::syntax::{self, Expr, ExprKind, For, Interner, Stmt, StmtKind, Symbol}
 /// A construct of Beta 1 in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where it is, in bytes.
+    /// Its location, in bytes.
     pub span: Range<usize>,
-    /// What is written.
+    /// The original text.
     pub old: String,
-    /// What the current language has instead: the new text if it was rewritten, else a description.
+    /// The replacement in the current language: the new text if it was rewritten, else a description.
     pub new: String,
     /// Whether it was rewritten.
     pub rewritten: bool,
@@ -54,9 +54,9 @@ pub struct Change {
 pub struct Migration {
     /// The new text.
     pub text: String,
-    /// What was changed, and what has to be changed by hand, in the order of the file.
+    /// Changes made, and changes to make by hand, in the order of the file.
     pub changes: Vec<Change>,
-    /// Syntax errors, with which nothing is rewritten.
+    /// Syntax errors; if there are any, nothing is rewritten.
     pub errors: Vec<Diagnostic>,
 }
 
@@ -81,7 +81,7 @@ struct Edit {
     text: String,
 }
 
-/// The definition of an index tile, which goes if nothing uses the name any more.
+/// The definition of an index tile, which is removed if the name is not used any more.
 #[derive(Debug)]
 struct Definition {
     names: Vec<Symbol>,
@@ -94,10 +94,10 @@ struct Pass<'a> {
     kinds: Kinds<'a>,
     edits: Vec<Edit>,
     changes: Vec<Change>,
-    /// Statements that have to precede the one that is rewritten.
+    /// Statements to insert before the current one.
     before: Vec<String>,
     definitions: Vec<Definition>,
-    /// The line of the statements at hand, if several share it.
+    /// The line of the current statements, if several share it.
     line: Option<lines::Line>,
     /// Index tiles that are still used.
     used: FxHashSet<Symbol>,
@@ -107,37 +107,37 @@ struct Pass<'a> {
     accumulated: FxHashSet<Symbol>,
     /// Tensors that instructions other than matmuls write, in part or as a whole.
     overwritten: FxHashSet<Symbol>,
-    /// Tiles of PSUM that are filled with zeros, to which matmuls add.
+    /// Tiles of PSUM filled with zeros, in which matmuls accumulate.
     zeroed: FxHashSet<Symbol>,
     /// The parameters of the functions of the file.
     functions: FxHashMap<Symbol, Vec<Symbol>>,
-    /// The function whose statements are at hand.
+    /// The function of the current statements.
     function: Option<Symbol>,
-    /// What functions pass and return, from the last reading of the file.
+    /// Arguments and results of functions, from the last reading of the file.
     flow: Flow,
-    /// The same, from this one.
+    /// The same, from the current reading.
     learned: Flow,
-    /// Functions of the file that the host calls.
+    /// Functions of the file called by the host.
     kernels: FxHashSet<Symbol>,
-    /// The tile that the last new statements make.
+    /// The tile created by the last new statements.
     last_made: Option<Tile>,
-    /// Functions of the file that functions call, not the host.
+    /// Functions of the file called by functions, not by the host.
     called: FxHashSet<Symbol>,
-    /// Functions of the file that run on the device, or may.
+    /// Functions of the file that run, or may run, on the device.
     on_device: FxHashSet<Symbol>,
-    /// Statements are those of a function that the host calls.
+    /// Whether the statements belong to a function called by the host.
     in_kernel: bool,
-    /// Statements are those of a class, not of a function in it.
+    /// Whether the statements belong to a class, not to a function in it.
     in_class: bool,
-    /// Names of this file that are made up.
+    /// Number of generated names in this file.
     made: usize,
-    /// Modules that the new text names: as what.
+    /// Modules that the new text uses, with their local names.
     needs: FxHashMap<&'static str, String>,
-    /// Calls of NumPy's functions with tiles: what they call in the language.
+    /// Calls of NumPy's functions with tiles, with the functions of the language that they call.
     of_numpy: Vec<Edit>,
 }
 
-/// Rewrites a file. Of one with syntax errors only these are returned.
+/// Rewrites a file. For one with syntax errors, only these are returned.
 pub fn migrate(file: FileId, text: &str) -> Migration {
     let renamed = numpy::Renamed::of(file, text);
     let migration = migrate_renamed(file, &renamed.text);
@@ -235,7 +235,7 @@ impl Pass<'_> {
         self.edits.push(Edit { span: range, text });
     }
 
-    /// A name that the file does not have.
+    /// A name that does not occur in the file.
     fn fresh(&mut self, stem: &str) -> String {
         loop {
             self.made += 1;
@@ -246,14 +246,14 @@ impl Pass<'_> {
         }
     }
 
-    /// What the file calls a module, which it imports if it did not.
+    /// The file's name for a module, which is imported if necessary.
     fn module(&mut self, path: &'static str, short: &str) -> String {
         let name = self.module_name(path, short);
         self.needs.insert(path, name.clone());
         name
     }
 
-    /// What the file calls a module, or will call it.
+    /// The file's current or future name for a module.
     fn module_name(&self, path: &str, short: &str) -> String {
         if let Some(name) = self.needs.get(path) {
             return name.clone();
@@ -273,7 +273,7 @@ impl Pass<'_> {
         self.module("nki.isa", "nisa")
     }
 
-    /// Statements one after the other; what is known of names moves along.
+    /// Statements in order; the knowledge of names is updated along the way.
     fn block(&mut self, body: &[Stmt]) {
         let mut rest = body;
         while let Some((stmt, after)) = rest.split_first() {
@@ -354,8 +354,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Forgets what a loop binds: an earlier line of it may see the value of a later one. A tile that is updated in place
-    /// stays what it is.
+    /// Removes the names that a loop binds: an earlier line of it may use the value of a later one. A tile that is updated in place
+    /// keeps its kind.
     fn again(&mut self, body: &[Stmt]) {
         let mut bound = Vec::new();
         assigned(body, &mut |name, stmt| {
@@ -375,7 +375,7 @@ impl Pass<'_> {
         for (name, in_place, number) in bound {
             match self.kinds.name(name) {
                 Kind::Tile(_) if in_place => {}
-                // A tile that is computed anew is a tile.
+                // A recomputed tile is a tile.
                 Kind::Tile(tile) if tile.blocks.is_empty() && !number => {
                     self.kinds.bind(name, Kind::Tile(Tile::default()), &[]);
                 }
@@ -384,7 +384,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Reports names that a loop changes whose iterations all began with what the names held before it.
+    /// Reports names changed by a loop whose iterations all started with the values before it.
     fn carried(&mut self, f: &For) {
         let ExprKind::Call(range, _) = &f.iter.kind else { return };
         if !self.kinds.language(range).is_some_and(|name| matches!(&*name, "affine_range" | "sequential_range")) {
@@ -397,7 +397,7 @@ impl Pass<'_> {
                 self.report(by_hand(stmt.span, what, "a `return` behind the loop"));
             }
         });
-        // `tile += x` changes the tile itself, in both languages.
+        // `tile += x` modifies the tile itself, in both languages.
         let in_place = |span: Span| {
             let mut found = false;
             statements(&f.body, &mut |stmt| {
@@ -439,7 +439,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Reports a problem; index tiles of the expression stay.
+    /// Reports a problem; index tiles of the expression remain.
     fn failed(&mut self, expr: &Expr, problem: ByHand) {
         self.before.clear();
         self.keep(expr);
@@ -489,7 +489,7 @@ impl Pass<'_> {
         }
     }
 
-    /// After a statement that stays as it is, nothing is known of its targets but that they are tiles.
+    /// After an unchanged statement, the kinds of its targets are unknown, except that they are tiles.
     fn forget_targets(&mut self, stmt: &Stmt) {
         let StmtKind::Assign(targets, value) = &stmt.kind else { return };
         let is_tile = self.tile(value).is_some();
@@ -503,7 +503,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The new lines of a statement; `None` if the decision comes later.
+    /// The new lines of a statement; `None` if it is decided later.
     fn lines(&mut self, stmt: &Stmt) -> Outcome<Option<Vec<String>>> {
         match &stmt.kind {
             StmtKind::Assign(targets, value) if targets.len() == 1 => self.assign(stmt, &targets[0], value),

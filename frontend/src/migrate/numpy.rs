@@ -1,5 +1,5 @@
-//! NumPy's functions of tiles, which Beta 1 takes as those of the language. They are renamed before the file is read as a whole, so that
-//! everything else sees functions of the language only.
+//! NumPy's functions on tiles, which Beta 1 treats as those of the language. They are renamed before the file is migrated, so that
+//! all other code handles functions of the language only.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use super::{Change, Edit, Migration, Pass, by_hand, one_line};
 use crate::dialect::beta1::ops::function as of_numpy;
 use crate::syntax::{self, Argument, Expr, ExprKind, Interner};
 
-/// Renamings after which a file is read again: each finds calls that depend on results of the last.
+/// Maximum number of rounds of renaming: each finds calls that depend on results of the previous one.
 const ROUNDS: usize = 100;
 
-/// A file in which calls with tiles name functions of the language.
+/// A file in which calls with tiles use functions of the language.
 pub(super) struct Renamed {
     pub(super) text: String,
     /// Of the original text.
@@ -22,10 +22,10 @@ pub(super) struct Renamed {
 }
 
 impl Renamed {
-    /// Renames what a reading of the file finds, until it finds nothing more.
+    /// Renames the calls that a reading of the file finds, until there are no more.
     pub(super) fn of(file: FileId, text: &str) -> Self {
         let mut renamed = Self { text: text.to_owned(), edits: Vec::new() };
-        // Files without NumPy are not read once more.
+        // Files without NumPy are not read again.
         if !text.contains("numpy") {
             return renamed;
         }
@@ -45,7 +45,7 @@ impl Renamed {
         renamed
     }
 
-    /// Replaces spans of the present text. False if there is nothing new.
+    /// Replaces spans of the current text. Returns false if there is nothing new.
     fn apply(&mut self, mut found: Vec<Edit>) -> bool {
         found.sort_by_key(|edit| edit.span.start);
         found.dedup_by_key(|edit| edit.span.start);
@@ -59,7 +59,7 @@ impl Renamed {
         !found.is_empty()
     }
 
-    /// The span of the original text that has become this one.
+    /// The span of the original text for a span of the current one.
     fn original(&self, span: &Range<usize>) -> Range<usize> {
         let place = |at: usize| {
             let mut moved = 0isize;
@@ -109,7 +109,7 @@ impl Renamed {
 }
 
 impl Pass<'_> {
-    /// Notes the calls of NumPy's functions with tiles in an expression.
+    /// Records the calls of NumPy's functions with tiles in an expression.
     pub(super) fn note_numpy(&mut self, expr: &Expr) {
         for child in children(expr) {
             self.note_numpy(child);

@@ -1,4 +1,4 @@
-//! Sums of products of names: what extents and bounds are made of, so that `128 * (i + 1) - 128 * i` is 128.
+//! Sums of products of names: the form of extents and bounds, so that `128 * (i + 1) - 128 * i` is 128.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ struct Atom {
     tight: bool,
 }
 
-/// `constant + sum of coefficient * product of atoms`, terms in the order in which they were written.
+/// `constant + sum of coefficient * product of atoms`, terms in source order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Poly {
     terms: Vec<(Vec<Atom>, i64)>,
@@ -29,7 +29,7 @@ impl Poly {
         Self { terms: Vec::new(), constant }
     }
 
-    /// An expression that is not looked into.
+    /// An opaque expression.
     pub(super) fn atom(text: &str, tight: bool) -> Self {
         Self { terms: vec![(vec![Atom { text: text.to_owned(), tight }], 1)], constant: 0 }
     }
@@ -80,7 +80,7 @@ impl Poly {
         Some(out)
     }
 
-    /// Whether something is subtracted.
+    /// Whether it contains a subtraction.
     pub(super) fn may_be_negative(&self) -> bool {
         self.constant < 0 || self.terms.iter().any(|t| t.1 < 0)
     }
@@ -94,7 +94,7 @@ impl Poly {
 }
 
 impl fmt::Display for Poly {
-    /// Python's text, terms that are added before those that are subtracted.
+    /// Python's text, added terms before subtracted ones.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let product = |(atoms, by): &(Vec<Atom>, i64)| {
             let alone = atoms.len() == 1 && by.abs() == 1;

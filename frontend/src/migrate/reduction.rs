@@ -1,4 +1,4 @@
-//! Reductions: the current language has those of the last dimensions only.
+//! Reductions: the current language supports only the last dimensions.
 
 use nki_diag::Span;
 
@@ -10,14 +10,14 @@ use super::{Outcome, Pass, by_hand};
 use crate::build::ops::{OPS, OpKind};
 use crate::syntax::{Argument, Expr, ExprKind, UnaryOp};
 
-/// What changes of a reduction.
+/// The changes to a reduction.
 #[derive(Default)]
 pub(super) struct Reordered {
-    /// The operand, and what follows it: the reduced dimensions go to the end.
+    /// The operand, and its new suffix: the reduced dimensions move to the end.
     pub(super) operand: Option<(Span, String)>,
     /// The axes, and their new numbers.
     pub(super) axes: Option<(Span, String)>,
-    /// What follows the call: `nl.var` keeps the dimensions that it reduces, and did not.
+    /// The suffix of the call: `nl.var` now keeps the dimensions that it reduces.
     pub(super) suffix: String,
 }
 
@@ -28,7 +28,7 @@ fn is_set(parts: &Parts<'_>, keyword: &str) -> bool {
 }
 
 impl Pass<'_> {
-    /// What changes of `nl.name(x, axis)`, a reduction.
+    /// The changes to `nl.name(x, axis)`, a reduction.
     pub(super) fn reordered(&mut self, call: &Expr, name: &str, parts: &Parts<'_>) -> Outcome<Reordered> {
         let none = Reordered::default();
         let Some(x) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "x")) else {
@@ -36,7 +36,7 @@ impl Pass<'_> {
         };
         let Some(tile) = self.tile(x.value).filter(|_| is_reduction(name)) else { return Ok(none) };
         let Some(axes) = Self::reduced_axes(parts, 1) else { return Ok(none) };
-        // Other expressions are written once.
+        // Other expressions must not be duplicated.
         let plain = matches!(x.value.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
         let x_place = if plain { Some(self.place(x.value, &[])?) } else { None };
         let shape = x_place.as_ref().and_then(|p| p.shape.clone()).or_else(|| self.extents(x.value)).or(tile.shape);
@@ -74,7 +74,7 @@ impl Pass<'_> {
         Ok(out)
     }
 
-    /// Refuses `nisa.tensor_reduce` over dimensions that are not the last.
+    /// Rejects `nisa.tensor_reduce` over dimensions other than the last ones.
     pub(super) fn check_reduction(
         &mut self,
         call: &Expr,
@@ -89,7 +89,7 @@ impl Pass<'_> {
         }
     }
 
-    /// How many dimensions the operand of a reduction has: if its shape is not known, as many as would make the reduced ones the last.
+    /// The number of dimensions of a reduction's operand: if its shape is unknown, the number with which the reduced ones are the last.
     pub(super) fn rank(&mut self, call: &Expr, shape: Option<&[Poly]>, axes: &[i64]) -> Option<usize> {
         if let Some(shape) = shape {
             return Some(shape.len());
@@ -110,12 +110,12 @@ impl Pass<'_> {
         named.or(parts.given.get(position).filter(|g| g.keyword.is_none())).map(|g| g.value)
     }
 
-    /// The axes that a reduction names as numbers; `position` is that of the argument.
+    /// The axes of a reduction as numbers; `position` is that of the argument.
     pub(super) fn reduced_axes(parts: &Parts<'_>, position: usize) -> Option<Vec<i64>> {
         numbers(Self::axis_argument(parts, position)?)
     }
 
-    /// Refuses a reduction of a tile of `rank` dimensions over others than the last ones, which the current language does not have.
+    /// Rejects a reduction of a tile of `rank` dimensions over others than the last ones, which the current language does not support.
     pub(super) fn check_axes(call: &Expr, rank: usize, axes: &[i64]) -> Outcome<()> {
         let rank = rank as i64;
         let is_last = |at: i64| axes.iter().any(|&a| a == at || a + rank == at);
@@ -133,7 +133,7 @@ impl Pass<'_> {
         let axes = Self::reduced_axes(parts, 2).ok_or_else(refuse)?;
         let kept = is_set(parts, "keepdims");
         let Some(shape) = &data.shape else {
-            // Two dimensions: the number of elements is checked where it runs.
+            // Two dimensions: the number of elements is checked at run time.
             return match axes[..] {
                 [1 | -1] => Ok(vec![Poly::atom(&format!("{}.shape[0]", data.text), true), Poly::number(1)]),
                 _ => Err(refuse()),
@@ -142,7 +142,7 @@ impl Pass<'_> {
         Ok(left_of(shape, &axes, kept))
     }
 
-    /// The shape of the result of a function of `nl`, where the source shows it.
+    /// The shape of the result of a function of `nl`, if the source shows it.
     pub(super) fn shape_of_function(&self, name: &str, args: &[Argument]) -> Option<Vec<Poly>> {
         let at = |keyword: &str, position: usize| {
             let named = args.iter().find_map(|a| match a {
@@ -167,7 +167,7 @@ impl Pass<'_> {
     }
 }
 
-/// What a reduction leaves of a shape: two dimensions at least.
+/// The shape after a reduction: at least two dimensions.
 fn left_of(shape: &[Poly], axes: &[i64], kept: bool) -> Vec<Poly> {
     let rank = shape.len() as i64;
     let gone = |at: i64| axes.iter().any(|a| *a == at || a + rank == at);
@@ -182,7 +182,7 @@ fn left_of(shape: &[Poly], axes: &[i64], kept: bool) -> Vec<Poly> {
     out
 }
 
-/// The numbers of an argument for axes.
+/// The numbers of an argument that names axes.
 fn numbers(axis: &Expr) -> Option<Vec<i64>> {
     let number = |e: &Expr| match &e.kind {
         ExprKind::Int(n) => Some(*n),

@@ -1,4 +1,4 @@
-//! What calls return, as far as the source shows.
+//! Results of calls, as far as the source shows them.
 
 use super::access::{Place, tuple};
 use super::call::Parts;
@@ -23,7 +23,7 @@ pub(super) fn bare(dtype: &str) -> &str {
     dtype.strip_prefix("np.").or(dtype.strip_prefix("nl.")).or(dtype.strip_prefix("numpy.")).unwrap_or(dtype)
 }
 
-/// The type of the result of two operands, where it is known.
+/// The type of the result of two operands, if known.
 pub(super) fn promoted(a: Option<&str>, b: Option<&str>) -> Option<String> {
     let f32 = |d: Option<&str>| d.is_some_and(|d| bare(d) == "float32");
     if f32(a) || f32(b) {
@@ -32,7 +32,7 @@ pub(super) fn promoted(a: Option<&str>, b: Option<&str>) -> Option<String> {
     (bare(a?) == bare(b?)).then(|| a.map(ToOwned::to_owned))?
 }
 
-/// The operand of which the result has the shape and the type.
+/// The operand that determines shape and type of the result.
 fn like(instruction: &str) -> Option<&'static str> {
     Some(match instruction {
         "activation"
@@ -53,7 +53,7 @@ fn like(instruction: &str) -> Option<&'static str> {
 }
 
 impl Pass<'_> {
-    /// What an instruction returns, of its operands as they are written now.
+    /// The result of an instruction with its operands in their current form.
     pub(super) fn result(
         &mut self,
         call: &Expr,
@@ -138,7 +138,7 @@ impl Pass<'_> {
         Ok(Made { shape, dtype, tile })
     }
 
-    /// What is known of the value of a call or another expression that is no name.
+    /// The known properties of the value of a call or another expression that is not a name.
     pub(super) fn computed(&self, expr: &Expr) -> Option<Tile> {
         let sbuf = |dtype| Some(Tile { memory: Some(Memory::Sbuf), dtype, ..Tile::default() });
         match &expr.kind {

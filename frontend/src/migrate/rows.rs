@@ -1,4 +1,4 @@
-//! Operands of one partition, which the functions of Beta 1 repeat in all partitions of the other operand.
+//! Operands of one partition, which the functions of Beta 1 broadcast to all partitions of the other operand.
 
 use nki_diag::Span;
 
@@ -11,7 +11,7 @@ use super::{Outcome, Pass, by_hand};
 use crate::build::ops::{OPS, OpKind};
 use crate::syntax::{Argument, Expr, ExprKind};
 
-/// Whether an expression can be written twice.
+/// Whether an expression can be duplicated.
 fn is_plain(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Name(..) | ExprKind::Subscript(..))
 }
@@ -35,7 +35,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The shape of an operation on the elements of two operands, of which one may be no tile, where it is known.
+    /// The shape of an elementwise operation on two operands, of which one may be no tile, if known.
     pub(super) fn joint_shape(&self, a: &Expr, b: &Expr) -> Option<Vec<Poly>> {
         let shape = |e: &Expr| self.extents(e);
         match (self.tile(a).is_some(), self.tile(b).is_some()) {
@@ -50,7 +50,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The shape of a tile, where it is known, without rewriting its expression.
+    /// The shape of a tile, if known, without rewriting its expression.
     pub(super) fn extents(&self, expr: &Expr) -> Option<Vec<Poly>> {
         let tile = self.tile(expr)?;
         let ExprKind::Subscript(base, key) = &expr.kind else { return tile.shape };
@@ -74,7 +74,7 @@ impl Pass<'_> {
         keys.iter().enumerate().map(extent).collect()
     }
 
-    /// The number of partitions that an expression for a shape (`t.shape`) has.
+    /// The number of partitions of a shape expression (`t.shape`).
     pub(super) fn rows_of_shape(&self, shape: &str) -> Option<String> {
         let base = shape.strip_suffix(".shape")?;
         match self.kinds.name(self.kinds.names.find(base)?) {
@@ -142,7 +142,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Of the operands of a function the one of a single partition, which has to be repeated: its span, and the shape to which.
+    /// The operand of a function with a single partition, which has to be broadcast: its span, and the target shape.
     pub(super) fn row_and_other(&mut self, name: &str, parts: &Parts<'_>) -> Outcome<Option<(Span, String)>> {
         let (Some(a), Some(b)) = (parts.given.first(), parts.given.get(1)) else { return Ok(None) };
         let (a, b) = (a.value, b.value);
@@ -159,7 +159,7 @@ impl Pass<'_> {
             _ if rows.is_some() && rows == others || self.kinds.source(a.span) == self.kinds.source(b.span) => {
                 return Ok(None);
             }
-            // A tile of the same shape stays what it is.
+            // A tile of the same shape is unchanged.
             _ if weighted => (b, a),
             _ => {
                 if rows.is_none() || others.is_none() || is_argument(&rows) || is_argument(&others) {
@@ -178,7 +178,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether a number of partitions is that of an array whose shape the source does not show.
+/// Whether a number of partitions is that of an array of unknown shape.
 fn is_argument(rows: &Option<String>) -> bool {
     rows.as_deref().is_some_and(|rows| rows.ends_with(".shape[0]"))
 }

@@ -21,7 +21,7 @@ pub(super) fn expressions(stmt: &Stmt) -> Vec<&Expr> {
     }
 }
 
-/// Calls `found` with all statements at any depth, but not those of functions and classes in them.
+/// Calls `found` with all statements at any depth, but not those of nested functions and classes.
 pub(super) fn statements<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
     for stmt in body {
         found(stmt);
@@ -51,7 +51,7 @@ pub(super) fn assigned(body: &[Stmt], found: &mut dyn FnMut(Symbol, &Stmt)) {
     });
 }
 
-/// The targets of an assignment to several.
+/// The targets of an assignment to several targets.
 pub(super) fn parts(target: &Expr) -> Vec<&Expr> {
     match &target.kind {
         ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().flat_map(parts).collect(),

@@ -3,7 +3,7 @@
 use super::{Expr, Stmt, StmtKind};
 
 impl Stmt {
-    /// The blocks in it that its function runs: none of a function or class that it defines.
+    /// The nested blocks that belong to the same function, but not those of a nested function or class.
     pub(crate) fn blocks(&self) -> Vec<&[Stmt]> {
         match &self.kind {
             StmtKind::If(arms, orelse) => arms.iter().map(|(_, body)| &body[..]).chain([&orelse[..]]).collect(),
@@ -19,7 +19,7 @@ impl Stmt {
         }
     }
 
-    /// The expressions in it that its function evaluates, those of its blocks excepted.
+    /// The expressions that belong to the same function, except those of its blocks.
     pub(crate) fn expressions(&self) -> Vec<&Expr> {
         match &self.kind {
             StmtKind::Expr(e) | StmtKind::While(e, ..) => vec![e],

@@ -6,24 +6,24 @@ use super::hoist::each_operand;
 use crate::syntax::*;
 
 impl ParamKind {
-    /// Whether it takes what no other parameter takes.
+    /// Whether it collects the remaining arguments.
     pub(crate) fn takes_rest(self) -> bool {
         matches!(self, ParamKind::Star | ParamKind::DoubleStar)
     }
 }
 
 impl FuncDef {
-    /// The parameters that take one value each.
+    /// The parameters with one value each.
     pub(crate) fn named_params(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|p| !p.kind.takes_rest())
     }
 
-    /// Whether it takes arguments that no parameter is named after: `*args`, `**kwargs`.
+    /// Whether it accepts arguments without a named parameter: `*args`, `**kwargs`.
     pub(crate) fn takes_rest(&self) -> bool {
         self.params.iter().any(|p| p.kind.takes_rest())
     }
 
-    /// The names that the function calls, and the functions, lambdas and classes in it.
+    /// The names called by the function, including its nested functions, lambdas and classes.
     pub(crate) fn calls(&self) -> FxHashSet<Symbol> {
         let mut out = FxHashSet::default();
         in_block(&self.body, &mut |expr| {
@@ -36,7 +36,7 @@ impl FuncDef {
         out
     }
 
-    /// The names that the function reads, and the functions, lambdas and classes in it.
+    /// The names read by the function, including its nested functions, lambdas and classes.
     pub(crate) fn names(&self) -> FxHashSet<Symbol> {
         let mut out = FxHashSet::default();
         in_block(&self.body, &mut |expr| {

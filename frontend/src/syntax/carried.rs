@@ -1,17 +1,17 @@
-//! Names that carry a value from one iteration of a loop to the next.
+//! Names with loop-carried values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Argument, Expr, ExprKind, FPart, Slot, Stmt, StmtKind, Symbol};
 
-/// A name that the body of a loop may read before it binds it, and binds.
+/// A name that the body of a loop binds, but may read before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) name: Symbol,
     pub(crate) slot: Slot,
     /// The first assignment in the body.
     pub(crate) span: nki_diag::Span,
-    /// Whether all assignments are `name op= ...`, and nothing else in the loop or later reads the name: no value of it has an effect.
+    /// Whether all assignments are `name op= ...`, and the name is not read otherwise in the loop or later: its value has no effect.
     pub(crate) is_counter: bool,
 }
 
@@ -31,25 +31,25 @@ pub(super) fn carried(target: &Expr, body: &[Stmt]) -> Box<[Carried]> {
     flow.assigned.iter().filter(is_carried).map(with_use).collect()
 }
 
-/// Sets what those loops of a function carry ([`For::carried`]) after which something reads a counter of theirs.
+/// Sets the carried names of those loops of a function ([`For::carried`]) that have a counter which is read later.
 pub(super) fn find_counters(function: &[Stmt]) {
     if counters(function).is_empty() {
         return;
     }
-    // Most counters are read nowhere, and need no look at what follows their loop.
+    // Most counters are never read and do not require an analysis of the statements after their loop.
     let mut whole = Flow::of(FxHashSet::default());
     whole.block(function);
     find_in(function, &whole.used, &mut Vec::new(), None);
 }
 
-/// As [`find_counters`], in a block of the function. `used` has the place of the last read of each slot, `follows` the statements that are
+/// Like [`find_counters`], in a block of the function. `used` has the position of the last read of each slot, `follows` the statements that are
 /// executed after the block, the last ones first, and `outer` the start of the outermost loop around it.
 fn find_in<'b>(block: &'b [Stmt], used: &FxHashMap<Slot, u32>, follows: &mut Vec<&'b [Stmt]>, outer: Option<u32>) {
     for (place, stmt) in block.iter().enumerate() {
         let depth = follows.len();
         follows.push(&block[place + 1..]);
         let is_loop = matches!(stmt.kind, StmtKind::For(_) | StmtKind::While(..));
-        // Only a loop around it executes what is written before.
+        // Only an enclosing loop executes earlier code afterwards.
         let start = outer.unwrap_or(stmt.span.start);
         if let StmtKind::For(f) = &stmt.kind {
             let mut slots = counters(&f.body);
@@ -87,24 +87,24 @@ fn counters(block: &[Stmt]) -> FxHashSet<Slot> {
     found
 }
 
-/// What the statements so far read and bind, in the order of execution.
+/// The reads and bindings of the statements so far, in the order of execution.
 #[derive(Default)]
 struct Flow {
-    /// Slots that are bound to something new whichever way was taken.
+    /// Slots that are bound on all paths.
     bound: Vec<Slot>,
-    /// Slots that were read where they may have been bound by an earlier iteration only.
+    /// Slots that may have been read before this iteration bound them.
     read: Vec<Slot>,
-    /// Slots that something else than `name op= ...` of the same name reads, with the place of the last read.
+    /// Slots read other than by `name op= ...` of the same name, with the position of the last read.
     used: FxHashMap<Slot, u32>,
-    /// Those of them that are read where they may have been bound earlier only.
+    /// The subset that may have been read before this iteration bound them.
     needed: FxHashSet<Slot>,
     assigned: Vec<Carried>,
-    /// The slots that `bound`, `read`, `needed` and `assigned` are about; all without.
+    /// The slots analysed by `bound`, `read`, `needed` and `assigned`; all if `None`.
     only: Option<FxHashSet<Slot>>,
 }
 
 impl Flow {
-    /// What happens to these slots; `used` has all.
+    /// An analysis of these slots; `used` has all.
     fn of(only: FxHashSet<Slot>) -> Self {
         Flow { only: Some(only), ..Flow::default() }
     }
@@ -117,7 +117,7 @@ impl Flow {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
 
-    /// The statements of `follows`, the last ones first, until each slot was bound or read.
+    /// The statements of `follows`, the last ones first, until each slot has been bound or read.
     fn until_settled(&mut self, follows: &[&[Stmt]]) {
         for stmt in follows.iter().rev().flat_map(|statements| statements.iter()) {
             let is_settled = |slot: &Slot| self.bound.contains(slot) || self.needed.contains(slot);
@@ -228,12 +228,12 @@ impl Flow {
                 items.iter().for_each(|item| self.bind(item, span, in_place));
             }
             ExprKind::Starred(inner) => self.bind(inner, span, in_place),
-            // Items and attributes of what a name holds.
+            // Items and attributes of a name's value.
             _ => self.read(target),
         }
     }
 
-    /// What a slot holds is read, perhaps from an earlier iteration.
+    /// A slot is read, possibly with the value of an earlier iteration.
     fn begin(&mut self, slot: Slot) {
         if self.concerns(slot) && !self.bound.contains(&slot) && !self.read.contains(&slot) {
             self.read.push(slot);

@@ -1,21 +1,21 @@
-//! Generators: takes each `yield` out of the expression that it is in.
+//! Generators: moves each `yield` out of its expression.
 //!
-//! A suspended generator resumes at a statement. So a `yield` inside an expression becomes a statement of its own before it, whose result
-//! a hidden variable holds, and what Python evaluates before it does too: `f(a(), (yield b))` becomes
+//! A suspended generator resumes at a statement. So a `yield` inside an expression becomes a separate statement before it, whose result
+//! is kept in a hidden variable, like everything that Python evaluates before it: `f(a(), (yield b))` becomes
 //! `t = a(); u = yield b; f(t, u)`. Operators that may skip an operand become `if` statements.
 
 use nki_diag::Span;
 
 use crate::syntax::*;
 
-/// Rewrites the body of a generator. A `yield` where no statement can precede it, such as a default, stays and is refused when evaluated.
+/// Rewrites the body of a generator. A `yield` where no statement can precede it, such as a default, stays and is rejected at evaluation.
 pub(super) fn body(names: &mut Interner, body: Vec<Stmt>) -> Vec<Stmt> {
     Hoist { names, next: 0 }.block(body)
 }
 
 struct Hoist<'n> {
     names: &'n mut Interner,
-    /// Hidden variables made so far.
+    /// Number of hidden variables so far.
     next: u32,
 }
 
@@ -32,7 +32,7 @@ fn assign(target: Expr, value: Expr) -> Stmt {
     at(StmtKind::Assign(vec![target], value), span)
 }
 
-/// Whether the value of an expression depends on nothing that a `yield` may change.
+/// Whether the value of an expression is independent of the effects of a `yield`.
 fn is_constant(expr: &Expr) -> bool {
     matches!(
         expr.kind,
@@ -45,14 +45,14 @@ fn is_constant(expr: &Expr) -> bool {
     )
 }
 
-/// Whether there is a `yield` of this function in an expression.
+/// Whether an expression contains a `yield` of this function.
 fn yields(expr: &Expr) -> bool {
     let mut found = matches!(expr.kind, ExprKind::Yield(..));
     each_operand(expr, &mut |e| found = found || yields(e));
     found
 }
 
-/// Calls `each` with the operands of an expression that are evaluated in its own function.
+/// Calls `each` with the operands of an expression that are evaluated in the same function.
 pub(super) fn each_operand<'e>(expr: &'e Expr, each: &mut dyn FnMut(&'e Expr)) {
     match &expr.kind {
         ExprKind::Attr(e, _) | ExprKind::Unary(_, e) | ExprKind::Starred(e) | ExprKind::Walrus(_, e) => each(e),
@@ -185,7 +185,7 @@ impl Hoist<'_> {
         out.push(at(kind, span));
     }
 
-    /// `if`: where a later test yields, it moves into the `else`.
+    /// `if`: a later test with a `yield` moves into the `else`.
     fn branches(&mut self, mut arms: Vec<(Expr, Vec<Stmt>)>, orelse: Vec<Stmt>, out: &mut Vec<Stmt>) -> StmtKind {
         let split = arms.iter().skip(1).position(|(test, _)| yields(test)).map(|i| i + 1);
         let orelse = match split {
@@ -204,7 +204,7 @@ impl Hoist<'_> {
         StmtKind::If(tests, orelse)
     }
 
-    /// `with`: where a context yields, those after it move inside.
+    /// `with`: if a context contains a `yield`, the following ones move inside.
     fn with(
         &mut self,
         mut items: Vec<(Expr, Option<Expr>)>,
@@ -344,7 +344,7 @@ impl Hoist<'_> {
         [parts.next().unwrap_or_else(missing), parts.next().unwrap_or_else(missing)]
     }
 
-    /// Operands in their order: those before the last one that yields are kept in hidden variables.
+    /// Operands in order: those before the last one with a `yield` are kept in hidden variables.
     fn all(&mut self, items: Vec<Expr>, out: &mut Vec<Stmt>) -> Vec<Expr> {
         let last = items.iter().rposition(yields).unwrap_or(0);
         let mut done = Vec::with_capacity(items.len());
@@ -365,7 +365,7 @@ impl Hoist<'_> {
         done
     }
 
-    /// `and` (go on while true) and `or`.
+    /// `and` (continues while true) and `or`.
     fn skipping(&mut self, items: Vec<Expr>, go_on: bool, span: Span, out: &mut Vec<Stmt>) -> Expr {
         let result = self.hidden();
         let mut rest = Vec::new();
@@ -389,7 +389,7 @@ impl Hoist<'_> {
         name(result, span)
     }
 
-    /// `a < b < c`: each operand is evaluated once, and only while the comparisons before it hold.
+    /// `a < b < c`: each operand is evaluated once, and only while the previous comparisons hold.
     fn comparison(&mut self, left: Expr, rest: Vec<(CmpOp, Expr)>, span: Span, out: &mut Vec<Stmt>) -> Expr {
         let result = self.hidden();
         let mut left = self.kept(left, out);
@@ -424,7 +424,7 @@ impl Hoist<'_> {
         }
         let mut forms = Vec::with_capacity(arguments.len());
         let mut operands = Vec::with_capacity(arguments.len() + 1);
-        // Of `base.method(...)`, the base is evaluated before the arguments.
+        // In `base.method(...)`, the base is evaluated before the arguments.
         let method = match callee.kind {
             ExprKind::Attr(base, attr) => {
                 operands.push(*base);

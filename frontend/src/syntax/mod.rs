@@ -1,4 +1,4 @@
-//! Python source: its tree, the parser that makes it, and the resolution of names to slots.
+//! Python source: its tree, the parser, and the resolution of names to slots.
 
 mod blocks;
 mod calls;

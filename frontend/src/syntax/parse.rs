@@ -1,4 +1,4 @@
-//! From source text to [`crate::syntax`]: the only file that names the parser crate's types.
+//! From source text to [`crate::syntax`]: the only file that uses the parser crate's types.
 //!
 //! The parser recovers from errors, so every syntax error of a file is reported at once. Nesting is bounded before
 //! parsing, from the token stream, because recursive descent would overflow the stack on hostile input.
@@ -17,7 +17,7 @@ use ruff_text_size::{Ranged, TextRange};
 use super::hoist;
 use crate::syntax::*;
 
-/// How deep brackets, blocks and chained operators may nest together.
+/// Maximum combined nesting of brackets, blocks and chained operators.
 const MAX_NESTING: u32 = 1000;
 
 /// Parses one file. With syntax errors the tree is what could be recovered.
@@ -54,7 +54,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     (ModuleAst { body, scope: Scope::default(), globals: Vec::new(), functions: Vec::new() }, diagnostics)
 }
 
-/// What Python makes of a private name in a class: `__x` in `C` or `_C` is `_C__x`. None for other names.
+/// Python's mangling of a private name in a class: `__x` in `C` or `_C` is `_C__x`. None for other names.
 pub(crate) fn private(class: &str, name: &str) -> Option<String> {
     let class = class.trim_start_matches('_');
     let is_private = !class.is_empty() && name.starts_with("__") && !name.ends_with("__");
@@ -134,7 +134,7 @@ fn too_deep(text: &str) -> Option<u32> {
             _ => {}
         }
         if total > MAX_NESTING {
-            // The lexer does not report the position: the line is near enough.
+            // The lexer does not report the position: the line is close enough.
             return Some(text.split_inclusive('\n').take(lines).map(|l| l.len() as u32).sum());
         }
     }
@@ -148,7 +148,7 @@ struct Convert<'a> {
     file: FileId,
     names: &'a mut Interner,
     text: &'a str,
-    /// Whether the function being converted has a `yield`.
+    /// Whether the function being converted contains a `yield`.
     yields: bool,
     /// The name of the class whose body is being converted.
     class: Option<String>,
@@ -296,7 +296,7 @@ impl Convert<'_> {
                     scope: Scope::default(),
                     name_span: self.span(&s.name),
                 };
-                // A `yield` in a class body has no function.
+                // A `yield` in a class body belongs to no function.
                 self.yields = yields;
                 StmtKind::Class(Rc::new(def), self.name(&s.name))
             }
@@ -350,9 +350,9 @@ impl Convert<'_> {
         }
     }
 
-    /// Everything of a function but its name.
+    /// A function except its name.
     fn function(&mut self, parameters: Option<&py::Parameters>, body: impl FnOnce(&mut Self) -> Vec<Stmt>) -> FuncDef {
-        // A `yield` in a default belongs to the function around.
+        // A `yield` in a default belongs to the enclosing function.
         let outer = std::mem::take(&mut self.yields);
         let mut body = body(self);
         let is_generator = std::mem::replace(&mut self.yields, outer);
@@ -469,7 +469,7 @@ impl Convert<'_> {
                     py::UnaryOp::Not => UnaryOp::Not,
                 };
                 match (op, self.expr(&e.operand)) {
-                    // A constant, so that `-1` costs nothing.
+                    // A constant, so that `-1` is free.
                     (UnaryOp::Neg, Expr { kind: ExprKind::Int(value), .. }) if value != i64::MIN => {
                         ExprKind::Int(-value)
                     }

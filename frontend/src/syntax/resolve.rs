@@ -1,7 +1,7 @@
 //! Resolves names to slots before evaluation.
 //!
 //! Locals become frame slots; a slot that an inner function uses becomes a cell. Comprehension variables get slots of
-//! their own in the enclosing frame. Module-level names, and names nobody binds, become indexed globals.
+//! their own in the enclosing frame. Module-level names and unbound names become indexed globals.
 
 use std::rc::Rc;
 
@@ -80,14 +80,14 @@ pub(crate) fn bound_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
     }
 }
 
-/// How often statements bind each name.
+/// The number of bindings of each name in statements.
 fn bindings(names: Vec<Symbol>) -> FxHashMap<Symbol, usize> {
     let mut counts = FxHashMap::default();
     names.into_iter().for_each(|name| *counts.entry(name).or_default() += 1);
     counts
 }
 
-/// Finds the names of each loop ([`For::own`]) of a function that binds names as often as `bound` says.
+/// Finds the names of each loop ([`For::own`]) of a function with `bound` bindings of each name.
 fn own_names(body: &[Stmt], bound: &FxHashMap<Symbol, usize>) {
     for stmt in body {
         if let StmtKind::For(f) = &stmt.kind {
@@ -132,14 +132,14 @@ enum Kind {
 /// A scope being resolved.
 struct Building {
     kind: Kind,
-    /// A generator expression.
+    /// Whether it is a generator expression.
     comprehension: bool,
     names: Vec<Symbol>,
     index: FxHashMap<Symbol, u32>,
-    /// Declared `global` (or bound nowhere on purpose).
+    /// Declared `global` (or deliberately unbound).
     globals: FxHashSet<Symbol>,
     nonlocals: FxHashSet<Symbol>,
-    /// Variables of the comprehensions around the current place.
+    /// Variables of the enclosing comprehensions.
     overlays: Vec<Vec<(Symbol, u32)>>,
     cells: Vec<u32>,
     captures: Vec<Capture>,
@@ -183,7 +183,7 @@ impl Building {
         self.overlays.iter().rev().flatten().find(|(n, _)| *n == name).map(|(_, slot)| *slot)
     }
 
-    /// Collects `global` and `nonlocal` declarations, which hold for the whole scope.
+    /// Collects `global` and `nonlocal` declarations, which apply to the whole scope.
     fn declarations(&mut self, body: &[Stmt]) {
         for stmt in body {
             match &stmt.kind {
@@ -262,7 +262,7 @@ impl Resolver {
         if scope.kind == Kind::Module || scope.globals.contains(&name) {
             return Slot::Global(self.global(name));
         }
-        // A comprehension in the body of a class does not see the names of the class.
+        // A comprehension in the body of a class cannot access the names of the class.
         let is_visible = scope.kind != Kind::Class || scope.overlays.is_empty();
         if let Some(&slot) = scope.index.get(&name).filter(|_| is_visible) {
             if scope.kind == Kind::Class {
@@ -276,7 +276,7 @@ impl Resolver {
         }
     }
 
-    /// The capture of `level` through which it sees a name of an enclosing function.
+    /// The capture of `level` for a name of an enclosing function.
     fn outer(&mut self, level: usize, name: Symbol) -> Option<u32> {
         if let Some(&index) = self.scopes[level].captured.get(&name) {
             return Some(index);
@@ -305,7 +305,7 @@ impl Resolver {
         let mut scope = Building::new(kind);
         scope.comprehension = comprehension;
         for name in params {
-            // A parameter has its slot even if a (wrong) program names two alike.
+            // A parameter has its slot even if an (invalid) program has two of one name.
             let slot = scope.add(name);
             scope.index.insert(name, slot);
         }
@@ -505,7 +505,7 @@ impl Resolver {
             ExprKind::Walrus(target, value) => {
                 self.expr(value);
                 if let ExprKind::Name(name, slot) = &mut target.kind {
-                    // Binds in the function, not in the comprehensions around it.
+                    // Binds in the function, not in the enclosing comprehensions.
                     let own = self.scopes.iter().rposition(|s| !s.comprehension).unwrap_or(0);
                     let overlays: Vec<_> =
                         self.scopes[own..].iter_mut().map(|s| std::mem::take(&mut s.overlays)).collect();
@@ -536,7 +536,7 @@ impl Resolver {
     }
 
     fn comp(&mut self, comp: &mut Comp) {
-        // The first iterable belongs to the scope around the comprehension.
+        // The first iterable belongs to the scope that encloses the comprehension.
         if let Some(first) = comp.clauses.first_mut() {
             self.expr(&mut first.iter);
         }

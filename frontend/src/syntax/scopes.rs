@@ -1,6 +1,6 @@
-//! What Python refuses before it runs a file although its grammar allows it: `global` and `nonlocal` declarations that
-//! come too late or have no binding, parameters of one name, statements outside of a loop or function, and stars in the
-//! wrong place.
+//! Errors that Python reports before it runs a file although its grammar allows them: `global` and `nonlocal` declarations that
+//! come too late or have no binding, duplicate parameters, statements outside a loop or function, and misplaced
+//! stars.
 
 use nki_diag::{Diagnostic, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,7 +17,7 @@ pub(super) fn check(body: &[Stmt], names: &Interner, found: &mut Vec<Diagnostic>
     checker.block(body, Around::default());
 }
 
-/// What a scope did with a name before a line.
+/// An earlier use of a name in a scope.
 #[derive(Clone, Copy)]
 enum Earlier {
     Used,
@@ -25,7 +25,7 @@ enum Earlier {
     Declared(&'static str),
 }
 
-/// What is around a statement, in its scope.
+/// The context of a statement in its scope.
 #[derive(Clone, Copy, Default)]
 struct Around {
     is_loop: bool,
@@ -35,7 +35,7 @@ struct Around {
 struct Checker<'a> {
     names: &'a Interner,
     found: &'a mut Vec<Diagnostic>,
-    /// The names that the functions around the current place bind.
+    /// The names bound by the enclosing functions.
     functions: Vec<FxHashSet<Symbol>>,
 }
 
@@ -44,7 +44,7 @@ impl Checker<'_> {
         self.found.push(Diagnostic::error("syntax-error", message).at(span, "not valid Python"));
     }
 
-    /// The statements of a block, and the functions, lambdas and classes in it.
+    /// The statements of a block, and its functions, lambdas and classes.
     fn block(&mut self, body: &[Stmt], around: Around) {
         for stmt in body {
             self.placed(stmt, around);
@@ -68,7 +68,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that a statement may be where it is, and the stars in it.
+    /// Checks whether a statement is allowed in its context, and its stars.
     fn placed(&mut self, stmt: &Stmt, around: Around) {
         let outside = match &stmt.kind {
             StmtKind::Break if !around.is_loop => "`break` outside of a loop",
@@ -148,7 +148,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Statements in the order of the text, of which `seen` has what the ones before did.
+    /// Statements in the order of the text; `seen` has the uses in the previous ones.
     fn in_order(
         &mut self,
         body: &[Stmt],
@@ -183,7 +183,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is wrong with a declaration of `name`.
+    /// The error in a declaration of `name`.
     fn refused(
         &self,
         word: &'static str,
@@ -218,7 +218,7 @@ fn is_starred(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Starred(_))
 }
 
-/// Whether a target, or one in it, has two starred ones.
+/// Whether a target, or a nested one, has two starred items.
 fn has_two_stars(target: &Expr) -> bool {
     let (ExprKind::Tuple(items) | ExprKind::List(items)) = &target.kind else { return false };
     items.iter().filter(|item| is_starred(item)).count() > 1 || items.iter().any(has_two_stars)
@@ -243,7 +243,7 @@ fn each_declaration(body: &[Stmt], found: &mut dyn FnMut(&[Symbol])) {
     }
 }
 
-/// The names that an expression reads in its own scope.
+/// The names read by an expression in its own scope.
 fn used_names(expr: &Expr, found: &mut dyn FnMut(Symbol)) {
     if let ExprKind::Name(name, _) = &expr.kind {
         found(*name);
@@ -251,7 +251,7 @@ fn used_names(expr: &Expr, found: &mut dyn FnMut(Symbol)) {
     each_operand(expr, &mut |operand| used_names(operand, found));
 }
 
-/// The names that a statement binds, those of its blocks excepted.
+/// The names bound by a statement, except those of its blocks.
 fn own_bindings(stmt: &Stmt, out: &mut Vec<Symbol>) {
     let mut target = |expr: &Expr| target_names(expr, out);
     match &stmt.kind {

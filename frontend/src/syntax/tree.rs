@@ -1,8 +1,8 @@
-//! The syntax tree the evaluator runs: a small, closed subset of Python.
+//! The syntax tree for the evaluator: a small, closed subset of Python.
 //!
-//! [`super::parse`] builds it from the parser crate's tree and is the only place that knows that crate. Names are
-//! interned to [`Symbol`]s, every node carries its byte span, and what the language lacks is kept as an `Unsupported`
-//! node so that host-only code in the same file does no harm unless a kernel reaches it.
+//! [`super::parse`] builds it from the parser crate's tree and is the only module that depends on that crate. Names are
+//! interned to [`Symbol`]s, every node has its byte span, and unsupported constructs are kept as an `Unsupported`
+//! node so that host-only code in the same file is harmless unless a kernel executes it.
 //! [`super::resolve`] fills in the [`Slot`]s before evaluation.
 
 use std::cell::{Cell, OnceCell};
@@ -24,7 +24,7 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
-    /// A table that holds the names of [`sym`] at their fixed places.
+    /// A table that contains the names of [`sym`] at their fixed indices.
     pub(crate) fn new() -> Self {
         let mut table = Self { names: Vec::new(), index: FxHashMap::default() };
         for name in sym::ALL {
@@ -33,7 +33,7 @@ impl Interner {
         table
     }
 
-    /// The symbol of `name`, made if need be.
+    /// The symbol of `name`, created if necessary.
     pub(crate) fn intern(&mut self, name: &str) -> Symbol {
         if let Some(&symbol) = self.index.get(name) {
             return symbol;
@@ -58,8 +58,8 @@ impl Interner {
 
 macro_rules! symbols {
     ($($name:ident = $text:literal),* $(,)?) => {
-        /// Names the evaluator itself looks up.
-        // The table is Python's: not every dunder of it is looked for.
+        /// Names used by the evaluator itself.
+        // The table is Python's: not every dunder is used.
         #[allow(non_upper_case_globals, missing_docs, dead_code)]
         pub(crate) mod sym {
             use super::Symbol;
@@ -101,7 +101,7 @@ symbols! {
     set_name = "__set_name__", delitem = "__delitem__", base_value = "_base_value", init_subclass = "__init_subclass__", metaclass = "metaclass", isabstractmethod = "__isabstractmethod__", mro = "__mro__", class_getitem = "__class_getitem__",
 }
 
-/// Where a name's value lives; filled in by the scope pass.
+/// The location of a name's value; filled in by the scope pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Slot {
     /// Not resolved yet.
@@ -112,7 +112,7 @@ pub(crate) enum Slot {
     Free(u32),
     /// A global of the module.
     Global(u32),
-    /// A name of the class body being run; the second part is the module global to fall back on.
+    /// A name of the class body being run; the second part is the module global as a fallback.
     Class(u32, u32),
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Scope {
     pub(crate) captured: Vec<Symbol>,
 }
 
-/// A cell taken from the enclosing frame when a closure is made.
+/// A cell of the enclosing frame, captured when a closure is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capture {
     /// From a slot of the enclosing frame.
@@ -254,8 +254,8 @@ impl CmpOp {
         }
     }
 
-    /// The method and its reflected form; none for identity and membership. The last is the name KLR gives the
-    /// reflected form (`__req__`), which Python does not know.
+    /// The method and its reflected form; none for identity and membership. The last is KLR's name of the
+    /// reflected form (`__req__`), which Python does not have.
     pub(crate) fn methods(self) -> Option<(Symbol, Symbol, Symbol)> {
         Some(match self {
             Self::Eq => (sym::eq, sym::eq, sym::req),
@@ -276,7 +276,7 @@ pub(crate) struct Expr {
     pub(crate) span: Span,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Debug)]
 pub(crate) enum ExprKind {
     None,
@@ -306,16 +306,16 @@ pub(crate) enum ExprKind {
     /// `name := value`
     Walrus(Box<Expr>, Box<Expr>),
     Comp(Box<Comp>),
-    /// A generator expression: a function of its first iterable, and that.
+    /// A generator expression: a function of its first iterable, and the iterable.
     Generator(Rc<FuncDef>, Box<Expr>),
-    /// `yield value`, or `yield from value`, before [`super::hoist`] makes a statement of it.
+    /// `yield value`, or `yield from value`, before [`super::hoist`] makes it a statement.
     Yield(Option<Box<Expr>>, bool),
     FString(Vec<FPart>),
     Starred(Box<Expr>),
     Unsupported(Unsupported),
 }
 
-/// Python the language lacks: what it is called and what to do instead.
+/// An unsupported construct of Python: its name and the suggested replacement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unsupported {
     pub(crate) construct: &'static str,
@@ -333,7 +333,7 @@ pub(crate) enum Argument {
     DoubleStar(Expr),
 }
 
-/// What a comprehension builds.
+/// The result of a comprehension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum CompKind {
@@ -373,7 +373,7 @@ pub(crate) enum FPart {
     },
 }
 
-/// How a parameter can be passed.
+/// The kind of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum ParamKind {
@@ -401,7 +401,7 @@ pub(crate) struct Param {
 #[derive(Debug)]
 pub(crate) struct FuncDef {
     pub(crate) name: Symbol,
-    /// Positional ones first, then keyword-only, `*args`, `**kwargs`.
+    /// Positional parameters first, then keyword-only, `*args`, `**kwargs`.
     pub(crate) params: Vec<Param>,
     pub(crate) body: Vec<Stmt>,
     pub(crate) decorators: Vec<Expr>,
@@ -415,7 +415,7 @@ pub(crate) struct FuncDef {
     pub(crate) has_star: bool,
     pub(crate) has_double_star: bool,
     pub(crate) is_async: bool,
-    /// There is a `yield` in it: calling it makes a generator.
+    /// Whether it contains a `yield`: calling it creates a generator.
     pub(crate) is_generator: bool,
 }
 
@@ -441,7 +441,7 @@ pub(crate) struct Stmt {
     pub(crate) span: Span,
 }
 
-/// What a statement is.
+/// The kind of a statement.
 /// The annotation of a variable.
 #[derive(Debug)]
 pub(crate) struct Annotation {
@@ -491,19 +491,19 @@ pub(crate) struct For {
     pub(crate) orelse: Vec<Stmt>,
     /// See [`For::carried`].
     pub(crate) carried: OnceCell<Box<[Carried]>>,
-    /// The names that its function binds nowhere else, once names are resolved.
+    /// The names that are bound nowhere else in the function, once names are resolved.
     pub(crate) own: OnceCell<Box<[Symbol]>>,
-    /// Its iterations did not make the same: they are not compared again.
+    /// Whether its iterations have differed, so that they are not compared again.
     pub(crate) differs: Cell<bool>,
 }
 
 impl For {
-    /// The names that carry a value from one iteration to the next, once names are resolved.
+    /// The names with loop-carried values, once names are resolved.
     pub(crate) fn carried(&self) -> &[Carried] {
         self.carried.get_or_init(|| carried(&self.target, &self.body))
     }
 
-    /// Those that may hold something before the loop begins. What the others hold then is of an earlier iteration of a loop around it.
+    /// Those that may have a value before the loop begins. The value of the others then comes from an earlier iteration of an enclosing loop.
     pub(crate) fn carried_into(&self) -> impl Iterator<Item = &Carried> {
         let own: &[Symbol] = self.own.get().map_or(&[], |own| own);
         let is_own = |carried: &Carried| matches!(carried.slot, Slot::Local(_)) && own.contains(&carried.name);
@@ -551,7 +551,7 @@ pub(crate) struct Pattern {
     pub(crate) span: Span,
 }
 
-/// What a pattern is.
+/// The kind of a pattern.
 #[derive(Debug)]
 pub(crate) enum PatternKind {
     /// A literal or a dotted name: equality.

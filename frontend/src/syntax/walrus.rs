@@ -1,4 +1,4 @@
-//! Names that `:=` binds: locals of the whole function, also before it.
+//! Names bound by `:=`: locals of the whole function, even before it.
 
 use super::hoist::each_operand;
 use crate::syntax::*;
@@ -18,7 +18,7 @@ fn in_expr(expr: &Expr, out: &mut Vec<Symbol>) {
                 out.push(name);
             }
         }
-        // It binds in the function around a comprehension.
+        // It binds in the function that encloses the comprehension.
         ExprKind::Comp(comp) => {
             let clauses = comp.clauses.iter().enumerate();
             clauses.for_each(|(at, clause)| {

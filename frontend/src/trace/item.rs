@@ -1,4 +1,4 @@
-//! Values that a driver and the trace exchange.
+//! Values exchanged by a driver and the trace.
 
 use std::fmt;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::eval::value::{Dict, Host, Key, Range, Slice, Value};
 #[derive(Debug, Clone)]
 pub struct Item(pub(super) Value);
 
-/// What an [`Item`] is.
+/// The content of an [`Item`].
 #[derive(Debug)]
 pub enum Content {
     /// `None`
@@ -49,19 +49,19 @@ pub enum Content {
     Dtype(DType),
     /// A name of the API, such as `nki.isa.engine.vector`.
     Api(String),
-    /// A value of the device, or another of the dialect's.
+    /// A value of the device, or another value of the dialect.
     Object,
 }
 
-/// A function of the driver, which the trace calls: the body of a dynamic loop, a rule for addresses.
+/// A function of the driver, called by the trace: the body of a dynamic loop, an address function.
 pub trait Callable {
     /// Calls it.
     ///
     /// # Errors
-    /// [`Failure::of_driver`] if it raised something.
+    /// [`Failure::of_driver`] if it raised an exception.
     fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>, keywords: Vec<(String, Item)>) -> Result<Item, Failure>;
 
-    /// The variables of enclosing functions that it uses, and the numbers that they hold.
+    /// The variables of enclosing functions that it uses, and their numbers.
     fn captured_numbers(&self) -> Vec<(String, Option<f64>)>;
 }
 
@@ -133,7 +133,7 @@ impl Item {
         Item(Value::list(items.into_iter().map(|item| item.0).collect()))
     }
 
-    /// A dict with these keys as text.
+    /// A dict with these keys as strings.
     pub fn dict(items: Vec<(String, Item)>) -> Self {
         let mut dict = Dict::default();
         items.into_iter().for_each(|(key, value)| dict.set_str(&key.as_str().into(), value.0));
@@ -155,17 +155,17 @@ impl Item {
         Item(Value::object(Outside(function)))
     }
 
-    /// A value that has no meaning on the device, described by `path`; `reason` is why.
+    /// A value without meaning on the device, described by `path`; `reason` is the explanation.
     pub fn opaque(path: String, reason: Option<String>) -> Self {
         Item(Value::Host(Rc::new(Host { path, reason, span: None })))
     }
 
-    /// Whether it is a range of Python.
+    /// Whether it is a Python range.
     pub fn is_range(&self) -> bool {
         matches!(self.0, Value::Range(_))
     }
 
-    /// What it is.
+    /// Its content.
     pub fn content(&self) -> Content {
         let items = |values: &[Value]| values.iter().cloned().map(Item).collect();
         match &self.0 {
@@ -206,7 +206,7 @@ impl Item {
         self.0.downcast::<NlOp>().map(|op| format!("nki.language.{}", op.op().name))
     }
 
-    /// A number that two items have in common if they are one object.
+    /// A number that is equal for two items if they are one object.
     pub fn identity(&self) -> u64 {
         let Value::Object(object) = &self.0 else { return 0 };
         match object.hash_key() {

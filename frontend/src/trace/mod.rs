@@ -1,7 +1,7 @@
-//! A driver outside of the evaluator: Python executes the kernel, and comes here for each operation on a value of the device.
+//! Tracing for a driver outside the evaluator: Python executes the kernel, and calls the trace for each operation on a value of the device.
 //!
-//! The functions, methods, operators and checks are those of the evaluator and its dialects: nothing here has a rule of its own. The driver says
-//! where it is ([`Trace::enter_call`], the `span` of each operation), hands over arguments as [`Item`]s, and gets a [`Failure`] to raise in its
+//! The functions, methods, operators and checks are those of the evaluator and its dialects: this module adds no rules. The driver reports
+//! its location ([`Trace::enter_call`], the `span` of each operation), passes arguments as [`Item`]s, and receives a [`Failure`] to raise in its
 //! own way.
 
 mod item;
@@ -36,11 +36,11 @@ pub struct Trace<'t, 'i> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name(Symbol);
 
-/// An operation that was refused.
+/// A rejected operation.
 #[derive(Debug)]
 pub struct Failure(Box<Raise>);
 
-/// What a value of the device is kept in.
+/// The storage of a value of the device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Held {
     /// Elements of a tensor.
@@ -74,13 +74,13 @@ pub enum Operator {
     Ge,
 }
 
-/// An unrolled loop around a place of the source.
+/// An unrolled loop around a location of the source.
 #[derive(Debug, Clone)]
 pub struct Loop {
     /// The name of its variable.
     pub variable: String,
     symbol: Name,
-    /// From `for` to the end of what it iterates over.
+    /// From `for` to the end of its iterable.
     pub header: Span,
     independent: bool,
 }
@@ -104,12 +104,12 @@ pub struct DynamicLoop {
 }
 
 impl Failure {
-    /// The failure of a function of the driver, which knows more about it: whoever called the function passes it on.
+    /// The failure of a function of the driver, which has the details: callers of the function propagate it.
     pub fn of_driver() -> Self {
         Failure(Raise::reported())
     }
 
-    /// What to tell the user, with the calls that led there.
+    /// The diagnostic for the user, with the calls that led to it.
     pub fn into_diagnostic(self) -> Diagnostic {
         self.0.into_diagnostic()
     }
@@ -121,7 +121,7 @@ impl Failure {
 }
 
 impl DynamicLoop {
-    /// The error of a body that was left before its end.
+    /// The error of a body that was left early.
     pub fn left_early(&self) -> Diagnostic {
         Diagnostic::error("dynamic-loop", "a loop on the device was left before the end of its body")
             .at(self.span, "this loop runs on the device")
@@ -137,22 +137,22 @@ impl From<Diagnostic> for Failure {
 
 type Outcome<T> = Result<T, Failure>;
 
-/// Follows a trace with a run of the same kernel, and so knows how often the body of a dynamic loop is executed.
+/// Runs the same kernel in step with a trace, and so determines the number of iterations of dynamic loops.
 pub trait Follower {
-    /// A dynamic loop begins, which is the statement at `header` of the core's stream.
+    /// Starts a dynamic loop, which is the statement at `header` of the core's stream.
     ///
     /// # Errors
-    /// The run has come to its end.
+    /// If the run has ended.
     fn begin_loop(&self, trace: &mut Trace<'_, '_>, header: u64) -> Outcome<()>;
 
-    /// The body of that loop has been traced. Whether there is another iteration, for which it is traced again.
+    /// Called after the body of that loop has been traced. Returns whether there is another iteration, for which it is traced again.
     ///
     /// # Errors
-    /// The run has come to its end.
+    /// If the run has ended.
     fn next_iteration(&self, trace: &mut Trace<'_, '_>, header: u64) -> Outcome<bool>;
 }
 
-/// A [`Follower`] as the evaluation sees it.
+/// Adapter from [`Follower`] to the evaluation.
 struct Following(Rc<dyn Follower>);
 
 impl foreign::Follower for Following {
@@ -165,7 +165,7 @@ impl foreign::Follower for Following {
     }
 }
 
-/// Specialises a kernel that `run` executes. It ends with [`Trace::finish`], or with an error of the driver.
+/// Specialises a kernel executed by `run`. It ends with [`Trace::finish`], or with an error of the driver.
 ///
 /// # Errors
 /// That of `run`.
@@ -180,7 +180,7 @@ pub fn trace<E>(
 }
 
 impl Trace<'_, '_> {
-    /// Counts a step at `span`, and runs `work`; an error gets the calls around it.
+    /// Counts a step at `span`, and runs `work`; an error gets its call stack.
     fn at<T>(&mut self, span: Span, work: impl FnOnce(&mut Interp<'_>) -> EvalResult<T>) -> Outcome<T> {
         self.interp.enter_file(span.file);
         let result = self.interp.step(span).and_then(|()| work(self.interp));
@@ -208,7 +208,7 @@ impl Trace<'_, '_> {
         self.interp.report_caught(error);
     }
 
-    /// The files that spans point into.
+    /// The files of spans.
     pub fn sources(&self) -> &SourceMap {
         &self.interp.sources
     }
@@ -218,24 +218,24 @@ impl Trace<'_, '_> {
         self.interp.report(diagnostic);
     }
 
-    /// Takes over a file whose code uses these modules. Its imports choose the dialect of the operations in it. If they name none, as in a cell
+    /// Adds a file whose code uses these modules. Its imports choose the dialect of the operations in it. If they name none, as in a cell
     /// of a notebook, the modules do.
     pub fn add_file(&mut self, path: &str, text: &str, modules: &[String]) -> FileId {
-        // What the parser refuses Python has accepted: it is newer than the parser.
+        // Python has accepted code that the parser rejects: it is newer than the parser.
         let (tree, _) = self.interp.take_file(Path::new(path), text);
         let file = FileId(self.interp.sources.len() as u32 - 1);
         self.interp.drive_file(file, self.interp.dialect_of(&tree), modules);
         file
     }
 
-    /// A file whose text is not known, with this number of lines, which are empty.
+    /// A file of unknown text, with this number of empty lines.
     pub fn add_lines(&mut self, path: &str, lines: u32, modules: &[String]) -> FileId {
         let file = self.interp.sources.add(path, "\n".repeat(lines as usize));
         self.interp.drive_file(file, None, modules);
         file
     }
 
-    /// The loops around a place that have one variable, within its function, outermost first.
+    /// The loops with one variable around a location, within its function, outermost first.
     pub fn loops_around(&mut self, place: Span) -> Vec<Loop> {
         let found = self.interp.loops_around(place);
         let named = |around: Around| Loop {
@@ -255,7 +255,7 @@ impl Trace<'_, '_> {
         Some(Definition { span: def.name_span, params })
     }
 
-    /// Refuses a `return` at `span` in a loop of Beta 1 whose compiler read the body once: it runs all iterations, but Python has ended the loop.
+    /// Rejects a `return` at `span` in a loop of Beta 1 whose compiler read the body once: it runs all iterations, but Python has ended the loop.
     ///
     /// # Errors
     /// `unsupported-syntax` for such a `return`.
@@ -303,7 +303,7 @@ impl Trace<'_, '_> {
         self.interp.enter_call(function.0, span);
     }
 
-    /// The kernel of this name at `span` is about to be run for this core; instructions wait for each other by the options' schedule. Gives the
+    /// Called before the kernel of this name at `span` runs for this core; the options' schedule orders its instructions. Returns the
     /// positions in the launch grid of the programs that the core runs: one without a grid.
     ///
     /// # Errors
@@ -321,21 +321,21 @@ impl Trace<'_, '_> {
         Ok(crate::programs_of(&self.interp.options.grid, core))
     }
 
-    /// The program at this position of the launch grid is about to be run; `index` counts those of its core. The `first` one of all prints.
+    /// Called before the program at this position of the launch grid runs; `index` counts those of its core. Only the `first` one of all prints.
     pub fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
         self.leave_to(0);
         self.interp.begin_program(at, index, first);
     }
 
-    /// Reports, in a kernel compiled with [`Options::strict`], what the official compiler rejects in an argument whose parameter is at `span`.
+    /// Reports, for a kernel compiled with [`Options::strict`], an argument that the official compiler rejects; its parameter is at `span`.
     pub fn check_argument(&mut self, arg: &Arg, span: Span) {
         self.interp.check_argument(arg, span);
     }
 
-    /// The tensor that is passed as an argument, written at `span`.
+    /// The tensor passed as an argument, declared at `span`.
     ///
     /// # Errors
-    /// The rule that its shape breaks.
+    /// If its shape breaks a rule.
     pub fn input(&mut self, name: &str, shape: &[usize], dtype: DType, span: Span) -> Outcome<Item> {
         self.at(span, |interp| {
             let loc = interp.loc(span);
@@ -343,7 +343,7 @@ impl Trace<'_, '_> {
         })
     }
 
-    /// Checks that a kernel with this `compile_config`, None without, may be called inside of the one that is traced.
+    /// Checks that a kernel with this `compile_config`, or None, may be called inside the traced one.
     ///
     /// # Errors
     /// `kernel-config`
@@ -351,7 +351,7 @@ impl Trace<'_, '_> {
         self.at(span, |interp| interp.dialect.nested_kernel(interp, &config.0, span))
     }
 
-    /// Refuses a kernel with a grid that the traced one calls at `span`.
+    /// Rejects a kernel with a grid that the traced one calls at `span`.
     ///
     /// # Errors
     /// `launch-grid`
@@ -359,10 +359,10 @@ impl Trace<'_, '_> {
         self.at(span, |_| Err(Interp::nested_grid(span)))
     }
 
-    /// What the kernel at `span` returned for its first core; `names` are those of the variables of its `return`.
+    /// The value returned by the kernel at `span` for its first core; `names` are those of the variables of its `return`.
     ///
     /// # Errors
-    /// `kernel-output` for what is no tensor, and no tuple, list or dict of them.
+    /// `kernel-output` unless it is a tensor, or a tuple, list or dict of tensors.
     pub fn take_result(&mut self, result: &Item, names: &[Option<String>], span: Span) -> Outcome<Returned> {
         let tree = self.interp.tree(span.file);
         let def = tree.as_ref().and_then(|tree| tree.functions.iter().find(|def| def.name_span == span));
@@ -373,7 +373,7 @@ impl Trace<'_, '_> {
     /// The program of the kernel at `span`, which has run for all cores.
     ///
     /// # Errors
-    /// `depends-on` for an edge of the schedule that no instruction keeps.
+    /// `depends-on` for an edge of the schedule that no instruction enforces.
     pub fn finish(&mut self, kernel: &str, returned: Returned, span: Span) -> Outcome<Compiled> {
         let program = self.at(span, |interp| interp.finish(span))?;
         let kernel = KernelInfo {
@@ -398,30 +398,30 @@ impl Trace<'_, '_> {
         })
     }
 
-    /// From now on, `follower` decides how often the bodies of dynamic loops are traced.
+    /// From now on, `follower` determines the number of iterations of dynamic loops.
     pub fn follow(&mut self, follower: Rc<dyn Follower>) {
         self.interp.follower = Some(Rc::new(Following(follower)));
     }
 
-    /// Position of the statement that comes next in the core's stream, in which a dynamic statement comes before what is in it.
+    /// Position of the next statement in the core's stream, in which a dynamic statement precedes its contents.
     pub fn position(&mut self) -> u64 {
         state(self.interp).builder.position()
     }
 
-    /// The statements appended last to the innermost block, at most this many.
+    /// The statements appended last to the innermost block, at most `most`.
     pub fn last_statements(&mut self, most: usize) -> &[Node] {
         state(self.interp).builder.last_nodes(most)
     }
 
-    /// What the `for` statement at a place iterates over; the place itself if there is none.
+    /// The iterable of the `for` statement at a location; the location itself if there is none.
     pub fn iterated_at(&self, place: Span) -> Span {
         self.interp.iterated_at(place).unwrap_or(place)
     }
 
-    /// Begins the loop of a range that the device counts; `None` for any other value.
+    /// Starts the loop of a range counted on the device; `None` for any other value.
     ///
     /// # Errors
-    /// No loop is allowed here.
+    /// If no loop is allowed here.
     pub fn begin_loop(&mut self, range: &Item, span: Span) -> Outcome<Option<DynamicLoop>> {
         let Value::Object(object) = &range.0 else { return Ok(None) };
         let Some(counted) = object.range() else { return Ok(None) };
@@ -429,17 +429,17 @@ impl Trace<'_, '_> {
         Ok(Some(DynamicLoop { range: range.clone(), variable, span }))
     }
 
-    /// The body of the dynamic loop that began last has been traced; whether it is traced again, which a [`Follower`] decides.
+    /// Called after the body of the last started dynamic loop has been traced; returns whether it is traced again, which a [`Follower`] decides.
     ///
     /// # Errors
-    /// That of the follower.
+    /// If the follower fails.
     pub fn next_iteration(&mut self, of: &DynamicLoop) -> Outcome<bool> {
         let Value::Object(object) = &of.range.0 else { return Ok(false) };
         let Some(range) = object.range() else { return Ok(false) };
         self.at(of.span, |interp| range.again(interp))
     }
 
-    /// Ends the dynamic loop that began last. A body that failed leaves nothing.
+    /// Ends the last started dynamic loop. A failed body is removed.
     pub fn end_loop(&mut self, of: &DynamicLoop, complete: bool) {
         if let Value::Object(object) = &of.range.0
             && let Some(range) = object.range()
@@ -448,10 +448,10 @@ impl Trace<'_, '_> {
         }
     }
 
-    /// `with value:` begins; gives what `as` binds.
+    /// Enters `with value:`; returns the value bound by `as`.
     ///
     /// # Errors
-    /// It is no context.
+    /// If it is not a context manager.
     pub fn enter(&mut self, value: &Item, span: Span) -> Outcome<Item> {
         self.at(span, |interp| match &value.0 {
             Value::Object(object) => object.enter(interp, span).map(Item),
@@ -459,7 +459,7 @@ impl Trace<'_, '_> {
         })
     }
 
-    /// `with value:` ends.
+    /// Leaves `with value:`.
     pub fn exit(&mut self, value: &Item) {
         if let Value::Object(object) = &value.0 {
             object.exit(self.interp);

@@ -1,4 +1,4 @@
-//! Operations on values of the kernel that is traced.
+//! Operations on values of the traced kernel.
 
 use nki_diag::Span;
 
@@ -12,12 +12,12 @@ use crate::eval::error::Raise;
 use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
-/// A loop whose body is evaluated once, or whose iterations begin alike.
+/// A loop whose body is evaluated once, or whose iterations start from the same state.
 #[derive(Debug, Clone, Copy)]
 pub struct LoopOver {
-    /// What it iterates over.
+    /// Its iterable.
     pub place: Span,
-    /// The device counts its iterations.
+    /// Whether the device counts its iterations.
     pub counted: bool,
 }
 
@@ -25,7 +25,7 @@ impl Trace<'_, '_> {
     /// A value of the host.
     ///
     /// # Errors
-    /// A call that makes the value ([`Arg::Call`]) fails.
+    /// If a call that creates the value ([`Arg::Call`]) fails.
     pub fn convert(&mut self, arg: &Arg, span: Span) -> Outcome<Item> {
         self.at(span, |interp| interp.take_over(arg, None, span).map(Item))
     }
@@ -33,7 +33,7 @@ impl Trace<'_, '_> {
     /// A name of the API: `nki.language.ndarray`.
     ///
     /// # Errors
-    /// The module has no such name.
+    /// If the module has no such name.
     pub fn api(&mut self, module: &str, name: &str, span: Span) -> Outcome<Item> {
         self.at(span, |interp| {
             interp.in_dialect_of(module, |interp| {
@@ -44,10 +44,10 @@ impl Trace<'_, '_> {
         })
     }
 
-    /// The function of the language that NumPy's function `name` stands for where it is called with tensors.
+    /// The function of the language for NumPy's function `name` called with tensors.
     ///
     /// # Errors
-    /// The kernel takes too many steps.
+    /// If the kernel takes too many steps.
     pub fn array_function(&mut self, name: &str, span: Span) -> Outcome<Option<Item>> {
         self.at(span, |interp| {
             let dialect = interp.dialect;
@@ -58,7 +58,7 @@ impl Trace<'_, '_> {
     /// `function(...)`
     ///
     /// # Errors
-    /// The call is refused.
+    /// If the call is rejected.
     pub fn call(&mut self, function: &Item, args: Args, span: Span) -> Outcome<Item> {
         self.at(span, |interp| interp.call(&function.0, args.at(span)).map(Item))
     }
@@ -66,7 +66,7 @@ impl Trace<'_, '_> {
     /// `base.name(...)`
     ///
     /// # Errors
-    /// The call is refused.
+    /// If the call is rejected.
     pub fn call_method(&mut self, base: &Item, name: Name, args: Args, span: Span) -> Outcome<Item> {
         self.at(span, |interp| interp.call_method(&base.0, name.0, args.at(span)).map(Item))
     }
@@ -82,7 +82,7 @@ impl Trace<'_, '_> {
     /// `base.name`
     ///
     /// # Errors
-    /// There is no such attribute.
+    /// If there is no such attribute.
     pub fn attribute(&mut self, base: &Item, name: Name, span: Span) -> Outcome<Item> {
         self.at(span, |interp| interp.get_attr(&base.0, name.0, span).map(Item))
     }
@@ -98,7 +98,7 @@ impl Trace<'_, '_> {
     /// `base.name = value`
     ///
     /// # Errors
-    /// Attributes of objects are fixed.
+    /// Always: attributes of objects are fixed.
     pub fn set_attribute(&mut self, base: &Item, name: Name, value: Item, span: Span) -> Outcome<()> {
         self.at(span, |interp| interp.set_attr(&base.0, name.0, value.0, span))
     }
@@ -106,7 +106,7 @@ impl Trace<'_, '_> {
     /// `base[index]`
     ///
     /// # Errors
-    /// The index is refused.
+    /// If the index is rejected.
     pub fn item(&mut self, base: &Item, index: &Item, span: Span) -> Outcome<Item> {
         self.at(span, |interp| interp.get_item(&base.0, &index.0, span).map(Item))
     }
@@ -114,7 +114,7 @@ impl Trace<'_, '_> {
     /// `base[index] = value`
     ///
     /// # Errors
-    /// The assignment is refused.
+    /// If the assignment is rejected.
     pub fn set_item(&mut self, base: &Item, index: &Item, value: Item, span: Span) -> Outcome<()> {
         self.at(span, |interp| interp.set_item(&base.0, &index.0, value.0, span))
     }
@@ -122,7 +122,7 @@ impl Trace<'_, '_> {
     /// `left operator right`
     ///
     /// # Errors
-    /// Neither side defines it.
+    /// If neither side defines it.
     pub fn operate(&mut self, operator: Operator, left: &Item, right: &Item, span: Span) -> Outcome<Item> {
         self.at(span, |interp| match which(operator) {
             Ok(op) => interp.binary(op, &left.0, &right.0, span).map(Item),
@@ -130,10 +130,10 @@ impl Trace<'_, '_> {
         })
     }
 
-    /// `left operator= right`: what the target holds then.
+    /// `left operator= right`: the new value of the target.
     ///
     /// # Errors
-    /// Neither side defines it.
+    /// If neither side defines it.
     pub fn in_place(&mut self, operator: Operator, left: &Item, right: &Item, span: Span) -> Outcome<Item> {
         self.at(span, |interp| match which(operator) {
             Ok(op) => interp.in_place(op, &left.0, &right.0, span).map(Item),
@@ -141,15 +141,15 @@ impl Trace<'_, '_> {
         })
     }
 
-    /// Whether `name = value` changes what the name holds: see [`Self::replace`].
+    /// Whether `name = value` modifies the object bound to the name: see [`Self::replace`].
     pub fn is_replacement(&self, value: &Item) -> bool {
         matches!(&value.0, Value::Object(object) if object.replacement().is_some())
     }
 
-    /// `name = value`, where the name holds `old`, or nothing: what it holds then.
+    /// `name = value`, where the name is bound to `old`, or unbound: its new value.
     ///
     /// # Errors
-    /// The value does not fit what the name holds.
+    /// If the value does not fit the old one.
     pub fn replace(&mut self, value: &Item, old: Option<&Item>, span: Span) -> Outcome<Item> {
         let Value::Object(object) = &value.0 else { return Ok(value.clone()) };
         let Some(replacement) = object.replacement() else { return Ok(value.clone()) };
@@ -158,7 +158,7 @@ impl Trace<'_, '_> {
         self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
     }
 
-    /// Names that begin each iteration of a loop with what they held before it, if the device counts, or the older compiler read the body once.
+    /// Names that start each iteration of a loop with their values before it, if the device counts, or the older compiler read the body once.
     pub fn carried_by_loop_over(&mut self, over: LoopOver) -> Vec<String> {
         let LoopOver { place, counted } = over;
         self.interp.enter_file(place.file);
@@ -166,8 +166,8 @@ impl Trace<'_, '_> {
         carried.into_iter().map(|carried| self.interp.name(carried.name).to_string()).collect()
     }
 
-    /// What a name of [`Self::carried_by_loop_over`] holds when an iteration begins, or when the loop has `ended`: it held `old` before the
-    /// loop and holds `now`. `None` if it keeps that.
+    /// The value of a name of [`Self::carried_by_loop_over`] at the start of an iteration, or when the loop has `ended`: it was `old` before the
+    /// loop and is `now`. `None` if it is unchanged.
     pub fn carry(&mut self, over: LoopOver, name: &str, old: &Item, now: &Item, ended: bool) -> Option<Item> {
         let LoopOver { place, counted } = over;
         self.interp.enter_file(place.file);
@@ -184,7 +184,7 @@ impl Trace<'_, '_> {
     /// `operator value`, where the operator is `-`, `+` or `~`.
     ///
     /// # Errors
-    /// The value does not define it.
+    /// If the value does not define it.
     pub fn unary(&mut self, operator: char, value: &Item, span: Span) -> Outcome<Item> {
         let op = match operator {
             '-' => UnaryOp::Neg,
@@ -194,10 +194,10 @@ impl Trace<'_, '_> {
         self.at(span, |interp| interp.unary(op, &value.0, span).map(Item))
     }
 
-    /// Whether a value counts as true.
+    /// The truth value of a value.
     ///
     /// # Errors
-    /// Only the device knows.
+    /// If it is known only on the device.
     pub fn truth(&mut self, value: &Item, span: Span) -> Outcome<bool> {
         if let Value::Object(object) = &value.0
             && object.condition().is_some()
@@ -211,15 +211,15 @@ impl Trace<'_, '_> {
         self.at(span, |interp| interp.truth(&value.0, span))
     }
 
-    /// The value as a number that Python needs now: `int(register)`, `range(register)`.
+    /// The value as a number for Python: `int(register)`, `range(register)`.
     ///
     /// # Errors
-    /// It is none, or only the device knows it.
+    /// If it is not a number, or is known only on the device.
     pub fn number(&mut self, value: &Item, span: Span) -> Outcome<i64> {
         self.at(span, |_| crate::eval::convert::int(&value.0, "Python", span))
     }
 
-    /// Refuses the use of a value's contents: `np.asarray(tensor)`.
+    /// Rejects the use of a value's contents: `np.asarray(tensor)`.
     ///
     /// # Errors
     /// Always.
@@ -233,7 +233,7 @@ impl Trace<'_, '_> {
     /// `len(value)`
     ///
     /// # Errors
-    /// It has none.
+    /// If it has none.
     pub fn len(&mut self, value: &Item, span: Span) -> Outcome<i64> {
         self.at(span, |_| match &value.0 {
             Value::Object(object) => object.len(span),
@@ -244,12 +244,12 @@ impl Trace<'_, '_> {
     /// The items of a value.
     ///
     /// # Errors
-    /// It cannot be iterated over.
+    /// If it cannot be iterated over.
     pub fn iterate(&mut self, value: &Item, span: Span) -> Outcome<Vec<Item>> {
         self.at(span, |interp| Ok(interp.iterate(&value.0, span)?.into_iter().map(Item).collect()))
     }
 
-    /// What a value of the device is kept in.
+    /// The storage of a value of the device.
     pub fn held(&self, value: &Item) -> Option<Held> {
         if let Some(tensor) = value.0.downcast::<Tensor>() {
             return Some(Held::Tensor(tensor.view.clone()));
@@ -258,7 +258,7 @@ impl Trace<'_, '_> {
         register.or_else(|| value.0.downcast::<Scalar>().map(|scalar| scalar.id)).map(Held::Register)
     }
 
-    /// Whether a value is a range that the device counts.
+    /// Whether a value is a range counted on the device.
     pub fn is_counted(&self, value: &Item) -> bool {
         matches!(&value.0, Value::Object(object) if object.range().is_some())
     }
@@ -266,7 +266,7 @@ impl Trace<'_, '_> {
     /// `isinstance(value, class)`
     ///
     /// # Errors
-    /// It is no class.
+    /// If `class` is not a class.
     pub fn is_instance(&mut self, value: &Item, class: &Item, span: Span) -> Outcome<bool> {
         self.at(span, |interp| interp.is_instance(&value.0, &class.0, span))
     }
@@ -274,13 +274,13 @@ impl Trace<'_, '_> {
     /// `repr(value)`
     ///
     /// # Errors
-    /// The text is too long.
+    /// If the text is too long.
     pub fn repr(&mut self, value: &Item) -> Outcome<String> {
         self.interp.repr(&value.0).map_err(Failure)
     }
 }
 
-/// The arithmetic operator that it is, or the comparison.
+/// The operator as an arithmetic operator, or as a comparison.
 fn which(operator: Operator) -> Result<BinOp, CmpOp> {
     Ok(match operator {
         Operator::Add => BinOp::Add,

@@ -33,13 +33,13 @@ pub struct AccumulatorUse {
     /// It leaves values that later instructions may use.
     pub sets: bool,
     /// It leaves unspecified values.
-    pub spoils: bool,
+    pub clobbers: bool,
     /// It discards the values left by earlier instructions.
     pub resets: bool,
     /// It leaves a reduction that the kernel requested.
     pub reduces: bool,
     /// It reads them out.
-    pub delivers: bool,
+    pub reads_out: bool,
 }
 
 /// The accumulators while an instruction runs. Each partition accesses only its own, so the order of partitions does not matter.
@@ -212,10 +212,10 @@ impl Reduction<'_> {
             engine,
             reads,
             sets: !idle,
-            spoils: idle && self.idle_clobbers,
+            clobbers: idle && self.idle_clobbers,
             resets: matches!(self.cmd, ReduceCmd::Reset | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce),
             reduces: matches!(self.cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce),
-            delivers: self.result.is_some(),
+            reads_out: self.result.is_some(),
         }
     }
 

@@ -22,7 +22,7 @@ use nki_isa::program::{NodeKind, Statement, statements};
 use nki_isa::{Fault, Inst, Node, RegId, View};
 use nki_sim::inputs::Given;
 use nki_sim::session::{Kernel, Launch, Session, Stop};
-use nki_sim_core::exec::{Look, Moment, Observed, Observer, Reached};
+use nki_sim_core::exec::{Inspect, Moment, Observed, Observer, Reached};
 use nki_sim_core::{Buffer, exec::Extent};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -34,16 +34,16 @@ use crate::arrays::Memory;
 use crate::errors::value_error;
 
 /// Interval between checks for Python's signals.
-const PATIENCE: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Stack size in bytes of the thread that runs the program.
 const STACK: usize = 8 << 20;
 
 /// Requests from Python to the run.
-enum Ask {
+enum Request {
     /// Execute these instructions, the last of which is at this position, and pause.
     Execute(Vec<Node>, u32),
     /// Continue to the next iteration of this loop, or to its end.
-    Turn(u32),
+    NextIteration(u32),
     /// Read a view.
     View(Box<View>),
     /// Read a register.
@@ -51,13 +51,13 @@ enum Ask {
 }
 
 /// Responses of the run.
-enum Answer {
+enum Response {
     /// The run is paused.
     Reached,
     /// The run has not moved, because its program has other instructions there.
     Departed,
     /// Another iteration starts (true), or the loop has ended.
-    Turn(bool),
+    NextIteration(bool),
     View(Result<Option<Observed>, Fault>),
     Register(Option<i64>),
     /// The run has ended with an error.
@@ -68,7 +68,7 @@ enum Answer {
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Execute(u32),
-    Turn(u32),
+    NextIteration(u32),
 }
 
 /// Pauses the run of a core on request.
@@ -76,22 +76,26 @@ struct Stops<'p> {
     core: u32,
     statements: Vec<Statement<'p>>,
     goal: Option<Goal>,
-    asks: Receiver<Ask>,
-    answers: Sender<Answer>,
+    asks: Receiver<Request>,
+    answers: Sender<Response>,
     /// No more requests are expected.
     free: bool,
 }
 
 impl Stops<'_> {
     /// The response at this place for the current goal.
-    fn answer(&self, place: Reached) -> Option<Answer> {
+    fn answer(&self, place: Reached) -> Option<Response> {
         match (self.goal, place) {
-            (None, _) => Some(Answer::Reached),
-            (Some(Goal::Turn(loop_)), Reached::Iteration { header, .. }) if header == loop_ => Some(Answer::Turn(true)),
-            (Some(Goal::Turn(loop_)), Reached::Exit { header, .. }) if header == loop_ => Some(Answer::Turn(false)),
+            (None, _) => Some(Response::Reached),
+            (Some(Goal::NextIteration(loop_)), Reached::Iteration { header, .. }) if header == loop_ => {
+                Some(Response::NextIteration(true))
+            }
+            (Some(Goal::NextIteration(loop_)), Reached::Exit { header, .. }) if header == loop_ => {
+                Some(Response::NextIteration(false))
+            }
             // A place that has been passed will not be reached again.
-            (Some(Goal::Execute(to)), Reached::After(at)) if at >= to => Some(Answer::Reached),
-            (Some(Goal::Execute(to)), Reached::Exit { end, .. }) if end > to => Some(Answer::Reached),
+            (Some(Goal::Execute(to)), Reached::After(at)) if at >= to => Some(Response::Reached),
+            (Some(Goal::Execute(to)), Reached::Exit { end, .. }) if end > to => Some(Response::Reached),
             _ => None,
         }
     }
@@ -133,11 +137,11 @@ impl Observer for Stops<'_> {
 
     fn value(&mut self, _: &Moment<'_>, _: Observed) {}
 
-    fn looks(&self) -> bool {
+    fn inspects(&self) -> bool {
         !self.free
     }
 
-    fn reached(&mut self, core: u32, place: Reached, look: &mut dyn Look) {
+    fn reached(&mut self, core: u32, place: Reached, look: &mut dyn Inspect) {
         if core != self.core {
             return;
         }
@@ -149,17 +153,17 @@ impl Observer for Stops<'_> {
                     self.free = true;
                     return;
                 }
-                Some(Ask::Execute(nodes, last)) if self.has(&nodes, last) => {
+                Some(Request::Execute(nodes, last)) if self.has(&nodes, last) => {
                     self.goal = Some(Goal::Execute(last));
                     return;
                 }
-                Some(Ask::Execute(..)) => Answer::Departed,
-                Some(Ask::Turn(header)) => {
-                    self.goal = Some(Goal::Turn(header));
+                Some(Request::Execute(..)) => Response::Departed,
+                Some(Request::NextIteration(header)) => {
+                    self.goal = Some(Goal::NextIteration(header));
                     return;
                 }
-                Some(Ask::View(view)) => Answer::View(look.view(&view)),
-                Some(Ask::Register(register)) => Answer::Register(look.register(register)),
+                Some(Request::View(view)) => Response::View(look.view(&view)),
+                Some(Request::Register(register)) => Response::Register(look.register(register)),
             };
         }
     }
@@ -239,7 +243,7 @@ impl Run<'_> {
                 };
                 if let Ok(Err(why)) = stoppable(&own, run) {
                     // The receiver may be gone.
-                    let _ = answers.send(Answer::Failed(Box::new(why)));
+                    let _ = answers.send(Response::Failed(Box::new(why)));
                 }
             };
             let started = thread::Builder::new().spawn_scoped(scope, work_of_thread);
@@ -268,8 +272,8 @@ enum State {
 
 /// Python's side of a run.
 pub(crate) struct Link {
-    asks: Sender<Ask>,
-    answers: Mutex<Receiver<Answer>>,
+    asks: Sender<Request>,
+    answers: Mutex<Receiver<Response>>,
     state: Cell<State>,
     /// Number of statements that the run has been requested to execute, by position.
     done: Cell<u64>,
@@ -286,7 +290,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    fn new(asks: Sender<Ask>, answers: Receiver<Answer>, explain: Option<Explain>, departed: Place) -> Self {
+    fn new(asks: Sender<Request>, answers: Receiver<Response>, explain: Option<Explain>, departed: Place) -> Self {
         Link {
             asks,
             answers: Mutex::new(answers),
@@ -307,12 +311,13 @@ impl Link {
     ///
     /// # Errors
     /// The run has ended with an error, or a signal handler has raised an exception.
-    fn answer(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+    fn answer(&self, py: Python<'_>) -> PyResult<Option<Response>> {
         loop {
             let answers = &self.answers;
-            let next = py.detach(|| answers.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PATIENCE));
+            let next = py
+                .detach(|| answers.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_CHECK_INTERVAL));
             match next {
-                Ok(Answer::Failed(why)) => {
+                Ok(Response::Failed(why)) => {
                     self.state.set(State::Over);
                     return self.explain.as_ref().map_or(Ok(None), |explain| Err(explain(py, *why)));
                 }
@@ -326,7 +331,7 @@ impl Link {
         }
     }
 
-    fn ask(&self, py: Python<'_>, ask: Ask) -> PyResult<Option<Answer>> {
+    fn ask(&self, py: Python<'_>, ask: Request) -> PyResult<Option<Response>> {
         // If the receiver is gone, there will be no response.
         let _ = self.asks.send(ask);
         self.answer(py)
@@ -346,7 +351,7 @@ impl Link {
         let new = (position - self.done.replace(position)) as usize;
         let nodes = trace.last_statements(new).to_vec();
         let place = nodes.first().map(|node| node.loc);
-        if let Some(Answer::Departed) = self.ask(py, Ask::Execute(nodes, position as u32 - 1))? {
+        if let Some(Response::Departed) = self.ask(py, Request::Execute(nodes, position as u32 - 1))? {
             self.state.set(State::Departed);
             if let Some(loc) = place {
                 let place = format!("{}:{}", trace.sources().path(FileId(loc.file)), loc.line);
@@ -385,7 +390,7 @@ impl Link {
 
     /// Continues to the next iteration of a loop; false if there is none.
     fn turn(&self, py: Python<'_>, header: u64) -> PyResult<bool> {
-        let again = matches!(self.ask(py, Ask::Turn(header as u32))?, Some(Answer::Turn(true)));
+        let again = matches!(self.ask(py, Request::NextIteration(header as u32))?, Some(Response::NextIteration(true)));
         if again {
             self.done.set(header + 1);
         } else {
@@ -400,14 +405,14 @@ impl Link {
         match (self.state.get(), held) {
             (State::Departed, _) => refuse(&self.departure()),
             (State::Over, _) => refuse("the run has ended"),
-            (State::Live, Held::Register(register)) => match self.ask(py, Ask::Register(register))? {
-                Some(Answer::Register(value)) => Ok(value.into_pyobject(py)?.unbind()),
+            (State::Live, Held::Register(register)) => match self.ask(py, Request::Register(register))? {
+                Some(Response::Register(value)) => Ok(value.into_pyobject(py)?.unbind()),
                 _ => refuse("the run has ended"),
             },
-            (State::Live, Held::Tensor(view)) => match self.ask(py, Ask::View(Box::new(view)))? {
-                Some(Answer::View(Ok(Some(seen)))) => array(py, seen),
-                Some(Answer::View(Ok(None))) => refuse("the elements are outside of the tensor"),
-                Some(Answer::View(Err(fault))) => refuse(&fault.message),
+            (State::Live, Held::Tensor(view)) => match self.ask(py, Request::View(Box::new(view)))? {
+                Some(Response::View(Ok(Some(seen)))) => array(py, seen),
+                Some(Response::View(Ok(None))) => refuse("the elements are outside of the tensor"),
+                Some(Response::View(Err(fault))) => refuse(&fault.message),
                 _ => refuse("the run has ended"),
             },
         }

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use super::active::{Tracing, active, of_number};
 use super::functions::call;
 use super::numpy;
-use super::turns::Turns;
+use super::turns::DeviceLoopIterator;
 use super::values::{arguments, item_of, to_python};
 use crate::errors::ours;
 
@@ -307,7 +307,7 @@ impl Handle {
     fn __iter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (tracing, this) = self.open(py)?;
         if tracing.with(|t| t.is_counted(&this))? {
-            let turns = Turns::new(Handle::new(&tracing, this));
+            let turns = DeviceLoopIterator::new(Handle::new(&tracing, this));
             return Ok(Bound::new(py, turns)?.into_any().unbind());
         }
         let items = tracing.operate_as(py, Some("TypeError"), |t, span| t.iterate(&this, span))?;

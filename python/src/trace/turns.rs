@@ -10,21 +10,21 @@ use super::values::to_python;
 /// The single traced iteration of a loop that runs on the device.
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct DeviceLoopIterator {
     handle: Handle,
     /// The position of the loop among the currently traced ones, and whether the body has ended.
     begun: std::sync::Mutex<Option<(usize, bool)>>,
 }
 
-impl Turns {
+impl DeviceLoopIterator {
     /// The iterator of a range whose loop runs on the device.
     pub(super) fn new(handle: Handle) -> Self {
-        Turns { handle, begun: std::sync::Mutex::new(None) }
+        DeviceLoopIterator { handle, begun: std::sync::Mutex::new(None) }
     }
 }
 
 #[pymethods]
-impl Turns {
+impl DeviceLoopIterator {
     fn __iter__(this: Py<Self>) -> Py<Self> {
         this
     }
@@ -69,7 +69,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turns {
+impl Drop for DeviceLoopIterator {
     fn drop(&mut self) {
         let begun = *self.begun.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (Some((position, false)), Some(tracing)) = (begun, of_number(self.handle.trace)) else { return };

@@ -42,7 +42,7 @@ impl Cores for [Interpreter<'_>] {
     }
 
     /// Each member receives the contributions and executes its instruction.
-    fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Stopped> {
+    fn complete(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Stopped> {
         let Some(wanted) = kind(self, core) else { return Ok(()) };
         agree(self, members, wanted)?;
         let participants = waits(self, core).and_then(|w| w.inst.participants());
@@ -72,7 +72,7 @@ impl Cores for [Interpreter<'_>] {
                         let posted = interpreter.core.posted.remove(at);
                         interpreter.receive(posted, contributed)
                     }
-                    None => interpreter.hold(contributed),
+                    None => interpreter.complete(contributed),
                 };
                 outcome.map_err(|error| Stopped { rank: a.rank, error })?;
             }

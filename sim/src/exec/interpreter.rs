@@ -14,11 +14,11 @@ use super::ExecOptions;
 use super::deferred::Deferred;
 use super::findings::{self, Findings};
 use super::limits::Events;
+use super::loop_local::LoopLocalTensors;
 use super::observe::{Observer, Reached};
 use super::overwrites::Outputs;
 use super::races::Races;
 use super::rendezvous::Stop;
-use super::renewed::Renewed;
 use super::taint::Taint;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
@@ -78,7 +78,7 @@ pub(super) struct CoreState<'p> {
     dying: Vec<(u32, TensorId)>,
     dead: usize,
     /// Tensors that are created anew in each iteration.
-    renewed: Renewed,
+    loop_local: LoopLocalTensors,
     /// The instruction that waits for other cores.
     pub(super) waiting: Option<Waiting<'p>>,
     /// Posted exchanges: the core has sent its data, and continues until it needs the data to be received.
@@ -195,13 +195,13 @@ impl<'p> Interpreter<'p> {
     fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
         let dying = by_last_use(self.program, self.deferred.placement(), core);
         let statements = statements(stream);
-        let renewed = Renewed::new(self.program, &statements);
+        let loop_local = LoopLocalTensors::new(self.program, &statements);
         CoreState {
             number: core,
             registers: vec![None; self.program.registers as usize],
             frames: vec![Frame { next: 0, until: statements.len() as u32, end: End::Leave }],
             dying,
-            renewed,
+            loop_local,
             statements,
             trace: CoreTrace::with_capacity(stream.len()),
             ..CoreState::default()
@@ -240,7 +240,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Completes the rendezvous at which the current core waits: executes its instruction.
-    pub(super) fn hold(&mut self, contributed: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
+    pub(super) fn complete(&mut self, contributed: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
         let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
         self.contributed = Arc::clone(contributed);
         self.core.node = Some(waiting.node);
@@ -472,7 +472,7 @@ impl<'p> Interpreter<'p> {
                 ),
             ));
         }
-        self.core.renewed.begin(at.0, &mut self.deferred.account());
+        self.core.loop_local.begin(at.0, &mut self.deferred.account());
         // Tensors whose last use is inside the body are alive again.
         let first = self.core.dying.partition_point(|(last, _)| *last <= at.0);
         self.core.dead = self.core.dead.min(first);

@@ -1,4 +1,4 @@
-//! The memories and registers as instructions see them.
+//! The interpreter's memories and registers as seen by instructions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nki_isa::arg::Imm;
 use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::machine::{Arguments, Context, Held, RowsBits, RowsF32, RowsI64, StateUpdate, Tiles, TogetherF32};
+use nki_isa::machine::{Arguments, BatchF32, Context, Representation, RowsBits, RowsF32, RowsI64, StateUpdate, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
@@ -88,7 +88,7 @@ impl Interpreter<'_> {
         Ok((fault.map_or(Dynamic::Shift(Shift::Offset(by)), Dynamic::Outside), None))
     }
 
-    /// Partitions that share the offsets of tensor indirection in the instruction that runs.
+    /// Partitions that share the offsets of tensor indirection in the current instruction.
     fn column_group(&self) -> usize {
         match self.core.node.map(|n| &n.kind) {
             Some(NodeKind::Inst(inst)) => column_group(inst.engine(Arch::of(self.program.target))),
@@ -113,7 +113,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    /// Resolves a view that is about to be accessed; none where the whole access is out of bounds and may be skipped.
+    /// Resolves a view for an access; none if the whole access is out of bounds and may be skipped.
     pub(super) fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         let skip = oob == OobMode::Skip;
         let (dynamic, fault) = self.dynamic(view)?;
@@ -126,7 +126,7 @@ impl Interpreter<'_> {
         self.deferred.account().resolve(view, &shift).map(Some)
     }
 
-    /// Resolves a view that is read: what nothing has written is found, and reads as the sentinel.
+    /// Resolves a view for a read: unwritten elements are reported, and read as the sentinel.
     pub(super) fn source(&mut self, view: &View) -> Result<Access, Fault> {
         let access = self.locate(view, OobMode::Error)?;
         let access = access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))?;
@@ -148,7 +148,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// What a matmul adds to must have been written; before trn3 by a matmul.
+    /// The destination of an accumulating matmul must have been written; before trn3 by a matmul.
     pub(super) fn check_accumulation(&mut self, dst: &View, to: &Access, what: Accumulation) {
         if let Some(node) = self.core.node {
             let at = Place { program: self.program, node, loops: &self.core.loops };
@@ -159,7 +159,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Resolves a view that is about to be written.
+    /// Resolves a view for a write.
     pub(super) fn destination(&mut self, view: &View) -> Result<Access, Fault> {
         let access = self.locate(view, OobMode::Error)?;
         access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
@@ -180,7 +180,7 @@ impl Interpreter<'_> {
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
     }
 
-    /// Writes all elements of a place as bits.
+    /// Writes all elements of an access as bits.
     fn put_bits(&mut self, to: &Access, tile: ArrayView2<'_, u32>) {
         let memory = self.memory();
         memory.scatter(to, &elements::from_bits(&elements::dense(tile), to.codec.size()));
@@ -188,7 +188,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// The fault if what `dims` name in HBM, `by` elements behind the beginning of a view, is not all in its tensor.
+/// The fault if the elements selected by `dims` in HBM, `by` elements from the start of a view, are not all in its tensor.
 fn unless_within(tensor: &Tensor, view: &View, dims: &[Dim], by: i64) -> Option<Fault> {
     let reach = |d: &Dim| d.stride * (i64::from(d.count) - 1);
     let first = view.offset + by + dims.iter().map(|d| reach(d).min(0)).sum::<i64>();
@@ -216,7 +216,7 @@ fn matrix<'a>(
     ArrayView2::from_shape(shape, elements).map_err(|e| Fault::new("internal", e.to_string()))
 }
 
-/// Elements of a place as bits, a row for each partition.
+/// Elements of an access as bits, one row per partition.
 fn bits(from: &Access, bytes: &[u8]) -> Result<Array2<u32>, Fault> {
     Array2::from_shape_vec((from.partitions(), from.width()), elements::to_bits(bytes, from.codec.size()))
         .map_err(|e| Fault::new("internal", e.to_string()))
@@ -237,22 +237,22 @@ impl Machine for Interpreter<'_> {
         self.defer_rows(dsts, srcs, What::Map(f), update)
     }
 
-    fn map_f32_together(
+    fn map_f32_batch(
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
-        f: TogetherF32,
+        f: BatchF32,
         update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.defer_rows(dsts, srcs, What::Together(f), update)
+        self.defer_rows(dsts, srcs, What::Batch(f), update)
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
         self.map_rows_i64(dsts, srcs, f)
     }
 
-    fn held(&mut self) -> Held {
-        if self.memory().scale == 1 { Held::Narrow } else { Held::Wide }
+    fn representation(&mut self) -> Representation {
+        if self.memory().scale == 1 { Representation::Narrow } else { Representation::Wide }
     }
 
     fn map_bits(&mut self, dsts: &[&View], srcs: &[&View], f: RowsBits<'_>) -> Result<(), Fault> {
@@ -276,7 +276,7 @@ impl Machine for Interpreter<'_> {
         if let Some(starts) = &from.starts
             && starts.iter().any(Option::is_none)
         {
-            // Rows that the source skips are not written either.
+            // Rows skipped by the source are not written either.
             to = to.only(|element| starts[element / from.per_row.max(1)].is_some());
         }
         if self.defer_copy(&to, &from) {
@@ -284,7 +284,7 @@ impl Machine for Interpreter<'_> {
         }
         self.flush();
         if to.codec != from.codec {
-            self.look_at_copy(&to, &from);
+            self.inspect_copy(&to, &from);
         }
         let memory = self.memory();
         memory.copy(&to, &from);
@@ -301,7 +301,7 @@ impl Machine for Interpreter<'_> {
             (Some(i), true) => to.codec.write_i64(&[i], &mut one[..size]),
             _ => to.codec.write_f32(&[value.as_f32()], &mut one[..size]),
         }
-        self.look_at_fill(&to, value.as_f32());
+        self.inspect_fill(&to, value.as_f32());
         if self.defer_fill(&to, one) {
             return Ok(());
         }
@@ -313,7 +313,7 @@ impl Machine for Interpreter<'_> {
 
     fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault> {
         let to = self.destination(dst)?;
-        // Only a sum reads what the destination holds.
+        // Only a sum reads the destination.
         if mode != Some(false) {
             self.flush();
         }
@@ -339,7 +339,7 @@ impl Machine for Interpreter<'_> {
         };
         let left_at = place(&left, &mut left_scratch);
         let right_at = place(&right, &mut right_scratch);
-        // Elements of one address cannot be borrowed side by side.
+        // Elements at equal addresses cannot be borrowed together.
         let apart = |&(_, row, column): &(usize, usize, usize)| {
             column > 0 && (to.partitions() == 1 || row > column * (to.width() - 1))
         };
@@ -369,11 +369,11 @@ impl Machine for Interpreter<'_> {
         self.tiles = [left_scratch, right_scratch];
         outcome?;
         if direct.is_none() {
-            self.look_at_tile(&to, &result);
+            self.inspect_tile(&to, &result);
             self.memory().put_tile(&to, &result);
         } else if self.values.wants_non_finite_at(self.core.node) {
             let result = self.memory().tile(&to);
-            self.look_at_tile(&to, &result);
+            self.inspect_tile(&to, &result);
         }
         self.memory().mark_written(&to);
         Ok(())
@@ -392,7 +392,7 @@ impl Machine for Interpreter<'_> {
     fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {
         self.flush();
         let from = self.source(src)?;
-        self.look_at_read(&from);
+        self.inspect_read(&from);
         let values = self.memory().tile(&from);
         Array2::from_shape_vec((from.partitions(), from.width()), values)
             .map_err(|e| Fault::new("internal", e.to_string()))
@@ -405,7 +405,7 @@ impl Machine for Interpreter<'_> {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
         let values = elements::dense(tile);
-        self.look_at_tile(&to, &values);
+        self.inspect_tile(&to, &values);
         let memory = self.memory();
         memory.put_tile(&to, &values);
         memory.mark_written(&to);
@@ -417,7 +417,7 @@ impl Machine for Interpreter<'_> {
         let from = self.source(src)?;
         let mut bytes = vec![0; from.elements() * from.codec.size()];
         self.memory().gather(&from, &mut bytes);
-        self.look_at_register_load(&from, &bytes);
+        self.inspect_register_load(&from, &bytes);
         bits(&from, &bytes)
     }
 
@@ -460,7 +460,7 @@ impl Machine for Interpreter<'_> {
     }
 
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32> {
-        // An instruction that waits may leave something in it.
+        // A deferred instruction may still add to it.
         self.flush();
         self.core.engine_state.entry(name).or_default()
     }

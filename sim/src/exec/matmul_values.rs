@@ -1,9 +1,9 @@
-//! Infinity and NaN that arise in matmuls, and in instructions that compute whole tiles.
+//! Infinities and NaNs that arise in matmuls, and in instructions that compute whole tiles.
 
 use ndarray::{Array2, ArrayView2, Axis};
 use nki_isa::DType;
 use nki_isa::ids::Loc;
-use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
+use nki_isa::inst::math::extent::{self, INFINITE, NewNonFinite, magnitude};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Node, NodeKind};
@@ -13,7 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use super::deferred::Source;
 use super::interpreter::Interpreter;
 use super::value_findings::Place;
-use super::values::{Arose, Limit};
+use super::values::{Limit, NonFiniteElement};
 use crate::memory::access::Access;
 
 /// A matmul of a chain.
@@ -26,7 +26,7 @@ pub(super) struct Product<'p> {
     sources: [Source; 2],
 }
 
-/// Elements of a result that are looked at closely: what PSUM held before may make all of them infinite.
+/// Maximum number of elements of a result that are checked individually: previous contents of PSUM may make all of them infinite.
 const CANDIDATES: usize = 64;
 
 /// The largest magnitude of each column.
@@ -34,7 +34,7 @@ fn column_covers(tile: ArrayView2<'_, f32>) -> Vec<u32> {
     let mut cover = vec![0; tile.ncols()];
     for row in tile.outer_iter() {
         match row.to_slice() {
-            Some(row) => extent::raise(&mut cover, row),
+            Some(row) => extent::raise_to(&mut cover, row),
             None => cover.iter_mut().zip(row).for_each(|(c, &x)| *c = (*c).max(magnitude(x))),
         }
     }
@@ -53,7 +53,7 @@ fn dot(left: ArrayView2<'_, f32>, m: usize, right: ArrayView2<'_, f32>, n: usize
 }
 
 impl<'p> Interpreter<'p> {
-    /// What is kept of a matmul whose values are watched.
+    /// The operands of a matmul whose values are watched, for a later check.
     pub(super) fn watch_product(
         &self,
         to: &Access,
@@ -71,13 +71,13 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Checks the results of a chain of matmuls. Their operands are still in memory.
-    pub(super) fn look_at_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
+    pub(super) fn inspect_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
         let memory = &*self.memory();
         let Some((base, row, _)) = memory.layout(to) else { return };
         let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[to.storage].bytes()).ok();
         let Some(words) = words else { return };
         let line = |m: usize| &words[base + m * row..][..to.per_row];
-        if (0..to.rows).all(|m| extent::most(line(m)) < INFINITE) {
+        if (0..to.rows).all(|m| extent::max_magnitude(line(m)) < INFINITE) {
             return;
         }
         let tile = |source: &Source| {
@@ -92,7 +92,7 @@ impl<'p> Interpreter<'p> {
                 cover.iter_mut().zip(column_covers(tile.view())).for_each(|(c, m)| *c = (*c).max(m));
             }
         }
-        let new = Newness { limit: INFINITE, arises: true };
+        let new = NewNonFinite { limit: INFINITE, arises: true };
         let mut candidates = 0;
         let mut found = None;
         'rows: for m in 0..to.rows {
@@ -110,7 +110,7 @@ impl<'p> Interpreter<'p> {
                 candidates += 1;
                 match at {
                     Some(k) => found = Some((k, m, n, x, cover)),
-                    // The rounding differs, or what was there before is not finite.
+                    // The rounding differs, or the previous contents are not finite.
                     None if !add => found = Some((last, m, n, x, cover)),
                     None if candidates < CANDIDATES => continue,
                     None => {}
@@ -124,16 +124,16 @@ impl<'p> Interpreter<'p> {
         let at =
             Place { node: product.node, loops: &product.loops, to: std::slice::from_ref(to), from: &product.operands };
         let from_infinite = cover >= INFINITE;
-        self.report_arose(&at, &Arose { row, element, output: 0, value, operands, from_infinite });
+        self.report_non_finite(&at, &NonFiniteElement { row, element, output: 0, value, operands, from_infinite });
     }
 
-    /// Checks a tile that the current instruction is about to write, while its operands are in memory.
-    pub(super) fn look_at_tile(&mut self, to: &Access, values: &[f32]) {
+    /// Checks a tile before the current instruction writes it, while its operands are in memory.
+    pub(super) fn inspect_tile(&mut self, to: &Access, values: &[f32]) {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
         match Limit::of(to.codec) {
-            Limit::Magnitude(limit) if extent::most(values) >= limit => {
-                self.look_at_excess(node, inst, to, values, limit)
+            Limit::Magnitude(limit) if extent::max_magnitude(values) >= limit => {
+                self.inspect_excess(node, inst, to, values, limit)
             }
             Limit::Between(low, high) if extent::any_outside(values, low, high) => {
                 if let Some(at) = values.iter().position(|&x| x < low || x >= high) {
@@ -144,21 +144,21 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// The largest magnitude of an MX operand as far as it matters: that of NaN if it holds infinity or NaN, else 0.
+    /// The largest relevant magnitude of an MX operand: that of NaN if it contains infinity or NaN, else 0.
     fn most_of_mx(&mut self, access: &Access) -> u32 {
         let mut bytes = vec![0; access.elements() * access.codec.size()];
         self.memory().gather(access, &mut bytes);
         let special: fn(u8) -> bool = match access.codec.dtype {
             DType::F8E4M3FNX4 => |b| b & 0x7f == 0x7f,
             DType::F8E5M2X4 => |b| b & 0x7c == 0x7c,
-            // All codes of four bits are finite.
+            // All 4-bit codes are finite.
             DType::F4E2M1FNX4 => |_| false,
             _ => |scale| scale == 0xff,
         };
         if bytes.iter().any(|&b| special(b)) { u32::MAX } else { 0 }
     }
 
-    fn look_at_excess(&mut self, node: &'p Node, inst: &'p Inst, to: &Access, values: &[f32], limit: u32) {
+    fn inspect_excess(&mut self, node: &'p Node, inst: &'p Inst, to: &Access, values: &[f32], limit: u32) {
         if !self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc) {
             return;
         }
@@ -168,7 +168,7 @@ impl<'p> Interpreter<'p> {
         // Operands of MX types: packed elements, and their scales.
         let packed = footprint.reads.iter().any(|v| v.dtype.is_packed());
         let mut views: SmallVec<[&View; 4]> = footprint.reads.clone();
-        // A matmul reads what it adds to.
+        // An accumulating matmul reads its destination.
         views.extend(footprint.writes.iter().copied().filter(|v| v.tensor == to.tensor));
         let mut from: SmallVec<[Access; 4]> = SmallVec::new();
         let mut cover = vec![0; values.len()];
@@ -177,10 +177,10 @@ impl<'p> Interpreter<'p> {
             let Ok(Some(access)) = self.locate(view, nki_isa::names::OobMode::Skip) else { continue };
             if self.deferred.account().find_unwritten(&access).is_some() {
                 if view.tensor != to.tensor {
-                    // What nothing has written reads as NaN, which may be anywhere in the result.
+                    // Unwritten elements read as NaN, which may affect any element of the result.
                     return;
                 }
-                // Of an instruction that overwrites its destination, say.
+                // For example, of an instruction that overwrites its destination.
                 continue;
             }
             if packed && access.tensor != to.tensor {
@@ -190,11 +190,11 @@ impl<'p> Interpreter<'p> {
             }
             let tile = self.memory().tile(&access);
             match facts.feeds {
-                Feeds::Elements if tile.len() == values.len() => extent::raise(&mut cover, &tile),
+                Feeds::Elements if tile.len() == values.len() => extent::raise_to(&mut cover, &tile),
                 Feeds::Columns if to.elements() == access.per_row => {
-                    tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise(&mut cover, row));
+                    tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise_to(&mut cover, row));
                 }
-                _ => every = every.max(extent::most(&tile)),
+                _ => every = every.max(extent::max_magnitude(&tile)),
             }
             from.push(access);
         }
@@ -202,12 +202,13 @@ impl<'p> Interpreter<'p> {
             every = tile.iter().fold(every, |most, &bits| most.max(bits & 0x7fff_ffff));
         }
         cover.iter_mut().for_each(|c| *c = (*c).max(every));
-        let new = Newness { limit, arises: facts.arises[0] };
-        let Some(at) = extent::first_new(values, &cover, new) else { return };
+        let new = NewNonFinite { limit, arises: facts.arises[0] };
+        let Some(at) = extent::first_new_non_finite(values, &cover, new) else { return };
         let (row, element) = (at / to.width().max(1), at % to.width().max(1));
         let from_infinite = cover[at] >= INFINITE;
-        let found = Arose { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };
+        let found =
+            NonFiniteElement { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };
         let loops = self.core.loops.clone();
-        self.report_arose(&Place { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
+        self.report_non_finite(&Place { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
     }
 }

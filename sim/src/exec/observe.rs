@@ -18,12 +18,12 @@ pub trait Observer: Send {
     fn value(&mut self, moment: &Moment<'_>, value: Observed);
 
     /// Whether it inspects memory while the run is paused ([`Observer::reached`]): then tensors keep their bytes after their last use.
-    fn looks(&self) -> bool {
+    fn inspects(&self) -> bool {
         false
     }
 
-    /// The run is paused at a place, and continues when this returns. Called only if [`Observer::looks`].
-    fn reached(&mut self, _core: u32, _place: Reached, _look: &mut dyn Look) {}
+    /// The run is paused at a place, and continues when this returns. Called only if [`Observer::inspects`].
+    fn reached(&mut self, _core: u32, _place: Reached, _look: &mut dyn Inspect) {}
 }
 
 /// A place that a core has reached. Positions are those of statements in the core's stream.
@@ -50,7 +50,7 @@ pub enum Reached {
 }
 
 /// Access to the memory of a paused run.
-pub trait Look {
+pub trait Inspect {
     /// The elements of a view, with the current values of its offset registers; `None` if it is outside of its tensor.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl Interpreter<'_> {
 
     /// Notifies the observer of the current core's place, if it inspects memory.
     pub(super) fn reached(&mut self, place: Reached) {
-        let Some(observer) = self.observer.take_if(|o| o.looks()) else { return };
+        let Some(observer) = self.observer.take_if(|o| o.inspects()) else { return };
         self.flush();
         observer.reached(self.core.number, place, self);
         self.observer = Some(observer);
@@ -183,7 +183,7 @@ impl Interpreter<'_> {
     }
 }
 
-impl Look for Interpreter<'_> {
+impl Inspect for Interpreter<'_> {
     fn view(&mut self, view: &View) -> Result<Option<Observed>, Fault> {
         self.see(view)
     }
@@ -222,11 +222,11 @@ mod tests {
 
         fn value(&mut self, _: &Moment<'_>, _: Observed) {}
 
-        fn looks(&self) -> bool {
+        fn inspects(&self) -> bool {
             true
         }
 
-        fn reached(&mut self, _: u32, place: Reached, look: &mut dyn Look) {
+        fn reached(&mut self, _: u32, place: Reached, look: &mut dyn Inspect) {
             let tile = look.view(&self.tile).expect("has a place").expect("is in its tensor");
             let beyond = matches!(look.view(&self.beyond), Ok(Some(_)));
             let register = look.register(RegId(0));
@@ -253,12 +253,12 @@ mod tests {
         b.push_node(Control::For { variable: RegId(0), lower, upper, step: 1, body }.into());
         b.push(dma(b.whole(out), b.whole(t)));
         let beyond = pattern(b.whole(t), 0, 2, &[(1, 1), (1, 4)]);
-        let mut looks = Looks { tile: b.whole(t), row, beyond, seen: Vec::new(), rows: Vec::new() };
+        let mut inspects = Looks { tile: b.whole(t), row, beyond, seen: Vec::new(), rows: Vec::new() };
         let program = b.program;
         let placement = place(&program).expect("fits");
         let values: Vec<f32> = (1..=8u8).map(f32::from).collect();
         let inputs = vec![host_f32("x", &[2, 4], &values)];
-        let rank = Rank { program: &program, placement: &placement, inputs, observer: Some(&mut looks) };
+        let rank = Rank { program: &program, placement: &placement, inputs, observer: Some(&mut inspects) };
         let results = run_ranks(vec![rank], &ExecOptions::default()).expect("runs");
 
         let (first, second) = (&values[..4], &values[4..]);
@@ -271,9 +271,9 @@ mod tests {
             (Reached::Exit { header: 0, end: 2 }, Some(second), Some(1)),
             (Reached::After(2), Some(second), Some(1)),
         ];
-        let places: Vec<Reached> = looks.seen.iter().map(|seen| seen.0).collect();
+        let places: Vec<Reached> = inspects.seen.iter().map(|seen| seen.0).collect();
         assert_eq!(places, expected.map(|(place, ..)| place));
-        for ((place, numbers, unwritten, beyond, register), (_, want, index)) in looks.seen.iter().zip(expected) {
+        for ((place, numbers, unwritten, beyond, register), (_, want, index)) in inspects.seen.iter().zip(expected) {
             match want {
                 Some(want) => assert!(numbers == want && unwritten.is_empty(), "{place:?}: {numbers:?}, {unwritten:?}"),
                 None => {
@@ -286,8 +286,8 @@ mod tests {
             }
         }
         // An offset register is read at its current value.
-        assert_eq!(looks.rows[2].as_deref(), Some(first));
-        assert_eq!(looks.rows[4].as_deref(), Some(second));
+        assert_eq!(inspects.rows[2].as_deref(), Some(first));
+        assert_eq!(inspects.rows[4].as_deref(), Some(second));
         // Inspection changes nothing.
         assert_eq!(f32s(&results[0].outputs[0]), second);
     }

@@ -96,7 +96,7 @@ pub(super) trait Cores {
     /// The place of a core that stopped with [`Stop::Waits`].
     fn place(&self, core: CoreId) -> Option<Place>;
     /// Completes the rendezvous at which `core` waits: all members have arrived or posted it.
-    fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
+    fn complete(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
     /// Posts the exchange at which a core waits: it sends its data and proceeds.
     fn post(&mut self, core: CoreId) -> Result<(), Self::Stopped>;
     /// The error if no core can proceed.
@@ -105,51 +105,52 @@ pub(super) trait Cores {
 
 /// The position of one core.
 #[derive(Debug, Default)]
-struct Standing {
+struct RendezvousState {
     waits: Option<Place>,
     /// Its posted exchanges.
     posted: Vec<Place>,
-    held: Vec<Rendezvous>,
+    completed: Vec<Rendezvous>,
 }
 
 /// The completed rendezvous of all cores.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     /// By rank and core.
-    standing: Vec<Vec<Standing>>,
+    standing: Vec<Vec<RendezvousState>>,
     count: u32,
 }
 
 impl Pairing {
     /// The rendezvous of `core`, in the order of its events.
     pub(super) fn take(&mut self, core: CoreId) -> Vec<Rendezvous> {
-        let mut held = std::mem::take(&mut self.of(core).held);
-        held.sort_unstable_by_key(|r| r.event);
-        held
+        let mut completed = std::mem::take(&mut self.of(core).completed);
+        completed.sort_unstable_by_key(|r| r.event);
+        completed
     }
 
-    fn of(&mut self, core: CoreId) -> &mut Standing {
+    fn of(&mut self, core: CoreId) -> &mut RendezvousState {
         &mut self.standing[core.rank][core.core as usize]
     }
 
     /// All cores in order.
     fn cores(&self) -> Vec<CoreId> {
-        let of_rank =
-            |(rank, cores): (usize, &Vec<Standing>)| (0..cores.len() as u32).map(move |core| CoreId { rank, core });
+        let of_rank = |(rank, cores): (usize, &Vec<RendezvousState>)| {
+            (0..cores.len() as u32).map(move |core| CoreId { rank, core })
+        };
         self.standing.iter().enumerate().flat_map(of_rank).collect()
     }
 
     /// The members of the rendezvous at which `core` waits, if all of them wait at one of its kind or have posted it.
-    fn complete(&self, core: CoreId) -> Option<Vec<CoreId>> {
+    fn ready_members(&self, core: CoreId) -> Option<Vec<CoreId>> {
         let of = |core: &CoreId| &self.standing[core.rank][core.core as usize];
         let place = of(&core).waits.as_ref()?;
         let members = place.members.as_ref()?;
-        let here = |s: &Standing| s.posted.iter().chain(&s.waits).any(|p| p.kind == place.kind);
+        let here = |s: &RendezvousState| s.posted.iter().chain(&s.waits).any(|p| p.kind == place.kind);
         members.iter().all(|m| here(of(m))).then(|| members.clone())
     }
 
     /// Completes the rendezvous at which `core` waits; returns the members that had posted it.
-    fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Vec<CoreId> {
+    fn complete(&mut self, core: CoreId, members: &[CoreId]) -> Vec<CoreId> {
         let number = self.count;
         let Some(kind) = self.of(core).waits.as_ref().map(|p| p.kind) else { return Vec::new() };
         let mut left = Vec::new();
@@ -164,7 +165,7 @@ impl Pairing {
                 None => standing.waits.take(),
             };
             if let Some(place) = place.filter(|_| members.len() > 1) {
-                standing.held.push(Rendezvous { event: place.event, number, posted: posted.is_some() });
+                standing.completed.push(Rendezvous { event: place.event, number, posted: posted.is_some() });
             }
         }
         self.count += u32::from(members.len() > 1);
@@ -182,7 +183,7 @@ impl Pairing {
 /// # Errors
 /// If a core cannot proceed, or cores deadlock; `pairing` then has the rendezvous so far.
 pub(super) fn run<C: Cores + ?Sized>(cores: &mut C, pairing: &mut Pairing) -> Result<(), C::Stopped> {
-    let standing = |n: usize| (0..n).map(|_| Standing::default()).collect();
+    let standing = |n: usize| (0..n).map(|_| RendezvousState::default()).collect();
     *pairing = Pairing { standing: cores.counts().into_iter().map(standing).collect(), count: 0 };
     let mut ready = pairing.cores();
     // Cores whose next statement needs one of their posted exchanges.
@@ -201,9 +202,9 @@ pub(super) fn run<C: Cores + ?Sized>(cores: &mut C, pairing: &mut Pairing) -> Re
         // In a fixed order, so that runs are deterministic.
         let mut received: Vec<CoreId> = Vec::new();
         for core in pairing.cores() {
-            let Some(members) = pairing.complete(core) else { continue };
-            cores.hold(core, &members)?;
-            let left = pairing.hold(core, &members);
+            let Some(members) = pairing.ready_members(core) else { continue };
+            cores.complete(core, &members)?;
+            let left = pairing.complete(core, &members);
             ready.extend(members.into_iter().filter(|m| !left.contains(m)));
             received.extend(left);
         }

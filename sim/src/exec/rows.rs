@@ -14,7 +14,7 @@ use crate::memory::elements::{self, Steps};
 pub(super) type Accesses = SmallVec<[Access; 4]>;
 
 /// Passes all 32-bit integer sources to the watch.
-pub(super) fn look_at_integers(memory: &Memory<'_>, watch: &Watch<'_>, from: &[Access]) {
+pub(super) fn inspect_integers(memory: &Memory<'_>, watch: &Watch<'_>, from: &[Access]) {
     for (n, a) in from.iter().enumerate().filter(|(n, _)| watch.takes_integers(*n)) {
         let mut bytes = vec![0; a.elements() * a.codec.size()];
         memory.gather(a, &mut bytes);
@@ -45,7 +45,7 @@ impl<'p> Interpreter<'p> {
         let watch = watch.as_deref();
         let memory = self.memory();
         if let Some(watch) = watch {
-            look_at_integers(memory, watch, from);
+            inspect_integers(memory, watch, from);
         }
         let ins: SmallVec<[Vec<f32>; 4]> = from.iter().map(|a| memory.tile(a)).collect();
         let mut outs: SmallVec<[Vec<f32>; 2]> = to.iter().map(|a| vec![0.0; a.elements()]).collect();
@@ -97,7 +97,7 @@ impl<'p> Interpreter<'p> {
             memory.scatter(a, &bytes);
             memory.mark_written(a);
         }
-        self.look_at_integer_results(&to, &outs);
+        self.inspect_integer_results(&to, &outs);
         Ok(())
     }
 

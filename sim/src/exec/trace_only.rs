@@ -104,7 +104,7 @@ impl Cores for Traced {
         self.waits[core.core as usize].clone()
     }
 
-    fn hold(&mut self, _: CoreId, _: &[CoreId]) -> Result<(), ()> {
+    fn complete(&mut self, _: CoreId, _: &[CoreId]) -> Result<(), ()> {
         Ok(())
     }
 

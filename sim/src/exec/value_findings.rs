@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::inst::math::extent::{LARGEST, Newness, magnitude};
+use nki_isa::inst::math::extent::{LARGEST, NewNonFinite, magnitude};
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use super::checks::Checks;
 use super::findings;
 use super::interpreter::Interpreter;
-use super::rows::look_at_integers;
-use super::values::{Argument, Arguments, Arose, Clipped, Inexact, Limit, Registers, Watch};
+use super::rows::inspect_integers;
+use super::values::{Argument, Arguments, Clipped, Inexact, Limit, NonFiniteElement, Registers, Watch};
 use crate::memory::access::Access;
 use crate::memory::elements::Codec;
 use crate::place::span;
@@ -223,7 +223,7 @@ impl<'p> Interpreter<'p> {
             self.report_argument(&at, arguments, &found);
         }
         if let Some(found) = watch.arose.take() {
-            self.report_arose(&at, &found);
+            self.report_non_finite(&at, &found);
         }
         if let Some(found) = watch.clipped.take() {
             self.report_clipped(&at, &found);
@@ -236,7 +236,7 @@ impl<'p> Interpreter<'p> {
         self.values.seen.insert((slug, at.node.loc, tensor))
     }
 
-    fn tell_value(&mut self, slug: &'static str, at: &Place<'_>, message: String, label: String, help: &str) {
+    fn report_value(&mut self, slug: &'static str, at: &Place<'_>, message: String, label: String, help: &str) {
         let loc = at.node.loc;
         let mut out = Diagnostic::warning(slug, message).at_loc(span(loc), loc.line, loc.column, label);
         if !help.is_empty() {
@@ -261,7 +261,7 @@ impl<'p> Interpreter<'p> {
         &program.tensor(tensor).name
     }
 
-    pub(super) fn report_arose(&mut self, at: &Place<'_>, found: &Arose) {
+    pub(super) fn report_non_finite(&mut self, at: &Place<'_>, found: &NonFiniteElement) {
         if found.from_infinite && self.values.infinity && found.value.is_nan() {
             return;
         }
@@ -285,7 +285,7 @@ impl<'p> Interpreter<'p> {
             let message = format!("{what} stores {value} to `{name}` as {stored}: it is {dtype}, {limit}; {first}");
             self.values.infinity |= stored.contains("inf");
             let help = "clamp the values, scale them, or use a type with a larger range";
-            return self.tell_value("non-finite", at, message, format!("{value} becomes {stored} here"), help);
+            return self.report_value("non-finite", at, message, format!("{value} becomes {stored} here"), help);
         }
         let value = show(found.value);
         self.values.infinity |= found.value.is_infinite();
@@ -302,7 +302,7 @@ impl<'p> Interpreter<'p> {
             () if what.contains("exp") => "subtract the row's maximum before exp",
             () => "",
         };
-        self.tell_value("non-finite", at, message, format!("{value} arises here"), help);
+        self.report_value("non-finite", at, message, format!("{value} arises here"), help);
     }
 
     /// A value of a tile that an instruction writes is clipped.
@@ -316,10 +316,10 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Checks a copy between types, which is executed immediately.
-    pub(super) fn look_at_copy(&mut self, to: &Access, from: &Access) {
+    pub(super) fn inspect_copy(&mut self, to: &Access, from: &Access) {
         let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
         let Some(watch) = self.watch(to, from, true) else { return };
-        look_at_integers(self.memory(), &watch, from);
+        inspect_integers(self.memory(), &watch, from);
         let mut values = self.memory().tile(&from[0]);
         // Rows and elements of the destination: the shapes may differ.
         let width = to[0].width().max(1);
@@ -328,7 +328,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Checks a whole source that an instruction reads in fp32.
-    pub(super) fn look_at_read(&mut self, from: &Access) {
+    pub(super) fn inspect_read(&mut self, from: &Access) {
         let Some(node) = self.core.node else { return };
         let word = matches!(from.codec.dtype, DType::I32 | DType::U32);
         let NodeKind::Inst(inst) = &node.kind else { return };
@@ -337,14 +337,14 @@ impl<'p> Interpreter<'p> {
         }
         let from = std::slice::from_ref(from);
         if let Some(watch) = self.watch(&[], from, true) {
-            look_at_integers(self.memory(), &watch, from);
+            inspect_integers(self.memory(), &watch, from);
             self.report_values(&watch, &[], from);
         }
     }
 
     /// Reports a result of exact int32 arithmetic that exceeds its range. `outs` has the results of each destination, row by row. Unsigned integers
     /// are excluded: they may be intended as arithmetic modulo 2^32.
-    pub(super) fn look_at_integer_results(&mut self, to: &[Access], outs: &[Vec<i64>]) {
+    pub(super) fn inspect_integer_results(&mut self, to: &[Access], outs: &[Vec<i64>]) {
         let (Some(node), true) = (self.core.node, self.values.checks.wrapped_integer) else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
         let wraps = |v: &i64| i32::try_from(*v).is_err();
@@ -365,12 +365,12 @@ impl<'p> Interpreter<'p> {
             let becomes = value as i32;
             let message = format!("{what} stores {value} to `{name}` as {becomes}: int32 wraps modulo 2^32; {place}");
             let help = "keep the numbers below 2^31, or use uint32 tiles if arithmetic modulo 2^32 is meant";
-            self.tell_value("wrapped-integer", &at, message, format!("{value} becomes {becomes} here"), help);
+            self.report_value("wrapped-integer", &at, message, format!("{value} becomes {becomes} here"), help);
         }
     }
 
     /// Reports a register that receives the bits of a float.
-    pub(super) fn look_at_register_load(&mut self, from: &Access, bytes: &[u8]) {
+    pub(super) fn inspect_register_load(&mut self, from: &Access, bytes: &[u8]) {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
         if !from.codec.dtype.is_float() || !loads_register(inst) {
@@ -391,19 +391,22 @@ impl<'p> Interpreter<'p> {
                 from.codec.dtype
             );
             let help = "convert the value to int32 first, with nisa.tensor_copy";
-            self.tell_value("float-register", &at, message, "loads the bits of a float".into(), help);
+            self.report_value("float-register", &at, message, "loads the bits of a float".into(), help);
         }
     }
 
     /// Reports a memset value that is not finite in the tensor's type.
-    pub(super) fn look_at_fill(&mut self, to: &Access, value: f32) {
+    pub(super) fn inspect_fill(&mut self, to: &Access, value: f32) {
         let (Some(node), Limit::Magnitude(limit)) = (self.core.node, Limit::of(to.codec)) else { return };
-        let new = Newness { limit, arises: false };
+        let new = NewNonFinite { limit, arises: false };
         if self.values.checks.non_finite && new.is_new(value, 0) {
             let loops = self.core.loops.clone();
             let place = Place { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
             let operands = SmallVec::new();
-            self.report_arose(&place, &Arose { row: 0, element: 0, output: 0, value, operands, from_infinite: false });
+            self.report_non_finite(
+                &place,
+                &NonFiniteElement { row: 0, element: 0, output: 0, value, operands, from_infinite: false },
+            );
         }
     }
 
@@ -420,7 +423,7 @@ impl<'p> Interpreter<'p> {
         let name = self.name_of_tensor(tensor);
         let message = format!("{what} stores {value} to `{name}` as {limit}: {dtype} holds {low} to {high}; {first}");
         let help = "clamp or scale the values before they are stored, or use a wider type";
-        self.tell_value("saturated-store", at, message, format!("{value} becomes {limit} here"), help);
+        self.report_value("saturated-store", at, message, format!("{value} becomes {limit} here"), help);
     }
 
     fn report_inexact(&mut self, at: &Place<'_>, found: &Inexact) {
@@ -434,7 +437,7 @@ impl<'p> Interpreter<'p> {
             let name = self.name_of_tensor(to.tensor);
             let message = format!("{what} stores the integer {exact} to `{name}` as {value}: it is {dtype}; {first}");
             let help = "keep integers in an integer type or in float32";
-            return self.tell_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
+            return self.report_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
         }
         let message = match found.source {
             Some(n) => {
@@ -452,7 +455,7 @@ impl<'p> Interpreter<'p> {
             }
         };
         let help = "float32 holds all integers up to 2^24 = 16777216 only: use bitwise operators, split the numbers, or let GpSimd add 32-bit integers";
-        self.tell_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
+        self.report_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
     }
 
     fn report_argument(&mut self, at: &Place<'_>, arguments: &Arguments, found: &Argument) {
@@ -466,6 +469,6 @@ impl<'p> Interpreter<'p> {
         let message =
             format!("{what} applies {name} to {value}: the engine gives valid results within {range} only; {first}");
         let help = "keep the argument in range (clamp it, add an epsilon); the simulator gives the function's value";
-        self.tell_value("activation-range", at, message, format!("argument {value}"), help);
+        self.report_value("activation-range", at, message, format!("argument {value}"), help);
     }
 }

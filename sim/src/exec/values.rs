@@ -11,7 +11,7 @@ use nki_isa::DType;
 use nki_isa::dtype::{bits_to_f32, f32_to_bits};
 use nki_isa::ids::Loc;
 use nki_isa::inst::math::activation::{self, ActFn};
-use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
+use nki_isa::inst::math::extent::{self, INFINITE, NewNonFinite, magnitude};
 use nki_isa::inst::values::{Feeds, Values};
 use nki_isa::names::Named;
 use nki_isa::program::{Node, NodeKind};
@@ -83,7 +83,7 @@ impl Limit {
 
 /// A result that became infinity or NaN.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Arose {
+pub(super) struct NonFiniteElement {
     pub(super) row: usize,
     pub(super) element: usize,
     /// The index of the destination.
@@ -210,7 +210,7 @@ pub(super) struct Watch<'p> {
     /// The state of the accumulators, if it uses them.
     registers: Option<Arc<Registers>>,
     pub(super) arguments: Option<Arc<Arguments>>,
-    pub(super) arose: First<Arose>,
+    pub(super) arose: First<NonFiniteElement>,
     pub(super) clipped: First<Clipped>,
     pub(super) inexact: First<Inexact>,
 }
@@ -360,7 +360,7 @@ impl<'p> Watch<'p> {
         for (n, (out, limit)) in outs.iter().zip(&self.limits).enumerate() {
             match *limit {
                 Limit::Magnitude(bits) => {
-                    let reached = extent::reaches(out, bits);
+                    let reached = extent::any_at_least(out, bits);
                     if n == 0 && (bits == INFINITE || !reached) {
                         not_finite = Some(reached);
                     }
@@ -382,7 +382,7 @@ impl<'p> Watch<'p> {
         if let (Some(state), Some(use_), Some(out)) = (&self.registers, self.facts.registers, outs.first())
             && use_.updates
         {
-            let tainted = not_finite.unwrap_or_else(|| extent::reaches(out, INFINITE));
+            let tainted = not_finite.unwrap_or_else(|| extent::any_at_least(out, INFINITE));
             state.update(row, use_.carries, tainted);
         }
     }
@@ -414,13 +414,16 @@ impl<'p> Watch<'p> {
             && let Some(element) = out.iter().position(|&x| bad(x))
         {
             let value = out[element];
-            self.arose.put(row, Arose { row, element, output, value, operands: SmallVec::new(), from_infinite: false });
+            self.arose.put(
+                row,
+                NonFiniteElement { row, element, output, value, operands: SmallVec::new(), from_infinite: false },
+            );
         }
     }
 
     fn sums(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
         let (Some(result), Some(out)) = (&self.facts.exact, outs.first()) else { return };
-        if !self.inexact.precedes(row) || extent::most(out) < magnitude(EXACT) {
+        if !self.inexact.precedes(row) || extent::max_magnitude(out) < magnitude(EXACT) {
             return;
         }
         for (element, &value) in out.iter().enumerate() {
@@ -439,27 +442,29 @@ impl<'p> Watch<'p> {
         if !self.arose.precedes(row) {
             return;
         }
-        let new = Newness { limit, arises: self.facts.arises[output.min(1)] };
+        let new = NewNonFinite { limit, arises: self.facts.arises[output.min(1)] };
         let out = &*outs[output];
         let constant = self.facts.immediates.iter().map(|&x| magnitude(x)).max().unwrap_or(0);
         if output > 0 {
             // The second result is a reduction of the first.
             let carried = self.facts.registers.is_some_and(|r| r.carries)
                 && self.registers.as_ref().is_some_and(|r| r.is_tainted(row));
-            let row_cover = ins.iter().map(|i| extent::most(i)).chain([constant, extent::most(outs[0])]).max();
+            let row_cover =
+                ins.iter().map(|i| extent::max_magnitude(i)).chain([constant, extent::max_magnitude(outs[0])]).max();
             let cover = if carried { u32::MAX } else { row_cover.unwrap_or(0) };
             if let Some(element) = out.iter().position(|&x| new.is_new(x, cover)) {
                 let operands = SmallVec::new();
                 let from_infinite = cover >= INFINITE;
-                self.arose.put(row, Arose { row, element, output, value: out[element], operands, from_infinite });
+                self.arose
+                    .put(row, NonFiniteElement { row, element, output, value: out[element], operands, from_infinite });
             }
             return;
         }
         let cover = cover(self.facts.feeds, constant, ins, out.len());
-        let Some(element) = extent::first_new(out, &cover, new) else { return };
+        let Some(element) = extent::first_new_non_finite(out, &cover, new) else { return };
         let operands = self.operands(ins, out.len(), element);
         let from_infinite = cover[element] >= INFINITE;
-        self.arose.put(row, Arose { row, element, output, value: out[element], operands, from_infinite });
+        self.arose.put(row, NonFiniteElement { row, element, output, value: out[element], operands, from_infinite });
     }
 
     /// For each source, the value that contributes to an element: the corresponding one, or the one of the largest magnitude.
@@ -484,15 +489,15 @@ fn cover(feeds: Feeds, constant: u32, ins: &[&[f32]], results: usize) -> Vec<u32
     let mut cover = vec![single; results];
     for row in ins.iter().filter(|i| i.len() != 1 || results == 1) {
         match feeds {
-            Feeds::Elements | Feeds::Prefix if row.len() == results => extent::raise(&mut cover, row),
+            Feeds::Elements | Feeds::Prefix if row.len() == results => extent::raise_to(&mut cover, row),
             Feeds::Groups if results > 0 && row.len() >= results => {
                 let group = row.len() / results;
                 for (c, group) in cover.iter_mut().zip(row.chunks_exact(group)) {
-                    *c = (*c).max(extent::most(group));
+                    *c = (*c).max(extent::max_magnitude(group));
                 }
             }
             _ => {
-                let most = extent::most(row);
+                let most = extent::max_magnitude(row);
                 cover.iter_mut().for_each(|c| *c = (*c).max(most));
             }
         }

@@ -12,8 +12,8 @@ use nki_isa::{Program, TensorId, View};
 
 use super::findings::{Findings, Place};
 use super::interpreter::by_last_use;
+use super::loop_local::LoopLocalTensors;
 use super::races::Races;
-use super::renewed::Renewed;
 use crate::deps::Hazard;
 use crate::lint::walk::{Step, Visitor, walk};
 use crate::memory::Memory;
@@ -34,7 +34,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
             .enumerate()
             .map(|(core, stream)| {
                 let dying = by_last_use(program, placement, core as u32);
-                Core { dying, dead: 0, renewed: renewed_of(program, stream) }
+                Core { dying, dead: 0, loop_local: loop_local_of(program, stream) }
             })
             .collect(),
     };
@@ -70,18 +70,18 @@ struct Account<'p> {
 }
 
 /// A stream without loops needs no index.
-fn renewed_of(program: &Program, stream: &[Node]) -> Renewed {
+fn loop_local_of(program: &Program, stream: &[Node]) -> LoopLocalTensors {
     if stream.iter().all(|n| matches!(n.kind, NodeKind::Inst(_))) {
-        return Renewed::default();
+        return LoopLocalTensors::default();
     }
-    Renewed::new(program, &statements(stream))
+    LoopLocalTensors::new(program, &statements(stream))
 }
 
 /// See [`super::interpreter::CoreState`].
 struct Core {
     dying: Vec<(u32, TensorId)>,
     dead: usize,
-    renewed: Renewed,
+    loop_local: LoopLocalTensors,
 }
 
 impl<'p> Account<'p> {
@@ -155,7 +155,7 @@ impl<'p> Visitor<'p> for Account<'p> {
     }
 
     fn iteration(&mut self, core: u32, at: NodeIndex) {
-        self.cores[core as usize].renewed.begin(at.0, &mut self.memory.account());
+        self.cores[core as usize].loop_local.begin(at.0, &mut self.memory.account());
     }
 
     fn met(&mut self) {

@@ -97,7 +97,7 @@ impl<'p> Visitor<'p> for Unset<'p> {
             let new = || Unread { node: step.node, partitions: 0, loops: step.loops.into() };
             self.unread.entry(place).or_insert_with(new).partitions |= own;
         }
-        if use_.delivers
+        if use_.reads_out
             && let Entry::Occupied(mut unread) = self.unread.entry(place)
         {
             unread.get_mut().partitions &= !own;
@@ -109,7 +109,7 @@ impl<'p> Visitor<'p> for Unset<'p> {
             self.set.insert(place, set | own);
             self.spoiled.remove(&place);
         }
-        if use_.spoils {
+        if use_.clobbers {
             self.set.remove(&place);
             self.spoiled.insert(place, step.node);
         }

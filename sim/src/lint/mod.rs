@@ -23,7 +23,7 @@ use crate::place::Placement;
 use crate::trace::{Event, EventKind, Resolved, Trace, index_nodes};
 use accumulators::Unset;
 use lost::Lost;
-use overlap::Passage;
+use overlap::ElementOrder;
 use walk::{Step, Visitor, walk};
 
 /// Findings, one per line of the kernel: operands without effect or with probably unintended values, destinations with two elements at one address
@@ -217,11 +217,11 @@ impl<'p> Overlaps<'p> {
 }
 
 /// The order in which an instruction processes its elements, if each element of its result depends on the source elements at the same position.
-fn passage(inst: &Inst) -> Option<Passage> {
+fn passage(inst: &Inst) -> Option<ElementOrder> {
     match inst.action() {
-        Action::Transfers(_) => Some(Passage { streams: false, copies: true }),
-        Action::Copies(..) => Some(Passage { streams: true, copies: true }),
-        _ => (inst.values().feeds == Feeds::Elements).then_some(Passage { streams: true, copies: false }),
+        Action::Transfers(_) => Some(ElementOrder { streams: false, copies: true }),
+        Action::Copies(..) => Some(ElementOrder { streams: true, copies: true }),
+        _ => (inst.values().feeds == Feeds::Elements).then_some(ElementOrder { streams: true, copies: false }),
     }
 }
 

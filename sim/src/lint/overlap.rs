@@ -11,13 +11,13 @@ const MOST: usize = 1 << 22;
 
 /// Two elements of a view, by position, with the same address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Twice {
+pub(crate) struct SameAddress {
     pub(crate) first: usize,
     pub(crate) second: usize,
 }
 
 /// Two positions of `view` with the same address, according to its static dimensions.
-pub(crate) fn of_dims(view: &View) -> Option<Twice> {
+pub(crate) fn of_dims(view: &View) -> Option<SameAddress> {
     let on_chip = view.space.is_on_chip();
     let free = view.free_elements();
     let outer = view.dims.first().copied().unwrap_or(Dim { stride: 1, count: 1 });
@@ -27,7 +27,7 @@ pub(crate) fn of_dims(view: &View) -> Option<Twice> {
         _ => false,
     };
     if on_chip && !indexed && outer.stride == 0 && outer.count > 1 {
-        return Some(Twice { first: 0, second: free });
+        return Some(SameAddress { first: 0, second: free });
     }
     let dims = if on_chip || indexed { view.free_dims() } else { &view.dims[..] };
     if surely_distinct(dims) {
@@ -69,12 +69,12 @@ fn surely_distinct(dims: &[Dim]) -> bool {
 }
 
 /// The first position that repeats an earlier address. Views beyond [`MOST`] elements are assumed to have none unless a stride is 0.
-fn first_repeat(dims: &[Dim]) -> Option<Twice> {
+fn first_repeat(dims: &[Dim]) -> Option<SameAddress> {
     let total: usize = dims.iter().map(|d| d.count as usize).product();
     let mut inner = 1;
     for d in dims.iter().rev() {
         if d.stride == 0 && d.count > 1 {
-            return Some(Twice { first: 0, second: inner });
+            return Some(SameAddress { first: 0, second: inner });
         }
         inner *= d.count as usize;
     }
@@ -89,7 +89,7 @@ fn first_repeat(dims: &[Dim]) -> Option<Twice> {
             left /= d.count as usize;
             sum + d.stride * i as i64
         });
-        seen.insert(address, position).map(|first| Twice { first, second: position })
+        seen.insert(address, position).map(|first| SameAddress { first, second: position })
     })
 }
 
@@ -144,7 +144,7 @@ const MOST_COMPARED: usize = 1 << 16;
 
 /// The order in which an instruction processes its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub(crate) struct ElementOrder {
     /// Each partition's elements are processed in order; else the order is undefined.
     pub(crate) streams: bool,
     /// The result elements are copies of the source elements.
@@ -153,7 +153,7 @@ pub(crate) struct Passage {
 
 /// For two views of one tensor, an address of `dst` that `src` reads at another position: at a later one in the same lane, if the
 /// instruction streams. Overwriting an element with itself does not count.
-pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<SharedAddress> {
+pub(crate) fn crossing(dst: &View, src: &View, passage: ElementOrder) -> Option<SharedAddress> {
     if !comparable(dst, src) {
         return None;
     }
@@ -337,10 +337,10 @@ mod tests {
     #[test]
     fn a_broadcast_destination_repeats() {
         let v = view(Space::Sbuf, &[(1, 128), (0, 64)]);
-        assert_eq!(of_dims(&v), Some(Twice { first: 0, second: 1 }));
+        assert_eq!(of_dims(&v), Some(SameAddress { first: 0, second: 1 }));
         assert_eq!(indices(&v, 1), "[0, 1]");
         let v = view(Space::Sbuf, &[(0, 4), (1, 64)]);
-        assert_eq!(of_dims(&v), Some(Twice { first: 0, second: 64 }));
+        assert_eq!(of_dims(&v), Some(SameAddress { first: 0, second: 64 }));
         assert_eq!(indices(&v, 64), "[1, 0]");
         assert_eq!(of_dims(&view(Space::Sbuf, &[(1, 128), (64, 8), (1, 64)])), None);
     }
@@ -371,7 +371,7 @@ mod tests {
             ..view(Space::Sbuf, &[(1, 8), (1, count)])
         };
         let found = |dst: &View, src: &View, streams| {
-            crossing(dst, src, Passage { streams, copies: true }).map(|c| (c.first, c.second))
+            crossing(dst, src, ElementOrder { streams, copies: true }).map(|c| (c.first, c.second))
         };
         // The element written at [0, 0] is read at [0, 1].
         assert_eq!(found(&tile(0, 1, 7), &tile(0, 0, 7), true), Some((0, 1)));
@@ -390,7 +390,7 @@ mod tests {
         // A broadcast column is overwritten with itself, if nothing is computed.
         let (tile, column) = (view(Space::Sbuf, &[(1, 8), (1, 4)]), view(Space::Sbuf, &[(1, 8), (0, 4)]));
         assert_eq!(found(&tile, &column, true), None);
-        assert!(crossing(&tile, &column, Passage { streams: true, copies: false }).is_some());
+        assert!(crossing(&tile, &column, ElementOrder { streams: true, copies: false }).is_some());
     }
 
     #[test]
@@ -437,7 +437,7 @@ mod tests {
                     late && address(&dst, w) == address(&src, r)
                 })
             });
-            let found = crossing(&dst, &src, Passage { streams, copies: false });
+            let found = crossing(&dst, &src, ElementOrder { streams, copies: false });
             prop_assert_eq!(found.is_some(), crosses, "{:?}", found);
             if let Some(c) = found {
                 prop_assert_eq!(address(&dst, c.first), address(&src, c.second));

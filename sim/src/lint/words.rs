@@ -11,7 +11,7 @@ use nki_isa::{Arg, Imm, Inst, Program, Space, TensorId, View, Violation};
 
 use super::independent::Dependent;
 use super::lost::Lost;
-use super::overlap::{SameRow, SharedAddress, Twice, indices};
+use super::overlap::{SameAddress, SameRow, SharedAddress, indices};
 use super::walk::Step;
 use crate::exec::{iterations, name_of};
 use crate::place::span;
@@ -143,7 +143,7 @@ fn operand(inst: &Inst, view: &View) -> &'static str {
 }
 
 /// Two elements of a destination have the same address according to its static dimensions.
-pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, twice: Twice) -> Diagnostic {
+pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, twice: SameAddress) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
     let operand = operand(step.inst, view);
     let message = format!(

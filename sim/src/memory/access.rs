@@ -7,31 +7,31 @@ use super::{Home, Memory, UnwrittenValue};
 
 /// A view with its dynamic offsets resolved and its bounds checked.
 ///
-/// Dimension 0 ("row": the partition on chip) is apart from the others. Rows and columns count in the storage, columns in the program's bytes.
+/// Dimension 0 ("row": the partition on chip) is separate from the others. Rows and columns are storage coordinates; columns are in program bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     pub(crate) tensor: TensorId,
     pub(crate) storage: usize,
     pub(crate) codec: Codec,
-    /// Row of the storage where the first row of the view is (0 in HBM).
+    /// Storage row of the view's first row (0 in HBM).
     pub(crate) row: usize,
-    /// Rows of the storage between rows of the view (0 in HBM).
+    /// Distance in storage rows between rows of the view (0 in HBM).
     pub(crate) row_step: isize,
     /// First byte of the first row.
     pub(crate) column: usize,
     /// Bytes between the starts of rows of the view (0 on chip).
     pub(crate) column_step: isize,
-    /// Rows of the view; with columns picked by offsets, the elements, each a row of its own.
+    /// Rows of the view; if offsets select columns, each element is a row.
     pub(crate) rows: usize,
-    /// How many rows are in one partition: more than one only with columns picked by offsets.
+    /// Rows per partition: more than one only if offsets select columns.
     pub(crate) pieces: usize,
     /// The elements of a row, merged.
     pub(crate) inner: Steps,
     /// Elements of a row.
     pub(crate) per_row: usize,
-    /// With a vector of indices: first byte of each row, or none where it is skipped. Replaces `column` and `column_step`.
+    /// With a vector of indices: first byte of each row, or none if it is skipped. Replaces `column` and `column_step`.
     pub(crate) starts: Option<Box<[Option<usize>]>>,
-    /// Where the tensor is.
+    /// Location of the tensor.
     pub(crate) home: Home,
 }
 
@@ -51,7 +51,7 @@ impl Access {
         self.per_row * self.pieces
     }
 
-    /// Row and first byte of row `i` of the view; none where it is skipped.
+    /// Row and first byte of row `i` of the view; none if it is skipped.
     pub(crate) fn start(&self, i: usize) -> Option<(usize, usize)> {
         let row = self.row.wrapping_add_signed(self.row_step * (i / self.pieces.max(1)) as isize);
         match &self.starts {
@@ -60,7 +60,7 @@ impl Access {
         }
     }
 
-    /// Whether the elements of a row are one run of bytes.
+    /// Whether the elements of a row are contiguous bytes.
     pub(crate) fn is_dense(&self) -> bool {
         match self.inner[..] {
             [] => true,
@@ -69,8 +69,8 @@ impl Access {
         }
     }
 
-    /// The same place without the elements, counted over all rows, that are not to be kept. Whole rows if the elements of each are kept or not
-    /// together, else each element is a row of its own.
+    /// The access restricted to the elements, counted over all rows, for which `keep` is true. Keeps whole rows if `keep` is uniform within every
+    /// row; otherwise each element becomes a separate row.
     pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Access {
         let kept: Vec<bool> = (0..self.elements()).map(keep).collect();
         let start = |i: usize| self.start(i).map(|(_, at)| at);
@@ -101,7 +101,7 @@ impl Access {
     }
 }
 
-/// The fault of an access through `view` to element `reached`, which its tensor does not have.
+/// The fault of an access through `view` to element `reached`, which is outside its tensor.
 pub(crate) fn beyond(tensor: &Tensor, view: &View, reached: i64) -> Fault {
     let elements = tensor.bytes() / view.dtype.size();
     let what = if view.space.is_on_chip() { " per partition" } else { "" };
@@ -127,12 +127,12 @@ fn reach(inner: &[Step], size: usize) -> (isize, isize) {
     (lo, hi)
 }
 
-/// Bytes that nothing has written.
+/// Unwritten bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unwritten {
-    /// Number of elements concerned.
+    /// Number of affected elements.
     pub(crate) elements: usize,
-    /// Row of the view of the first one.
+    /// Row of the view with the first one.
     pub(crate) row: usize,
     /// Its position in the row.
     pub(crate) element: usize,
@@ -143,9 +143,9 @@ pub(crate) struct Unwritten {
 pub(crate) enum Shift {
     /// The same for all elements.
     Offset(i64),
-    /// Elements by step of dimension 0 (replacing its stride); none where skipped.
+    /// Elements by step of dimension 0 (replacing its stride); none if skipped.
     Rows(Box<[Option<i64>]>),
-    /// Elements by element of each partition, all partitions one after the other.
+    /// Elements by element of each partition, partition after partition.
     Columns(Box<[i64]>),
 }
 
@@ -155,7 +155,7 @@ impl Memory<'_> {
         self.resolve(view, &Shift::Offset(offset))
     }
 
-    /// Refuses a view as another dtype where every element is kept in 32 bits, unless these are the bits of both dtypes.
+    /// Rejects a view as another dtype if every element is kept in 32 bits, unless these are the bits of both dtypes.
     fn check_readable(&self, view: &View) -> Result<(), Fault> {
         let tensor = self.program().tensor(view.tensor);
         let (kept, read) = (tensor.dtype, view.dtype);
@@ -239,7 +239,7 @@ impl Memory<'_> {
                 access.starts = Some(starts);
             }
             Shift::Columns(moves) => {
-                // Every element for itself: only its own bytes must be inside.
+                // Separate elements: only the bytes of each must be in bounds.
                 access.inner = Steps::new();
                 access.per_row = 1;
                 access.pieces = moves.len() / rows.max(1);
@@ -263,12 +263,12 @@ impl Memory<'_> {
         access.start(i).map(|(row, column)| row * pitch + column * self.scale)
     }
 
-    /// The inner steps in the storage's bytes.
+    /// The inner steps in storage bytes.
     pub(crate) fn steps(&self, access: &Access) -> Steps {
         access.inner.iter().map(|s| Step { stride: s.stride * self.scale as isize, count: s.count }).collect()
     }
 
-    /// All steps, rows first, in the storage's bytes; none when rows are indexed.
+    /// All steps, rows first, in storage bytes; none if rows are indexed.
     pub(crate) fn all_steps(&self, access: &Access) -> Option<Steps> {
         if access.starts.is_some() {
             return None;
@@ -298,7 +298,7 @@ impl Memory<'_> {
         }
     }
 
-    /// All elements in fp32, in a buffer that is used again.
+    /// All elements in fp32, in a reused buffer.
     pub(crate) fn tile_into(&self, access: &Access, out: &mut Vec<f32>) {
         out.resize(access.elements(), 0.0);
         let bytes = self.storages[access.storage].bytes();
@@ -311,7 +311,7 @@ impl Memory<'_> {
         }
     }
 
-    /// The position of an fp32 matrix in its storage's words, if it does so regularly: (first, row stride, column stride).
+    /// The position of an fp32 matrix in its storage's words, if its strides are regular: (first, row stride, column stride).
     pub(crate) fn layout(&self, access: &Access) -> Option<(usize, usize, usize)> {
         if !access.codec.is_f32() || access.starts.is_some() {
             return None;
@@ -331,7 +331,7 @@ impl Memory<'_> {
         Some((words(base as isize)?, words(row)?, words(column)?))
     }
 
-    /// Copies all elements of the view densely to `out`. Skipped rows are left alone.
+    /// Copies all elements of the view densely to `out`. The elements of skipped rows stay unchanged.
     pub(crate) fn gather(&self, access: &Access, out: &mut [u8]) {
         let from = self.storages[access.storage].bytes();
         let size = access.codec.size();
@@ -346,7 +346,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Copies dense elements to all elements of the view. Skipped rows are left alone.
+    /// Copies dense elements to all elements of the view. Skipped rows stay unchanged.
     pub(crate) fn scatter(&mut self, access: &Access, values: &[u8]) {
         let size = access.codec.size();
         let steps = self.steps(access);
@@ -362,7 +362,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Whether the view covers every row of its storage in one run of columns, and which.
+    /// The columns of the view, if it covers every row of its storage in one column range.
     fn whole_columns(&self, access: &Access) -> Option<std::ops::Range<usize>> {
         if access.starts.is_some() || !access.is_dense() {
             return None;
@@ -394,7 +394,7 @@ impl Memory<'_> {
         mark(init, access);
     }
 
-    /// Whether nothing has written any byte between the ends of each row of the view.
+    /// Whether no byte between the ends of each row of the view has been written.
     pub(crate) fn is_fresh(&self, access: &Access) -> bool {
         let init = &self.storages[access.storage].init;
         let (lo, hi) = access.reach();
@@ -403,10 +403,10 @@ impl Memory<'_> {
             .all(|(row, start)| init.misses_all(row, (start as isize + lo) as usize..(start as isize + hi) as usize))
     }
 
-    /// The first byte of the view that nothing has written, and how many elements that concerns.
+    /// The first unwritten byte of the view, and the number of affected elements.
     pub(crate) fn find_unwritten(&self, access: &Access) -> Option<Unwritten> {
         let init = &self.storages[access.storage].init;
-        // Two quick answers: all rows of the storage have the columns; or each row has everything between its ends.
+        // Two fast paths: the columns are written in all rows of the storage; or each row is written from end to end.
         let (lo, hi) = access.reach();
         let span = |start: usize, more: isize| {
             let a = start as isize + lo + more.min(0);
@@ -446,7 +446,7 @@ impl Memory<'_> {
         found
     }
 
-    /// Of each element of the view whether nothing has written some byte of it. Elements of skipped rows count as written.
+    /// For each element of the view, whether it has an unwritten byte. Elements of skipped rows count as written.
     pub(crate) fn unwritten_elements(&self, access: &Access) -> Vec<bool> {
         let init = &self.storages[access.storage].init;
         let size = access.codec.dtype.size();
@@ -466,7 +466,7 @@ impl Memory<'_> {
         out
     }
 
-    /// Gives the bytes of the view that nothing has written those of the value that such memory reads as. They stay unwritten.
+    /// Sets the unwritten bytes of the view to the value of uninitialized memory. They stay unwritten.
     pub(crate) fn poison(&mut self, access: &Access) {
         let value = match self.unwritten {
             UnwrittenValue::Sentinel => access.codec.poison(),
@@ -487,7 +487,7 @@ impl Memory<'_> {
                         if scale > 1 || init.misses_all(row, at..at + size) {
                             data[to..to + value.len()].copy_from_slice(value);
                         } else {
-                            // Some bytes were written, as elements of another type.
+                            // Some bytes were written as elements of another type.
                             for (i, v) in value.iter().enumerate() {
                                 if init.misses_all(row, at + i..at + i + 1) {
                                     data[to + i] = *v;
@@ -501,10 +501,10 @@ impl Memory<'_> {
         }
     }
 
-    /// Decides what a matmul does to its destination (see [`nki_isa::Machine::begin_accumulate`]) and records that it has written there.
+    /// Determines the effect of a matmul on its destination (see [`nki_isa::Machine::begin_accumulate`]) and records the write.
     /// Fresh elements of a mixed destination are zeroed.
     pub(crate) fn begin_accumulate(&mut self, access: &Access, mode: Option<bool>) -> Accumulation {
-        // In the tensor's own rows and columns: the flags belong to the tensor.
+        // In rows and columns of the tensor, to which the flags belong.
         let mut local = access.clone();
         local.row -= access.home.row();
         local.column -= access.home.column();
@@ -570,12 +570,12 @@ impl Memory<'_> {
     }
 }
 
-/// What a matmul does to its destination.
+/// The effect of a matmul on its destination.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accumulation {
-    /// It adds.
+    /// Whether it adds.
     pub(crate) add: bool,
-    /// It adds, and no matmul has written all of it.
+    /// Whether it adds to a destination that matmuls have not written completely.
     pub(crate) foreign: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of memory without its bytes.
+//! The metadata of memory, without its bytes.
 
 use nki_isa::program::Node;
 use nki_isa::{Fault, TensorId, View};
@@ -7,11 +7,11 @@ use super::Memory;
 use super::access::{Access, Shift, Unwritten};
 use super::clobbers::Clobbered;
 
-/// Where tensors are and which bytes have been written. It is kept in program order, and right also while instructions wait to be computed.
+/// Locations of tensors and written bytes. Kept in program order, and valid while instructions are pending.
 pub(crate) struct Account<'a, 'p>(&'a mut Memory<'p>);
 
 impl<'p> Memory<'p> {
-    /// Everything but the bytes.
+    /// The metadata, without the bytes.
     pub(crate) fn account(&mut self) -> Account<'_, 'p> {
         Account(self)
     }
@@ -38,12 +38,12 @@ impl<'p> Account<'_, 'p> {
         self.0.unwritten_elements(access)
     }
 
-    /// Who wrote over what is read, through another tensor.
+    /// The tensor and statement that overwrote bytes of a read through another tensor.
     pub(crate) fn clobbered(&mut self, access: &Access) -> Option<Clobbered<'p>> {
         if self.0.clobbers.is_empty() { None } else { self.0.clobbers.read(access) }
     }
 
-    /// An instruction is executed: what is written from now on, it writes.
+    /// Starts an instruction, to which the following writes are attributed.
     pub(crate) fn executes(&mut self, node: &'p Node) {
         self.0.clobbers.now = Some(node);
     }
@@ -58,7 +58,7 @@ impl<'p> Account<'_, 'p> {
         self.0.begin_sums(tensor);
     }
 
-    /// Bytes from one row of a storage to the next, all its bytes, and bytes in memory for each byte of the program.
+    /// Row pitch of a storage in bytes, its total bytes, and bytes in memory per byte of the program.
     pub(crate) fn extent(&self, storage: usize) -> (usize, usize, usize) {
         let s = &self.0.storages[storage];
         (s.pitch, s.bytes().len(), self.0.scale)

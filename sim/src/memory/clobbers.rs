@@ -1,9 +1,9 @@
 //! Values that are overwritten through another tensor while they are still needed.
 //!
-//! Tensors with explicit addresses may share bytes. That is right as long as a value is not read any more when the next one is written over
-//! it, and as long as one tensor is only another name for the bytes of a second. What is wrong, and is found here: bytes that were written
-//! through `a`, then through `b`, and then are read through `a`. Writing them through `a` again makes them right again.
-//! Only tensors whose bytes and lifetimes overlap those of another are watched, so a program without such tensors pays nothing.
+//! Tensors with explicit addresses may share bytes. This is valid if a value is not read after another is written over it, and if one
+//! tensor is only an alias of another. The error found here: bytes are written through `a`, then through `b`, and then read through
+//! `a`. Writing them through `a` again makes them valid again.
+//! Only tensors whose bytes and lifetimes overlap those of another are watched, so a program without such tensors has no overhead.
 
 use std::ops::Range;
 
@@ -18,18 +18,18 @@ use crate::place::Placement;
 /// A clobbered read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clobbered<'p> {
-    /// The tensor that was written over it.
+    /// The tensor whose write overwrote the value.
     pub(crate) by: TensorId,
-    /// Where.
+    /// The overwriting statement.
     pub(crate) node: &'p Node,
 }
 
-/// One watched tensor. Bytes are those of its own rows and columns.
+/// One watched tensor. Bytes are relative to its own rows and columns.
 #[derive(Debug)]
 struct Watched<'p> {
     partners: Vec<TensorId>,
     columns: usize,
-    /// Bytes written through it, and those of them that another has written over since; one bit each.
+    /// Bytes written through it, and the subset overwritten since through another tensor; one bit each.
     written: Vec<u64>,
     stale: Vec<u64>,
     /// Writes over it, as (tensor, statement, rows and byte ranges in the storage).
@@ -39,7 +39,7 @@ struct Watched<'p> {
 /// Rows of a storage, and bytes in them.
 type Runs = Vec<(usize, Range<usize>)>;
 
-/// The watch over all tensors that share bytes.
+/// All watched tensors.
 #[derive(Debug, Default)]
 pub(crate) struct Clobbers<'p> {
     tensors: FxHashMap<TensorId, Watched<'p>>,
@@ -75,7 +75,7 @@ impl<'p> Clobbers<'p> {
         self.tensors.is_empty()
     }
 
-    /// Bytes are written. `homes` gives row and column of a tensor in its storage.
+    /// Records a write. `homes` gives row and column of a tensor in its storage.
     pub(crate) fn write(&mut self, access: &Access, homes: impl Fn(TensorId) -> Option<(usize, usize)>) {
         let Some(watched) = self.tensors.get_mut(&access.tensor) else { return };
         let runs = runs(access);
@@ -97,14 +97,14 @@ impl<'p> Clobbers<'p> {
                 });
             }
             if hit {
-                // A loop comes to the same statement again.
+                // In a loop, the same statement executes again.
                 other.over.retain(|(t, n, r)| !(*t == access.tensor && std::ptr::eq(*n, node) && *r == runs));
                 other.over.push((access.tensor, node, runs.clone()));
             }
         }
     }
 
-    /// Bytes are read: who has written over them, if anybody has.
+    /// Checks a read; returns the write that clobbered its bytes, if any.
     pub(crate) fn read(&mut self, access: &Access) -> Option<Clobbered<'p>> {
         let watched = self.tensors.get_mut(&access.tensor)?;
         let home = (access.home.row(), access.home.column());
@@ -123,7 +123,7 @@ impl<'p> Clobbers<'p> {
 }
 
 impl Watched<'_> {
-    /// Calls `f(written, stale, mask)` for each word that the bytes of a row of the storage have in this tensor.
+    /// Calls `f(written, stale, mask)` for each of this tensor's words that contain the given bytes of a storage row.
     fn bits(
         &mut self,
         home: (usize, usize),
@@ -147,7 +147,7 @@ impl Watched<'_> {
     }
 }
 
-/// What an access touches.
+/// The rows and byte ranges of an access.
 fn runs(access: &Access) -> Runs {
     let size = access.codec.dtype.size();
     let mut out = Vec::new();

@@ -10,7 +10,7 @@ use super::Memory;
 use super::access::Access;
 use super::elements::{self, Step};
 
-/// One dimension of a copy: how far both sides move.
+/// One dimension of a copy: the strides of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
     count: usize,
@@ -67,7 +67,7 @@ fn copy_pairs<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at:
     }
 }
 
-/// Bytes of a copy for each piece that threads share: less takes no longer than to share it.
+/// Bytes of a copy per piece that threads share: for smaller pieces the overhead exceeds the gain.
 const PIECE: usize = 128 * 1024;
 
 /// As [`copy_pairs`], shared between threads where parts of the destination are disjoint.
@@ -85,7 +85,7 @@ fn copy_shared<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at
     let piece = |k: usize| {
         let (first, end) = (outer.count * k / pieces, outer.count * (k + 1) / pieces);
         let whole = std::mem::take(&mut rest);
-        // The last one ends where its elements end, not a whole step later.
+        // The last piece ends with its elements, not a whole step later.
         let (part, others) = whole.split_at_mut(if k + 1 < pieces { (end - first) * step } else { whole.len() });
         rest = others;
         let mut pairs = pairs.clone();
@@ -97,7 +97,7 @@ fn copy_shared<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at
     });
 }
 
-/// As [`transpose`], in memory that may be aligned for the elements or not; none if it is not.
+/// Like [`transpose`], in memory that may be unaligned; none if it is not aligned for the elements.
 fn transpose_words<T: Pod>(from: Rows<&[u8]>, to: Rows<&mut [u8]>, (rows, columns): (usize, usize)) -> Option<()> {
     let words = |bytes: usize| bytes / size_of::<T>() * size_of::<T>();
     let source = &from.elements[..words(from.elements.len())];
@@ -110,7 +110,7 @@ fn transpose_words<T: Pod>(from: Rows<&[u8]>, to: Rows<&mut [u8]>, (rows, column
 
 impl Memory<'_> {
     /// Copies the elements of `from` to `to` in order. Both have the same number of elements; rows that an index vector skips on
-    /// either side are left alone.
+    /// either side stay unchanged.
     pub(crate) fn copy(&mut self, to: &Access, from: &Access) {
         if from.starts.is_some() || to.starts.is_some() {
             return self.copy_rows(to, from);
@@ -159,7 +159,7 @@ impl Memory<'_> {
         true
     }
 
-    /// Moves element `j` of partition `i` of `from` to element `i` of partition `j` of `to`. Both have elements of one size.
+    /// Copies element `j` of partition `i` of `from` to element `i` of partition `j` of `to`. Both have elements of one size.
     pub(crate) fn transpose(&mut self, to: &Access, from: &Access) {
         if self.transpose_direct(to, from) {
             return;
@@ -179,8 +179,8 @@ impl Memory<'_> {
         self.scatter(to, &turned);
     }
 
-    /// As [`Memory::transpose`], from one storage to another without a copy in between; returns whether the layouts allow it: both are dense
-    /// matrices of one type, with as many rows as the other has elements in a row.
+    /// Like [`Memory::transpose`], from one storage to another without an intermediate copy; returns whether the layouts allow it: both are dense
+    /// matrices of one type, and each has as many rows as the other has elements per row.
     fn transpose_direct(&mut self, to: &Access, from: &Access) -> bool {
         let regular = |a: &Access| a.starts.is_none() && elements::is_dense(&self.steps(a), a.codec);
         let fits = (to.rows, to.per_row) == (from.per_row, from.rows) && to.codec == from.codec;

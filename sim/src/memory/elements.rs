@@ -21,8 +21,8 @@ pub(crate) struct Step {
 /// Steps, outermost first.
 pub(crate) type Steps = ArrayVec<Step, { MAX_DIMS + 2 }>;
 
-/// Copies bytes in blocks. One call for many kilobytes would end in `rep movsb`, which is ten times slower than a loop on processors
-/// where source and destination have different offsets in their cache lines (measured on AMD EPYC).
+/// Copies bytes in blocks. One call for many kilobytes would use `rep movsb`, which is ten times slower than a loop on processors
+/// if source and destination have different offsets in their cache lines (measured on AMD EPYC).
 pub(crate) fn copy_bytes(to: &mut [u8], from: &[u8]) {
     const BLOCK: usize = 1024;
     for (to, from) in to.chunks_mut(BLOCK).zip(from.chunks(BLOCK)) {
@@ -109,7 +109,7 @@ pub(crate) fn each_run(base: usize, steps: &[Step], size: usize, f: &mut impl Fn
     }
 }
 
-/// Copies the elements of `S` bytes that `steps` names in `from` to `out`, densely.
+/// Copies the elements of `S` bytes selected by `steps` in `from` densely to `out`.
 fn gather_sized<const S: usize>(from: &[u8], base: usize, steps: &[Step], out: &mut [u8]) {
     let mut done = 0;
     each_run(base, steps, S, &mut |at, step| {
@@ -134,7 +134,7 @@ fn gather_sized<const S: usize>(from: &[u8], base: usize, steps: &[Step], out: &
     });
 }
 
-/// Copies dense elements of `S` bytes to where `steps` says.
+/// Copies dense elements of `S` bytes to the positions of `steps`.
 fn scatter_sized<const S: usize>(to: &mut [u8], base: usize, steps: &[Step], values: &[u8]) {
     let mut done = 0;
     each_run(base, steps, S, &mut |at, step| {
@@ -159,7 +159,7 @@ fn scatter_sized<const S: usize>(to: &mut [u8], base: usize, steps: &[Step], val
     });
 }
 
-/// Copies the elements of `size` bytes (1, 2, 4 or 8) that `steps` names in `from` to `out`, densely.
+/// Copies the elements of `size` bytes (1, 2, 4 or 8) selected by `steps` in `from` densely to `out`.
 pub(crate) fn gather(from: &[u8], base: usize, steps: &[Step], size: usize, out: &mut [u8]) {
     match size {
         1 => gather_sized::<1>(from, base, steps, out),
@@ -169,7 +169,7 @@ pub(crate) fn gather(from: &[u8], base: usize, steps: &[Step], size: usize, out:
     }
 }
 
-/// Copies dense elements of `size` bytes (1, 2, 4 or 8) to where `steps` says. Of elements with one address the last stays.
+/// Copies dense elements of `size` bytes (1, 2, 4 or 8) to the positions of `steps`. Of elements at one address, the last one wins.
 pub(crate) fn scatter(to: &mut [u8], base: usize, steps: &[Step], size: usize, values: &[u8]) {
     match size {
         1 => scatter_sized::<1>(to, base, steps, values),
@@ -182,9 +182,9 @@ pub(crate) fn scatter(to: &mut [u8], base: usize, steps: &[Step], size: usize, v
 /// The layout of elements of a type in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Codec {
-    /// The element type as the program names it.
+    /// The element type in the program.
     pub(crate) dtype: DType,
-    /// Every element is kept in 32 bits: floats as fp32, integers extended, int64 as it is (`NKI_PRECISE_FP=0`).
+    /// Every element is kept in 32 bits: floats as fp32, integers extended, int64 unchanged (`NKI_PRECISE_FP=0`).
     pub(crate) wide: bool,
 }
 
@@ -231,7 +231,7 @@ impl Codec {
         }
     }
 
-    /// Dense memory bytes to integers, extended by the sign or zeros.
+    /// Dense memory bytes to integers, sign- or zero-extended.
     pub(crate) fn to_i64(self, bytes: &[u8], out: &mut [i64]) {
         decode_i64(self.stored(), bytes, out);
     }
@@ -249,7 +249,7 @@ impl Codec {
         }
     }
 
-    /// Elements as the host has them to memory bytes.
+    /// Elements in the host's format to memory bytes.
     pub(crate) fn widen(self, host: &[u8], out: &mut [u8]) {
         if !self.wide || self.dtype == DType::I64 {
             out.copy_from_slice(host);
@@ -264,7 +264,7 @@ impl Codec {
         }
     }
 
-    /// Memory bytes to elements as the host has them.
+    /// Memory bytes to elements in the host's format.
     pub(crate) fn narrow(self, bytes: &[u8], host: &mut [u8]) {
         if !self.wide || self.dtype == DType::I64 {
             host.copy_from_slice(bytes);
@@ -280,13 +280,13 @@ impl Codec {
         }
     }
 
-    /// What memory that was never written reads as, little-endian and zero-extended.
+    /// The value of uninitialized memory, little-endian and zero-extended.
     pub(crate) fn poison(self) -> [u8; 8] {
         u64::from(self.stored().uninitialized_bits()).to_le_bytes()
     }
 }
 
-/// Whether the elements are one run of bytes.
+/// Whether the elements are contiguous bytes.
 pub(crate) fn is_dense(steps: &Steps, codec: Codec) -> bool {
     match steps[..] {
         [] => true,
@@ -295,7 +295,7 @@ pub(crate) fn is_dense(steps: &Steps, codec: Codec) -> bool {
     }
 }
 
-/// The bytes of `count` elements of a row as one run: where they are, or in `packed`.
+/// The contiguous bytes of `count` elements of a row: in place, or in `packed`.
 fn run_of<'a>(
     bytes: &'a [u8],
     at: usize,
@@ -313,7 +313,7 @@ fn run_of<'a>(
     packed
 }
 
-/// Lets `fill` write the bytes of `count` elements of a row as one run. `packed` is scratch.
+/// Calls `fill` to write the contiguous bytes of `count` elements of a row. `packed` is scratch.
 fn fill_run(
     bytes: &mut [u8],
     at: usize,
@@ -332,7 +332,7 @@ fn fill_run(
     scatter(bytes, at, steps, codec.size(), packed);
 }
 
-/// The bits of `out.len()` elements (of at most 4 bytes) of a row, zero-extended: where they are, or in `out`. `packed` is scratch.
+/// The bits of `out.len()` elements (of at most 4 bytes) of a row, zero-extended: in place, or in `out`. `packed` is scratch.
 pub(crate) fn read_row_bits<'a>(
     bytes: &'a [u8],
     at: usize,

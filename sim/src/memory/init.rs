@@ -1,4 +1,4 @@
-//! Which bytes have been written: exact, and cheap where tiles are written and read whole.
+//! Exact tracking of written bytes, cheap if tiles are written and read whole.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ const MAX_RANGES: usize = 64;
 /// A set of bytes of a storage of `rows` rows of `columns` bytes each.
 ///
 /// Column ranges that are in the set in every row are kept as ranges (`full`), so that a tile that is written and read whole costs
-/// no more than a look-up. Everything else is one bit per byte, allocated when first needed.
+/// only a lookup. Everything else is one bit per byte, allocated on demand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ByteSet {
     rows: usize,
@@ -29,7 +29,7 @@ impl ByteSet {
         ByteSet { rows, columns, full: std::iter::once(0..columns).collect(), bits: Vec::new() }
     }
 
-    /// Forgets all bytes, for a storage of another size.
+    /// Removes all bytes, and changes the size of the storage.
     pub(crate) fn reset(&mut self, rows: usize, columns: usize) {
         self.rows = rows;
         self.columns = columns;
@@ -37,7 +37,7 @@ impl ByteSet {
         self.bits.clear();
     }
 
-    /// Whether no byte is known to be in the set.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.full.is_empty() && self.bits.is_empty()
     }
@@ -57,7 +57,7 @@ impl ByteSet {
             return;
         }
         let Range { mut start, mut end } = columns;
-        // Ranges that touch the new one are swallowed.
+        // Ranges that touch the new one are merged into it.
         let first = self.full.partition_point(|r| r.end < start);
         let mut last = first;
         while let Some(r) = self.full.get(last).filter(|r| r.start <= end) {
@@ -72,7 +72,7 @@ impl ByteSet {
         }
     }
 
-    /// Whether `columns` are in the set in all rows, as far as that is known without looking at bits.
+    /// Whether `columns` are in the set in all rows, as far as this is known without checking bits.
     pub(crate) fn has_columns(&self, columns: &Range<usize>) -> bool {
         let i = self.full.partition_point(|r| r.end < columns.end);
         columns.is_empty() || self.full.get(i).is_some_and(|r| r.start <= columns.start)
@@ -83,7 +83,7 @@ impl ByteSet {
         if columns.is_empty() {
             return;
         }
-        // A storage of one row (HBM) written in tiles would make a range per tile row: those go to the bits.
+        // A storage of one row (HBM) written in tiles would create a range per tile row: those are kept as bits.
         if self.rows == 1 && self.full.len() < MAX_RANGES {
             return self.insert_columns(columns);
         }
@@ -149,7 +149,7 @@ impl ByteSet {
     }
 }
 
-/// Calls `f` with each 64-bit word that `range` touches and the mask of its bits.
+/// Calls `f` with each 64-bit word that overlaps `range`, and the mask of its bits.
 fn each_word(range: &Range<usize>, mut f: impl FnMut(usize, u64)) {
     if range.is_empty() {
         return;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain array of bools.
+        /// Equals a plain array of bools.
         #[test]
         fn byte_set_is_exact(ops in prop::collection::vec((0..2_u8, 0..3_usize, 0..200_usize, 0..150_usize), 1..30)) {
             let (rows, columns) = (3, 300);

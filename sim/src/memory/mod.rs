@@ -1,8 +1,8 @@
-//! The memories: SBUF, PSUM and HBM with exact knowledge of which bytes have been written.
+//! The memories: SBUF, PSUM and HBM, with exact tracking of written bytes.
 //!
-//! Storage is not one array per memory. A tensor that was placed automatically shares its bytes with no tensor that could observe it, so
-//! it gets a buffer of its own while it lives, from a pool that hands out what was used last (and is still in the cache).
-//! Tensors with explicit addresses share one buffer per core and memory, in which aliasing is real. Every HBM tensor is a buffer.
+//! Storage is not one array per memory. An automatically placed tensor shares its bytes with no tensor that could observe it, so it
+//! has a separate buffer during its lifetime, from a pool that returns the most recently used one (which is still in the cache).
+//! Tensors with explicit addresses share one buffer per core and memory, with real aliasing. Every HBM tensor is a buffer.
 
 pub(crate) mod access;
 pub(crate) mod account;
@@ -40,57 +40,57 @@ impl Storage {
         Storage { data, version: 0, pitch, init }
     }
 
-    /// For reading.
+    /// The bytes, for reading.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// For writing.
+    /// The bytes, for writing.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.version += 1;
         self.data.bytes_mut()
     }
 
-    /// For writing, and what has been written.
+    /// The bytes, for writing, and the set of written bytes.
     pub(crate) fn bytes_and_init(&mut self) -> (&mut [u8], &ByteSet) {
         self.version += 1;
         (self.data.bytes_mut(), &self.init)
     }
 
-    /// Takes the bytes out for writing, so that other storages can be read meanwhile.
+    /// Takes the bytes out for writing, so that other storages remain readable.
     pub(crate) fn take(&mut self) -> Buffer {
         self.version += 1;
         std::mem::take(&mut self.data)
     }
 
-    /// Puts them back.
+    /// Returns the bytes to the storage.
     pub(crate) fn put(&mut self, data: Buffer) {
         self.version += 1;
         self.data = data;
     }
 
-    /// Changes whenever the bytes may have changed, also when another tensor gets the storage.
+    /// Changes whenever the bytes may have changed, including when another tensor reuses the storage.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 }
 
-/// Where a tensor's bytes are.
+/// The location of a tensor's bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Home {
     /// Index into [`Memory::storages`].
     storage: u32,
     /// Row of the tensor's first partition.
     row: u32,
-    /// Byte of the tensor's first byte in the row.
+    /// Column of the tensor's first byte in the row.
     column: u32,
 }
 
-// A run keeps one for each tensor.
+// A run keeps one per tensor.
 const _: () = assert!(size_of::<Option<Home>>() <= 16);
 
 impl Home {
-    /// Of a tensor that begins where its storage begins.
+    /// The location of a tensor at the start of its storage.
     fn whole(storage: usize) -> Self {
         Home { storage: storage as u32, row: 0, column: 0 }
     }
@@ -114,10 +114,10 @@ pub(crate) struct Memory<'p> {
     program: &'p Program,
     placement: &'p Placement,
     arch: &'static Arch,
-    /// Bytes in `data` per byte of the program: 4 when every element is kept in 32 bits.
+    /// Bytes in `data` per byte of the program: 4 if every element is kept in 32 bits.
     pub(crate) scale: usize,
     pub(crate) storages: Vec<Storage>,
-    /// By tensor.
+    /// Locations by tensor.
     homes: Vec<Option<Home>>,
     /// Bytes of PSUM tensors that a matmul has written, by tensor.
     accumulated: FxHashMap<TensorId, ByteSet>,
@@ -128,16 +128,16 @@ pub(crate) struct Memory<'p> {
     explicit: FxHashMap<(u32, Space), usize>,
     /// Watches tensors that share bytes.
     pub(crate) clobbers: Clobbers<'p>,
-    /// Keeps account of what was written, and no bytes (see [`Memory::without_data`]).
+    /// Whether only the metadata is kept, without bytes (see [`Memory::without_data`]).
     account_only: bool,
-    /// What bytes read as that nothing has written.
+    /// The value of unwritten bytes.
     pub(crate) unwritten: UnwrittenValue,
 }
 
-/// What memory reads as that nothing has written: on the device, whatever was there before.
+/// The value of unwritten memory: on the device, the previous contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnwrittenValue {
-    /// What no result should depend on: [`DType::uninitialized_bits`].
+    /// A value on which no result should depend: [`DType::uninitialized_bits`].
     #[default]
     Sentinel,
     /// Zeros.
@@ -145,7 +145,7 @@ pub enum UnwrittenValue {
 }
 
 impl<'p> Memory<'p> {
-    /// Empty memories. `precise` keeps every element in its own type; else in 32 bits.
+    /// Empty memories. With `precise`, every element is kept in its own type; otherwise in 32 bits.
     pub(crate) fn new(program: &'p Program, placement: &'p Placement, precise: bool) -> Self {
         Memory {
             program,
@@ -164,7 +164,7 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// Memories that keep account of which bytes have been written, and have no bytes. Inputs count as written.
+    /// Memories that track written bytes, but have no bytes. Inputs count as written.
     pub(crate) fn without_data(program: &'p Program, placement: &'p Placement) -> Self {
         let mut memory = Memory { account_only: true, ..Memory::new(program, placement, true) };
         for input in &program.inputs {
@@ -175,12 +175,12 @@ impl<'p> Memory<'p> {
         memory
     }
 
-    /// A buffer, or none if only the account is kept.
+    /// A buffer, empty if only the metadata is kept.
     fn buffer(&self, bytes: usize) -> Buffer {
         if self.account_only { Buffer::default() } else { Buffer::unspecified(bytes) }
     }
 
-    /// How elements of `dtype` are kept.
+    /// The codec of elements of `dtype`.
     pub(crate) fn codec(&self, dtype: DType) -> Codec {
         Codec { dtype, wide: self.scale != 1 }
     }
@@ -195,7 +195,7 @@ impl<'p> Memory<'p> {
         self.storages.len() - 1
     }
 
-    /// Gives an HBM tensor its contents; the bytes are moved, not copied.
+    /// Sets the contents of an HBM tensor; the bytes are moved, not copied.
     pub(crate) fn load(&mut self, tensor: TensorId, data: Buffer) {
         let t = self.program.tensor(tensor);
         let data = if self.scale == 1 {
@@ -210,7 +210,7 @@ impl<'p> Memory<'p> {
         self.homes[tensor.0 as usize] = Some(Home::whole(storage));
     }
 
-    /// Dense host elements into memory where the element at byte `b` is at `b * scale`.
+    /// Dense host elements into memory, where the element at byte `b` is at `b * scale`.
     fn spread(&self, dtype: DType, host: &[u8], out: &mut [u8]) {
         let codec = self.codec(dtype);
         if self.scale == 1 {
@@ -223,14 +223,14 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// The elements of an HBM tensor that nothing has written.
+    /// The unwritten elements of an HBM tensor.
     pub(crate) fn missing(&mut self, tensor: TensorId) -> Option<Unwritten> {
         let view = nki_isa::View::whole(tensor, self.program.tensor(tensor));
         let access = self.resolve_static(&view, 0).ok()?;
         self.find_unwritten(&access)
     }
 
-    /// Takes an HBM tensor's contents out, and says which elements were never written (they read as the sentinel).
+    /// Takes an HBM tensor's contents out, with its unwritten elements, if any (they read as the sentinel).
     /// `keep` leaves a copy in place.
     pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Buffer, Option<Unwritten>) {
         let home = self.home(tensor);
@@ -255,7 +255,7 @@ impl<'p> Memory<'p> {
         (host, missing)
     }
 
-    /// The tensor's storage, made on first use.
+    /// The tensor's storage, created on first use.
     pub(crate) fn home(&mut self, tensor: TensorId) -> Home {
         match self.homes[tensor.0 as usize] {
             Some(home) => home,
@@ -275,7 +275,7 @@ impl<'p> Memory<'p> {
             Home { row: address.partition, column: address.byte, ..Home::whole(storage) }
         } else {
             let rows = t.shape.first().map_or(1, |&n| n as usize).max(1);
-            // Rows start on a cache line, and not at the same place of every page.
+            // Rows start on a cache line, but at different offsets in their pages.
             let pitch = (bytes * self.scale).next_multiple_of(64)
                 + if (bytes * self.scale).is_multiple_of(4096) { 64 } else { 0 };
             let length = rows * pitch;
@@ -310,7 +310,7 @@ impl<'p> Memory<'p> {
             _ => self.arch.sbuf_bytes,
         } as usize;
         let rows = self.arch.partitions as usize;
-        // Rows a multiple of the page size apart would all want the same lines of the cache.
+        // Rows at distances of a multiple of the page size would compete for the same cache lines.
         let pitch = bytes * self.scale + 64;
         let data = if self.account_only { Buffer::default() } else { Buffer::zeroed(rows * pitch) };
         let storage = self.add(Storage::new(data, pitch, ByteSet::empty(rows, bytes)));
@@ -335,14 +335,14 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// The storage of an on-chip tensor that shares it with no other.
+    /// The storage of an on-chip tensor that is not shared with any other.
     pub(crate) fn own_storage(&self, tensor: TensorId) -> Option<usize> {
         let t = self.program.tensor(tensor);
         let own = t.space.is_on_chip() && t.address.is_none();
         self.homes[tensor.0 as usize].filter(|_| own).map(Home::storage)
     }
 
-    /// Gives back the buffer of a tensor that the program does not use any more.
+    /// Releases the buffer of a tensor that the program does not use any more.
     pub(crate) fn release(&mut self, tensor: TensorId) {
         let t = self.program.tensor(tensor);
         self.accumulated.remove(&tensor);
@@ -358,7 +358,7 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// The bytes of a PSUM tensor that a matmul has written since it was made.
+    /// The bytes of a PSUM tensor that matmuls have written since its creation.
     pub(crate) fn accumulated(&mut self, tensor: TensorId) -> &mut ByteSet {
         let t = self.program.tensor(tensor);
         self.accumulated
@@ -366,7 +366,7 @@ impl<'p> Memory<'p> {
             .or_insert_with(|| ByteSet::empty(t.shape.first().map_or(1, |&n| n as usize), t.bytes()))
     }
 
-    /// The tensor is made anew in an iteration of a dynamic loop: nothing has written it, and no matmul has begun a sum in it.
+    /// Recreates the tensor in an iteration of a dynamic loop: none of its bytes are written, and no matmul has begun a sum in it.
     pub(crate) fn renew(&mut self, tensor: TensorId) {
         self.begin_sums(tensor);
         if let Some(storage) = self.own_storage(tensor) {
@@ -374,7 +374,7 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// Forgets that matmuls have written to the tensor.
+    /// Clears the record of matmul writes to the tensor.
     pub(crate) fn begin_sums(&mut self, tensor: TensorId) {
         if let Some(set) = self.accumulated.get_mut(&tensor) {
             set.clear();
@@ -392,7 +392,7 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// Where automatic placement put a tensor; for messages.
+    /// The automatic placement of tensors; for messages.
     pub(crate) fn placement(&self) -> &'p Placement {
         self.placement
     }

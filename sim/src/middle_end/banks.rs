@@ -32,11 +32,14 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
         return;
     }
     let bank = Arch::of(program.target).psum_bank_bytes;
-    for (align, turns) in
-        [(bank, Turns::Ready), (bank, Turns::Program), (SHARED, Turns::Ready), (SHARED, Turns::Program)]
-    {
+    for (align, policy) in [
+        (bank, BankPolicy::Ready),
+        (bank, BankPolicy::Program),
+        (SHARED, BankPolicy::Ready),
+        (SHARED, BankPolicy::Program),
+    ] {
         let mut made = Changes::default();
-        let Some(fitted) = fitted(program, align, turns, &mut made) else { continue };
+        let Some(fitted) = fitted(program, align, policy, &mut made) else { continue };
         if !overflows_of(&fitted).psum {
             *program = fitted;
             changes.0.append(&mut made.0);
@@ -46,11 +49,11 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
 }
 
 /// The program with its live tiles limited to PSUM's capacity; `None` if all remaining instructions wait for each other.
-fn fitted(program: &Program, align: u32, turns: Turns, changes: &mut Changes) -> Option<Program> {
+fn fitted(program: &Program, align: u32, policy: BankPolicy, changes: &mut Changes) -> Option<Program> {
     let mut tensors = program.tensors.clone();
     let mut cores = Vec::new();
     for core in 0..program.cores.len() {
-        let mut banks = Banks::new(program, core, (align, turns), &mut tensors, changes);
+        let mut banks = Banks::new(program, core, (align, policy), &mut tensors, changes);
         for at in 0..program.cores[core].len() as u32 {
             banks.step(at)?;
         }
@@ -65,7 +68,7 @@ fn fitted(program: &Program, align: u32, turns: Turns, changes: &mut Changes) ->
 
 /// The assignment of free banks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turns {
+enum BankPolicy {
     /// To the first instruction that is ready.
     Ready,
     /// To the first ready instruction in program order. Otherwise the sums of a later loop could occupy all banks while their summands
@@ -92,7 +95,7 @@ struct Banks<'p> {
     program: &'p Program,
     core: usize,
     align: usize,
-    turns: Turns,
+    policy: BankPolicy,
     uses: Uses,
     tensors: &'p mut Vec<Tensor>,
     changes: &'p mut Changes,
@@ -129,7 +132,7 @@ impl<'p> Banks<'p> {
     fn new(
         program: &'p Program,
         core: usize,
-        (align, turns): (u32, Turns),
+        (align, policy): (u32, BankPolicy),
         tensors: &'p mut Vec<Tensor>,
         changes: &'p mut Changes,
     ) -> Self {
@@ -141,7 +144,7 @@ impl<'p> Banks<'p> {
             program,
             core,
             align: align as usize,
-            turns,
+            policy,
             uses,
             tensors,
             changes,
@@ -201,7 +204,7 @@ impl<'p> Banks<'p> {
         if self.keeps_order(at) {
             self.sequence.insert(at);
         }
-        if self.turns == Turns::Program && self.begins_tile(at) {
+        if self.policy == BankPolicy::Program && self.begins_tile(at) {
             self.begins.insert(at);
         }
         Some(())

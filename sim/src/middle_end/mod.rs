@@ -14,12 +14,12 @@ mod evictions;
 #[cfg(test)]
 mod merge_tests;
 mod merges;
-mod near;
 #[cfg(test)]
 mod near_tests;
 #[cfg(test)]
 mod phase_tests;
 mod phases;
+mod recent_loads;
 mod reloads;
 mod room;
 mod spill;
@@ -240,12 +240,12 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
 /// The program without the loads that the current compiler drops, and the drops, by line; `None` if there are none, or if the rest
 /// does not fit into SBUF.
 pub fn without_repeats(program: &Program) -> Option<(Program, Vec<Change>)> {
-    if !is_plain(program) || !near::repeats(program) {
+    if !is_plain(program) || !recent_loads::repeats(program) {
         return None;
     }
     let mut changes = Changes::default();
     let mut left = program.clone();
-    near::drop_near(&mut left, &mut changes);
+    recent_loads::drop_near(&mut left, &mut changes);
     let fits = || place_with(&left, Capacity::Error, 0).is_ok();
     (!changes.0.is_empty() && fits()).then(|| (left, changes.0.into_values().collect()))
 }

@@ -149,7 +149,7 @@ impl<'p> Residents<'p> {
             }
         });
         for &tile in &used {
-            self.bring(tile, node, &used)?;
+            self.make_resident(tile, node, &used)?;
         }
         self.stream.push(self.renamed(node)?);
         self.note_writes(at, node);
@@ -168,7 +168,7 @@ impl<'p> Residents<'p> {
     }
 
     /// Makes a tile resident in SBUF.
-    fn bring(&mut self, tile: TensorId, node: &Node, used: &[TensorId]) -> Option<()> {
+    fn make_resident(&mut self, tile: TensorId, node: &Node, used: &[TensorId]) -> Option<()> {
         if self.tiles[tile.0 as usize].tensor.is_some() {
             return Some(());
         }

@@ -339,9 +339,9 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
     taken.sort_unstable();
     let anywhere = |item: &Item, at: u32| region.next_bank(item, at);
     let beside = |item: &Item, at: u32| beside(explicit, item, at).max(region.next_bank(item, at));
-    let mut result = online(region, automatic, &taken, Order::Round, anywhere);
+    let mut result = online(region, automatic, &taken, Order::NextFit, anywhere);
     // Around the lifetime of an explicit tensor, its bytes are available to others.
-    let again = [Order::Round, Order::Apart, Order::Oldest, Order::Tightest];
+    let again = [Order::NextFit, Order::LongLivedHigh, Order::LongestFree, Order::BestFit];
     for &order in &again[usize::from(explicit.is_empty())..] {
         if result.is_err() {
             result = online(region, automatic, &[], order, beside);
@@ -372,7 +372,7 @@ fn online(
     let mut free = Free::new(region.capacity, reserved, order);
     let mut dying: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
     let mut out = Vec::with_capacity(items.len());
-    let stays = if order == Order::Apart { outliving(region, items) } else { vec![false; items.len()] };
+    let stays = if order == Order::LongLivedHigh { outliving(region, items) } else { vec![false; items.len()] };
     for (index, (item, stays)) in items.iter().zip(stays).enumerate() {
         while let Some(&Reverse((last, at, length))) = dying.peek()
             && last < item.life.first

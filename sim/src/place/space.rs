@@ -8,16 +8,16 @@ use std::ops::Bound::{Excluded, Unbounded};
 pub(crate) enum Order {
     /// The first fit after the last allocation, wrapping around to 0: an address is reused as late as
     /// possible, so that later uses seldom wait for earlier ones.
-    Round,
-    /// As [`Order::Round`], but within the memory used so far, if possible.
+    NextFit,
+    /// As [`Order::NextFit`], but within the memory used so far, if possible.
     Within,
-    /// As [`Order::Round`], but tensors that outlive a full rotation take the highest address: among the others they would leave holes.
-    Apart,
+    /// As [`Order::NextFit`], but tensors that outlive a full rotation take the highest address: among the others they would leave holes.
+    LongLivedHigh,
     /// The interval that has been free longest. Large tensors rotate through sufficiently large intervals, which a rotation through all of the memory
     /// would fragment.
-    Oldest,
+    LongestFree,
     /// The best fit.
-    Tightest,
+    BestFit,
 }
 
 /// Free intervals of a range of addresses.
@@ -74,7 +74,7 @@ impl Free {
     /// Allocates `length` bytes at a multiple of `align`; `avoid` may move a candidate to a later address.
     pub(crate) fn take(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let at = match self.order {
-            Order::Round | Order::Apart => {
+            Order::NextFit | Order::LongLivedHigh => {
                 let from = self.cursor;
                 self.first_fit(from, u32::MAX, length, align, &avoid)
                     .or_else(|| self.first_fit(0, from, length, align, &avoid))
@@ -87,8 +87,8 @@ impl Free {
                     .or_else(|| self.first_fit(0, from.min(mark), length, align, &below))
                     .or_else(|| self.first_fit(0, u32::MAX, length, align, &avoid))
             }
-            Order::Oldest => self.least(length, align, &avoid, |block| (block.since, block.length)),
-            Order::Tightest => self.least(length, align, &avoid, |block| (block.length, 0)),
+            Order::LongestFree => self.least(length, align, &avoid, |block| (block.since, block.length)),
+            Order::BestFit => self.least(length, align, &avoid, |block| (block.length, 0)),
         }?;
         self.cut(at, length);
         self.cursor = at + length;
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn goes_round_before_it_uses_an_address_again() {
-        let mut free = Free::new(100, &[], Order::Round);
+        let mut free = Free::new(100, &[], Order::NextFit);
         for i in 0..10 {
             let at = free.take(25, 1, ANYWHERE).unwrap();
             assert_eq!(at, i % 4 * 25);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn reserved_places_and_alignment_are_kept() {
-        let mut free = Free::new(256, &[(0, 40), (100, 120)], Order::Round);
+        let mut free = Free::new(256, &[(0, 40), (100, 120)], Order::NextFit);
         assert_eq!(free.take(32, 32, ANYWHERE), Some(64));
         assert_eq!(free.take(32, 32, ANYWHERE), Some(128));
         assert_eq!(free.take(100, 32, ANYWHERE), None);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn neighbours_join_when_given_back() {
-        let mut free = Free::new(96, &[], Order::Tightest);
+        let mut free = Free::new(96, &[], Order::BestFit);
         let parts: Vec<u32> = (0..3).map(|_| free.take(32, 1, ANYWHERE).unwrap()).collect();
         assert_eq!(free.take(1, 1, ANYWHERE), None);
         for at in [parts[1], parts[0], parts[2]] {
@@ -230,13 +230,13 @@ mod tests {
 
     #[test]
     fn the_tightest_gap_comes_first() {
-        let mut free = Free::new(300, &[(100, 110), (130, 140)], Order::Tightest);
+        let mut free = Free::new(300, &[(100, 110), (130, 140)], Order::BestFit);
         assert_eq!(free.take(20, 1, ANYWHERE), Some(110));
     }
 
     #[test]
     fn the_last_place_does_not_move_the_round() {
-        let mut free = Free::new(100, &[(90, 95)], Order::Apart);
+        let mut free = Free::new(100, &[(90, 95)], Order::LongLivedHigh);
         assert_eq!(free.take(20, 4, ANYWHERE), Some(0));
         assert_eq!(free.take_last(8, 4, ANYWHERE), Some(80));
         assert_eq!(free.take(20, 4, ANYWHERE), Some(20));
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_has_been_free_longest_comes_first() {
-        let mut free = Free::new(90, &[], Order::Oldest);
+        let mut free = Free::new(90, &[], Order::LongestFree);
         for at in [0, 30, 60] {
             assert_eq!(free.take(30, 1, ANYWHERE), Some(at));
         }

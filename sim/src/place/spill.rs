@@ -14,7 +14,7 @@ pub(super) fn beyond(region: Region, explicit: &[Item], automatic: &[Item]) -> V
     let mut taken: Vec<(u32, u32)> =
         explicit.iter().filter_map(|i| i.address.map(|a| (a.byte, a.byte.saturating_add(i.bytes)))).collect();
     taken.sort_unstable();
-    let mut free = Free::new(region.capacity, &taken, Order::Round);
+    let mut free = Free::new(region.capacity, &taken, Order::NextFit);
     let mut dying: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
     let first = region.capacity.next_multiple_of(region.align);
     let end = region.capacity.saturating_mul(BEYOND);

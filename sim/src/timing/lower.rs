@@ -104,10 +104,10 @@ impl Graph {
 
 /// The dependences of one trace, cached for further timing: they depend on the queues of its operations, not on their costs.
 #[derive(Debug, Default)]
-pub struct Dependences(Mutex<Vec<Known>>);
+pub struct Dependences(Mutex<Vec<CachedGraph>>);
 
 #[derive(Debug)]
-struct Known {
+struct CachedGraph {
     core: usize,
     reach: Reach,
     queues: Vec<u8>,
@@ -120,14 +120,14 @@ impl Dependences {
 
     fn get(&self, core: usize, reach: &Reach, queues: Vec<u8>, find: impl FnOnce() -> Graph) -> Arc<Graph> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |k: &&Known| k.core == core && k.reach == *reach && k.queues == queues;
+        let same = |k: &&CachedGraph| k.core == core && k.reach == *reach && k.queues == queues;
         if let Some(known) = lock().iter().find(same) {
             return known.graph.clone();
         }
         let graph = Arc::new(find());
         let mut all = lock();
         if all.len() < Self::MOST {
-            all.push(Known { core, reach: *reach, queues, graph: graph.clone() });
+            all.push(CachedGraph { core, reach: *reach, queues, graph: graph.clone() });
         }
         graph
     }
@@ -249,7 +249,7 @@ pub(super) fn queue_of(engine: Engine) -> u8 {
 }
 
 /// Operations as input of the dependence analysis.
-pub(crate) struct Seen<'p> {
+pub(crate) struct DepInputs<'p> {
     ops: Vec<deps::Op<'p>>,
     /// By tensor: whether an instruction writes it.
     written: Vec<bool>,
@@ -265,7 +265,7 @@ pub(crate) fn lower<'p>(
     model: &dyn CostModel,
     reach: &Reach,
     known: Option<&Dependences>,
-) -> (Lowered<'p>, Seen<'p>) {
+) -> (Lowered<'p>, DepInputs<'p>) {
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let machine = model.machine();
@@ -353,7 +353,10 @@ pub(crate) fn lower<'p>(
         Some(Rendezvous { op, number: r.number, posted: r.posted })
     });
     let rendezvous = rendezvous.collect();
-    (Lowered::new(nodes, ops, costs, graph, rendezvous, skipping, machine.dma_engines), Seen { ops: seen, written })
+    (
+        Lowered::new(nodes, ops, costs, graph, rendezvous, skipping, machine.dma_engines),
+        DepInputs { ops: seen, written },
+    )
 }
 
 /// The share of its rows that a transfer moved; `None` if it moved all.
@@ -372,7 +375,7 @@ pub(crate) fn graph_in_order(
     program: &Program,
     placement: &Placement,
     low: &Lowered<'_>,
-    seen: Seen<'_>,
+    seen: DepInputs<'_>,
     taken: &[u32],
 ) -> Graph {
     let n = low.ops.len();

@@ -146,11 +146,11 @@ pub fn replay(
         lowered.push((CoreId { rank: 0, core: core as u32 }, lower(stream, core, model)));
     }
     let orders: Vec<Order> = lowered.iter().map(|(_, low)| Order::of_program(low)).collect();
-    let finished = machine::run(&lowered, &orders, &machine, |i| Watcher::new(cores[i].len()));
+    let finished = machine::run(&lowered, &orders, &machine, |i| TimeRecorder::new(cores[i].len()));
     let end = finished.iter().map(|f| f.end).fold(machine.head, Ps::max) + machine.tail;
     let mut out = Replay { cores: Vec::new(), limiter: Vec::new(), elapsed: end - shift };
     for (core, finished) in finished.into_iter().enumerate() {
-        let Watcher { ops, passes, .. } = finished.observer;
+        let TimeRecorder { ops, passes, .. } = finished.observer;
         if let Some(op) = ops.iter().position(|r| r.complete == 0) {
             return Err(Stuck { core, op });
         }
@@ -194,20 +194,20 @@ fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'st
 type Pass = (Ps, Ps, Ps, Thousandths);
 
 /// Records the times of each operation.
-struct Watcher {
+struct TimeRecorder {
     ops: Vec<Replayed>,
     passes: Vec<Pass>,
     /// Start of the weight load of the operation that is about to start.
     weights: Option<Ps>,
 }
 
-impl Watcher {
+impl TimeRecorder {
     fn new(n: usize) -> Self {
-        Watcher { ops: vec![Replayed::default(); n], passes: Vec::new(), weights: None }
+        TimeRecorder { ops: vec![Replayed::default(); n], passes: Vec::new(), weights: None }
     }
 }
 
-impl Observer for Watcher {
+impl Observer for TimeRecorder {
     fn stall(&mut self, _: usize, _: Ps, _: Cause) {}
 
     fn busy(&mut self, _: usize, _: Ps, _: u32) {}

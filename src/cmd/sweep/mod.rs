@@ -19,7 +19,7 @@ use crate::cli::{Frontend, KernelArgs, SweepArgs};
 use crate::expected::{self, Expected, Tolerances};
 use crate::jobs::pool::cores;
 use crate::kernel::{finish, no_axis, refusal, session, show};
-use crate::measure::{Measured, Wanted, measure, with_run_line};
+use crate::measure::{Measured, RunRequest, measure, with_run_line};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::row::{self, DeniedHere, Rank, Row};
@@ -255,7 +255,7 @@ fn one(
         }
     }
     let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
-    let wanted = Wanted { expected, tolerances, inspect: &|_| Ok(()) };
+    let wanted = RunRequest { expected, tolerances, inspect: &|_| Ok(()) };
     let Measured { compiled, row, .. } = measure("sweep", session, &kernel, &sources, named, &wanted)?;
     if let Some(state) = state {
         let sources = &compiled.sources;

@@ -1,4 +1,4 @@
-//! Storage: its shape, capacity and address are checked when it is made.
+//! Storage; its shape, capacity and address are checked at allocation.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -15,14 +15,14 @@ use super::{Builder, Site};
 use crate::build::Result;
 use crate::build::tensor::{MAX_ELEMENTS, Storage, Tensor, shape_text};
 
-/// A piece of storage to make.
+/// A request for storage.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     /// Name for messages and reports.
     pub(crate) name: &'a str,
     /// Memory.
     pub(crate) space: Space,
-    /// Extents as the kernel gave them.
+    /// Extents as given by the kernel.
     pub(crate) shape: &'a [i64],
     /// Element type.
     pub(crate) dtype: DType,
@@ -37,7 +37,7 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 4]>> {
     let name = request.name;
     let text = || shape_text(request.shape.iter().copied());
     let on_chip = request.space.is_on_chip();
-    // The manual makes [1] tensors in SBUF for registers (register_alloc); they are (1, 1) everywhere else.
+    // The manual allocates [1] tensors in SBUF for registers (register_alloc); they are (1, 1) everywhere else.
     if on_chip && request.shape == [1] {
         return Ok(SmallVec::from_slice(&[1, 1]));
     }
@@ -46,7 +46,7 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 4]>> {
         let message =
             format!("`{name}` of shape {} in {} must have {least} to {MAX_DIMS} dimensions", text(), request.space);
         let help = match request.shape {
-            // Of (1,), both are the same.
+            // For (1,), both are the same.
             [n] if on_chip => format!(
                 "write ({n}, 1) for one element in each of {n} partitions, or (1, {n}) for {n} elements in one partition"
             ),
@@ -79,7 +79,7 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 4]>> {
         .collect()
 }
 
-/// Bytes of HBM that the kernel has given to a tensor by its address.
+/// Bytes of HBM that the kernel has assigned to a tensor by address.
 #[derive(Debug)]
 pub(super) struct HbmPlace {
     space: Space,
@@ -89,7 +89,7 @@ pub(super) struct HbmPlace {
 }
 
 impl Builder {
-    /// Makes storage after checking shape, capacity and address.
+    /// Allocates storage after checking shape, capacity and address.
     ///
     /// # Errors
     /// `bad-shape`, `partition-size`, `sbuf-capacity`, `psum-capacity`, `psum-alignment`, `bad-address`.
@@ -109,7 +109,7 @@ impl Builder {
         };
         let again = self.core > 0 || self.program_index > 0;
         if space == Space::SharedHbm && again {
-            // Both cores of a logical core run the same code; what the first made in shared HBM the second one shares.
+            // Both cores of a logical core run the same code; the second one shares the tensors that the first allocated in shared HBM.
             if let Some(&id) = self.shared.get(self.next_shared) {
                 self.next_shared += 1;
                 let first = &self.program.tensors[id.0 as usize];
@@ -178,7 +178,7 @@ impl Builder {
         self.handle(id)
     }
 
-    /// Adds a tensor that is declared like others.
+    /// Adds a tensor with an existing declaration.
     fn push_tensor(&mut self, declaration: Arc<Declaration>, trail: TrailId) -> TensorId {
         let id = TensorId(self.program.tensors.len() as u32);
         self.program.tensors.push(Memory::new(declaration, trail));
@@ -186,7 +186,7 @@ impl Builder {
         id
     }
 
-    /// Whether another tensor that is declared like this one can be made on this core, and nothing has to be checked or noted.
+    /// Whether another tensor with this declaration can be allocated on this core without checks or records.
     pub(super) fn is_plain(&self, declaration: &Declaration) -> bool {
         let limit = match declaration.space {
             Space::Sbuf => self.arch.sbuf_bytes,
@@ -200,7 +200,7 @@ impl Builder {
             && declaration.bytes() <= limit as usize
     }
 
-    /// A new tensor on chip that is declared like an earlier one of the same statement, of which all is given; `None` where [`Self::alloc`] has
+    /// A new on-chip tensor with the declaration of an earlier one of the same statement, all of which is given; `None` if [`Self::alloc`] has
     /// more to check.
     pub(crate) fn another(&mut self, earlier: &Tensor, trail: TrailId) -> Option<Tensor> {
         let declaration = &earlier.storage.declaration;
@@ -296,7 +296,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Addresses in HBM are kept apart: tensors have memory of their own here, so two of them cannot share bytes.
+    /// Addresses in HBM must not overlap: tensors have separate memory here, so two of them cannot share bytes.
     fn check_hbm_address(&mut self, request: &Request<'_>, core: u32, bytes: u64, at: &[i64]) -> Result<()> {
         let name = request.name;
         let refuse = |message: String| Violation::new("bad-address", "", message);

@@ -1,6 +1,6 @@
-//! Iterations of an unrolled loop that make the same: what one made, made again for another one.
+//! Iterations of an unrolled loop with equal results: those of one iteration, copied for another.
 //!
-//! An iteration has tensors and trails of its own, and its views may begin elsewhere. All else has to be equal.
+//! Each iteration has separate tensors and trails, and its views may start elsewhere. Everything else has to be equal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use nki_isa::tensor::Tensor as Memory;
 
 use super::{Builder, NodeAt, Site};
 
-/// How much the builder has made, between two iterations.
+/// The state of the builder between two iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     nodes: usize,
     tensors: usize,
     /// Trails of the evaluation.
     trails: usize,
-    /// What no iteration that is copied changes.
+    /// State that differs in no copied iteration.
     others: [usize; 14],
 }
 
-/// What an iteration made.
+/// The program part of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     nodes: Range<usize>,
@@ -33,7 +33,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// What was made between two extents; `None` if that is more than statements and tensors.
+    /// The part between two extents; `None` if it contains more than statements and tensors.
     pub(crate) fn between(begin: &Extent, end: &Extent) -> Option<Self> {
         (begin.others == end.others).then_some(Piece {
             nodes: begin.nodes..end.nodes,
@@ -42,26 +42,26 @@ impl Piece {
         })
     }
 
-    /// The trail of a piece that comes so many pieces later, for a trail of this one or of what is around both.
+    /// The trail of a later piece that corresponds to a trail of this one or of the enclosing code.
     pub(crate) fn later_trail(&self, trail: TrailId, later: usize) -> TrailId {
         let own = trail.0 as usize >= self.trails.start;
         TrailId(trail.0 + if own { (later * self.trails.len()) as u32 } else { 0 })
     }
 }
 
-/// Another piece, seen from the one that it is like.
+/// Another piece, relative to the one that it resembles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Other<'s> {
-    /// How many pieces of this size later it was made.
+    /// Distance in pieces of this size.
     pub(crate) later: usize,
-    /// How many iterations later it is.
+    /// Distance in iterations.
     pub(crate) turns: i64,
-    /// By view of the piece: the elements by which it moves in one iteration.
+    /// For each view of the piece: the elements by which it moves per iteration.
     pub(crate) steps: &'s [i64],
 }
 
 impl Builder {
-    /// How much there is; `None` if what an iteration makes may depend on more than its statements. `trails` are those of the evaluation.
+    /// The current extent; `None` if the result of an iteration may depend on more than its statements. `trails` are those of the evaluation.
     pub(crate) fn extent(&self, trails: usize) -> Option<Extent> {
         let plain = self.moved.is_empty()
             && self.written.is_empty()
@@ -96,7 +96,7 @@ impl Builder {
         self.bodies.last().and_then(|b| b.nodes.get(piece.nodes.clone())).unwrap_or_default()
     }
 
-    /// By view of a piece, how many elements later it begins in the next one; `None` if the two have other statements.
+    /// For each view of a piece, the distance in elements to that of the next one; `None` if the two have different statements.
     pub(crate) fn steps(&self, piece: &Piece, next: &Piece) -> Option<Vec<i64>> {
         let mut steps = Vec::new();
         let offsets = |node: &Node, out: &mut Vec<i64>| match &node.kind {
@@ -118,7 +118,7 @@ impl Builder {
         Some(steps)
     }
 
-    /// Whether `other` made the same as `piece`.
+    /// Whether `other` is equal to `piece`.
     pub(crate) fn is_like(&self, piece: &Piece, made: &Piece, other: Other<'_>) -> bool {
         let lengths = |p: &Piece| (p.nodes.len(), p.tensors.len(), p.trails.len());
         let mut steps = other.steps.iter();
@@ -139,14 +139,14 @@ impl Builder {
             && piece.tensors.clone().zip(made.tensors.clone()).all(same_tensor)
     }
 
-    /// Where the tensor of another piece was made that `tensor` of this one is like.
+    /// The allocation site of the tensor of another piece that corresponds to `tensor` of this one.
     fn later_place(&self, piece: &Piece, tensor: usize, later: usize) -> Option<NodeAt> {
         let NodeAt { body, index } = self.made[tensor];
         let here = self.next_node();
         (body == here.body).then(|| NodeAt { body, index: index + (later * piece.nodes.len()) as u32 })
     }
 
-    /// Makes another piece; `false`, and nothing is made, where an instruction breaks a rule.
+    /// Copies a piece; returns `false`, without any effect, if an instruction breaks a rule.
     pub(crate) fn copy(&mut self, piece: &Piece, other: Other<'_>) -> bool {
         let mark = self.mark();
         let made = self.try_copy(piece, other).is_some();
@@ -179,7 +179,7 @@ impl Builder {
     }
 }
 
-/// The statement of another piece, and whether a view of it begins elsewhere in its tensor.
+/// The statement of another piece, and whether one of its views starts elsewhere in its tensor.
 fn moved(node: &Node, piece: &Piece, other: Other<'_>, steps: &mut std::slice::Iter<'_, i64>) -> (Node, bool) {
     let mut node = node.clone();
     let mut elsewhere = false;

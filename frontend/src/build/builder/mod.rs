@@ -25,12 +25,12 @@ pub(crate) use self::copies::{Extent, Other, Piece};
 pub(crate) use self::order::Dependency;
 use crate::build::Result;
 
-/// Where something is written, and the loops and calls around it.
+/// A location in the source, with the enclosing loops and calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Site {
     /// The place.
     pub(crate) loc: Loc,
-    /// Around it.
+    /// The enclosing loops and calls.
     pub(crate) trail: TrailId,
 }
 
@@ -44,19 +44,19 @@ pub(crate) struct NodeAt {
 /// A stream of statements under construction.
 #[derive(Debug, Default)]
 struct Body {
-    /// Different for each stream of the program.
+    /// Unique among the streams of the program.
     id: u32,
     nodes: Vec<Node>,
-    /// Tensors of the program when it began.
+    /// Number of tensors when it was opened.
     tensors: usize,
-    /// It is the body of a loop.
+    /// Whether it is the body of a loop.
     repeats: bool,
 }
 
-/// The body of a loop function that has been evaluated: what it made ends with it.
+/// The body of a loop function that has been evaluated: its tensors end with it.
 #[derive(Debug)]
 struct Ended {
-    /// The tensors that it made, data excepted.
+    /// Its tensors, except data.
     tensors: Range<usize>,
     /// The function.
     function: &'static str,
@@ -64,7 +64,7 @@ struct Ended {
     line: u32,
 }
 
-/// A point of a block to which what was built since can be taken back.
+/// A state of a block to which the builder can be rewound.
 #[derive(Debug)]
 pub(crate) struct Mark {
     nodes: usize,
@@ -88,27 +88,27 @@ pub(crate) struct Builder {
     core: u32,
     /// Cores of the logical core.
     cores: u32,
-    /// How many programs of a launch grid were specialised for the core before this one.
+    /// Number of programs of a launch grid that were specialised for the core before this one.
     program_index: u32,
     /// The stream being filled, and the streams of the dynamic statements around it.
     bodies: Vec<Body>,
-    /// Streams begun so far.
+    /// Number of streams opened so far.
     begun: u32,
     /// Bodies of loop functions on this core, in the order in which they ended.
     ended: Vec<Ended>,
-    /// Shared tensors in the order of their making: the cores of a logical core make the same ones.
+    /// Shared tensors in order of allocation: the cores of a logical core allocate the same ones.
     shared: Vec<TensorId>,
     /// Next entry of `shared` on a core after the first.
     next_shared: usize,
-    /// Tensors of core 0 in private HBM, in the order of their making.
+    /// Tensors of core 0 in private HBM, in order of allocation.
     private: Vec<TensorId>,
     /// Next entry of `private` on a core after the first.
     next_private: usize,
     /// Whether a tensor may be larger than its memory.
     over_capacity: bool,
-    /// Tensors that are, until they have been reported.
+    /// Such tensors, until they have been reported.
     pub(crate) too_large: Vec<(Violation, Site)>,
-    /// Shapes of outputs that are returned reshaped. Set at the end: other cores make these tensors as core 0 did.
+    /// Shapes of outputs that are returned reshaped. Set at the end: other cores allocate these tensors like core 0.
     reshaped: Vec<(TensorId, SmallVec<[u32; 4]>)>,
     /// Names of outputs.
     output_names: FxHashSet<String>,
@@ -116,30 +116,30 @@ pub(crate) struct Builder {
     ordered_blocks: u32,
     /// Statements emitted so far, on all cores.
     pub(crate) emitted: u64,
-    /// How many there were when the core began.
+    /// Number of statements emitted when the core began.
     before_core: u64,
     /// Constants of `shared_constant`, by content.
     constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
-    /// The preparation that waits for its start: there is one place for the metadata.
+    /// The preparation without a start yet: there is only one slot for the metadata.
     prepared: Option<prepared::Prepared>,
-    /// Places in HBM that addresses name.
+    /// Locations in HBM with explicit addresses.
     hbm_places: Vec<alloc::HbmPlace>,
     names: FxHashMap<Box<str>, Arc<str>>,
-    /// The last declaration of a tensor at each place: the iterations of a loop mostly repeat it.
+    /// The last declaration of a tensor at each location: the iterations of a loop mostly repeat it.
     declared: FxHashMap<Loc, Option<Arc<Declaration>>>,
-    /// The dimensions of operands, each once.
+    /// The dimensions of operands, interned.
     dims: FxHashSet<Dims>,
-    /// Edges of `with_schedule`: who waits, for whom, and whether an instruction does.
+    /// Edges of `with_schedule`: the later name, the earlier name, and whether an instruction enforces the edge.
     schedule: Vec<(Arc<str>, Arc<str>, bool)>,
-    /// The last instruction of each name, where there is a schedule.
+    /// The last instruction of each name, if there is a schedule.
     named: FxHashMap<Arc<str>, NodeAt>,
-    /// The statement before which each tensor was made.
+    /// The statement before which each tensor was allocated.
     made: Vec<NodeAt>,
-    /// Results that their instructions write elsewhere.
+    /// Results that their instructions write to another destination.
     moved: FxHashMap<TensorId, redirect::Moved>,
-    /// PSUM tiles whose writers are followed.
+    /// PSUM tiles whose writes are tracked.
     written: FxHashMap<TensorId, redirect::Written>,
-    /// Statements to be put in when their stream ends, each with the one that it comes before.
+    /// Statements to be inserted when their stream ends, each with its successor.
     inserted: Vec<(NodeAt, Node)>,
 }
 
@@ -213,10 +213,10 @@ impl Builder {
         self.cores
     }
 
-    /// The instruction with these operands, which are taken. Its views share their dimensions with those of earlier instructions.
+    /// The instruction with these operands, which are moved out. Its views share their dimensions with those of earlier instructions.
     ///
     /// # Errors
-    /// The first operand that is missing or of a wrong kind or memory.
+    /// For the first operand that is missing or of a wrong kind or memory.
     pub(crate) fn make(&mut self, entry: &Entry, operands: &mut [Option<Arg>]) -> Result<Inst> {
         for operand in operands.iter_mut().flatten() {
             if let Arg::View(view) = operand {
@@ -232,7 +232,7 @@ impl Builder {
     /// Validates an instruction and appends it.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// For the first rule that it breaks.
     pub(crate) fn emit(&mut self, inst: Inst, site: Site) -> Result<()> {
         self.validate(&inst)?;
         self.append(inst, site)
@@ -241,15 +241,15 @@ impl Builder {
     /// Checks the rules of an instruction.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// For the first rule that it breaks.
     pub(crate) fn validate(&self, inst: &Inst) -> Result<()> {
         inst.validate(&self.context())
     }
 
-    /// Appends an instruction that is valid.
+    /// Appends a valid instruction.
     ///
     /// # Errors
-    /// If it uses a tensor that has ended or an on-chip one of another core, or prepares a collective while another waits for its start.
+    /// If it uses an ended tensor or an on-chip one of another core, or prepares a collective before the previous one has been started.
     pub(crate) fn append(&mut self, inst: Inst, site: Site) -> Result<()> {
         if !self.ended.is_empty() || self.core > 0 {
             let mut footprint = Footprint::default();
@@ -280,17 +280,17 @@ impl Builder {
         }
     }
 
-    /// Number of tensors made so far.
+    /// Number of tensors allocated so far.
     pub(crate) fn tensors(&self) -> usize {
         self.program.tensors.len()
     }
 
-    /// How many statements the blocks that are open have.
+    /// Number of statements in the open blocks.
     pub(crate) fn statements(&self) -> usize {
         self.bodies.iter().map(|b| b.nodes.len()).sum()
     }
 
-    /// Runs something and takes back what it emitted and made.
+    /// Runs a closure and rewinds the builder afterwards.
     pub(crate) fn rehearse<T>(&mut self, run: impl FnOnce(&mut Builder) -> T) -> T {
         let mark = self.mark();
         let result = run(self);
@@ -298,7 +298,7 @@ impl Builder {
         result
     }
 
-    /// What there is now, in the innermost block.
+    /// The current state of the innermost block.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             nodes: self.bodies.last().map_or(0, |b| b.nodes.len()),
@@ -314,7 +314,7 @@ impl Builder {
         }
     }
 
-    /// Takes back what was emitted and made in the innermost block since a mark of it.
+    /// Removes everything emitted and allocated in the innermost block since a mark of it.
     pub(crate) fn rewind(&mut self, mark: &Mark) {
         if let Some(body) = self.bodies.last_mut() {
             body.nodes.truncate(mark.nodes);
@@ -336,12 +336,12 @@ impl Builder {
         self.prepared.take_if(|p| p.at.body >= mark.begun);
     }
 
-    /// Position of the statement that comes next in the core's stream, in which a dynamic statement comes before what is in it.
+    /// Position of the next statement in the core's stream, in which a dynamic statement precedes its contents.
     pub(crate) fn position(&self) -> u64 {
         self.emitted - self.before_core + self.bodies.len() as u64 - 1
     }
 
-    /// The statements appended last to the innermost block, at most this many.
+    /// The statements appended last to the innermost block, at most `most`.
     pub(crate) fn last_nodes(&self, most: usize) -> &[Node] {
         let nodes = self.bodies.last().map_or(&[][..], |b| &b.nodes);
         &nodes[nodes.len().saturating_sub(most)..]
@@ -374,7 +374,7 @@ impl Builder {
         body.nodes
     }
 
-    /// Ends the body of `nl.fori_loop` or `nl.while_loop`, called at `site`: what it has allocated ends with it.
+    /// Ends the body of `nl.fori_loop` or `nl.while_loop`, called at `site`, and the lifetime of its tensors.
     pub(crate) fn close_function(&mut self, function: &'static str, site: Site) -> Vec<Node> {
         let first = self.bodies.last().map_or(0, |b| b.tensors);
         let tensors = first..self.program.tensors.len();
@@ -384,7 +384,7 @@ impl Builder {
         self.close()
     }
 
-    /// Refuses a tensor of the body of a loop function that has ended.
+    /// Rejects a tensor of the body of an ended loop function.
     ///
     /// # Errors
     /// `dynamic-loop`.
@@ -392,7 +392,7 @@ impl Builder {
         let at = id.0 as usize;
         let Some(ended) = self.ended.iter().find(|e| e.tensors.contains(&at)) else { return Ok(()) };
         let tensor = self.program.tensor(id);
-        // Equal constants are one tensor, wherever they were made first.
+        // Equal constants are one tensor, wherever they were first created.
         if tensor.data.is_some() {
             return Ok(());
         }
@@ -404,7 +404,7 @@ impl Builder {
             .help("the body is a region of its own: make the tensor before the loop, and write it in the body"))
     }
 
-    /// Refuses an on-chip tensor of another core, which Python may keep from one specialisation of the kernel to the next.
+    /// Rejects an on-chip tensor of another core, which Python may keep from one specialisation of the kernel to the next.
     fn check_own(&self, view: &View) -> Result<()> {
         let tensor = self.program.tensor(view.tensor);
         if !view.space.is_on_chip() || tensor.core == self.core {
@@ -446,7 +446,7 @@ impl Builder {
         self.program.tensors[id.0 as usize].bytes()
     }
 
-    /// Ends the stream of this core and begins the next one's.
+    /// Ends the stream of this core and starts the next core's.
     pub(crate) fn next_core(&mut self) {
         while self.bodies.len() > 1 {
             self.bodies.pop();
@@ -464,7 +464,7 @@ impl Builder {
         self.next_private = 0;
     }
 
-    /// Begins a program of a launch grid: it shares the tensors in HBM of the first one.
+    /// Starts a program of a launch grid: it shares the HBM tensors of the first one.
     pub(crate) fn begin_program(&mut self, index: u32) {
         self.program_index = index;
         self.next_shared = 0;

@@ -1,4 +1,4 @@
-//! Names of instructions, and which of them wait for others.
+//! Names of instructions, and the order between them.
 
 use nki_isa::Violation;
 use nki_isa::ids::TagId;
@@ -7,17 +7,17 @@ use nki_isa::program::Tag;
 use super::{Builder, NodeAt};
 use crate::build::Result;
 
-/// What one instruction waits for when it depends on another (`nisa.dependency`).
+/// The kind of a dependence between two instructions (`nisa.dependency`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dependency {
-    /// That the other has completed, each time it runs.
+    /// The later instruction waits for the completion of the earlier one, at each execution.
     Runtime,
-    /// Only that the compiler issues the other first; the engines may overlap.
+    /// The compiler issues the earlier one first, but the engines may overlap.
     Schedule,
 }
 
 impl Builder {
-    /// The tag of a statement, made if there is none; `None` if its stream has ended.
+    /// The tag of a statement, created if there is none; `None` if its stream has ended.
     fn tag(&mut self, at: NodeAt) -> Option<TagId> {
         let tags = &mut self.program.tags;
         let body = self.bodies.iter_mut().find(|b| b.id == at.body)?;
@@ -28,8 +28,8 @@ impl Builder {
         }))
     }
 
-    /// Keeps the instructions of each queue in program order, from this one to the last (`nl.no_reorder()`). All are in one body, since no loop
-    /// of the device is inside of such a block.
+    /// Keeps the instructions of each queue in program order, from `from` to the last (`nl.no_reorder()`). All are in one body, since such a block
+    /// contains no device loop.
     pub(crate) fn keep_order(&mut self, from: NodeAt) {
         let Some(end) = self.bodies.last().filter(|b| b.id == from.body).map(|b| b.nodes.len() as u32) else { return };
         if end.saturating_sub(from.index) < 2 {
@@ -44,10 +44,10 @@ impl Builder {
         }
     }
 
-    /// Names an instruction, which may have to wait for others then.
+    /// Names an instruction, which may add dependences on others.
     ///
     /// # Errors
-    /// As [`Self::order`].
+    /// Like [`Self::order`].
     pub(crate) fn name_node(&mut self, at: NodeAt, name: &str) -> Result<()> {
         let name = self.intern(name);
         if let Some(tag) = self.tag(at) {
@@ -67,13 +67,13 @@ impl Builder {
         Ok(())
     }
 
-    /// The edges of `with_schedule`, for the core that begins.
+    /// The edges of `with_schedule`, for the next core.
     pub(crate) fn set_schedule<'e>(&mut self, edges: impl Iterator<Item = (&'e str, &'e str)>) {
         self.schedule = edges.map(|(later, earlier)| (later.into(), earlier.into(), false)).collect();
         self.named.clear();
     }
 
-    /// Refuses a schedule with an edge that no instruction keeps.
+    /// Rejects a schedule with an edge that no instruction enforces.
     pub(crate) fn check_schedule(&self) -> Result<()> {
         let Some((later, earlier, _)) = self.schedule.iter().find(|edge| !edge.2) else { return Ok(()) };
         let missing = [later, earlier].into_iter().find(|name| !self.named.contains_key(*name));
@@ -90,10 +90,10 @@ impl Builder {
         Err(Violation::new("depends-on", "", message).help(help))
     }
 
-    /// Makes one instruction run after another.
+    /// Orders one instruction after another.
     ///
     /// # Errors
-    /// `depends-on` if the later one does not come later, or if a loop or branch of the device is between them.
+    /// `depends-on` if the later one does not come later, or if a device loop or branch is between them.
     pub(crate) fn order(&mut self, later: NodeAt, earlier: NodeAt, kind: Dependency) -> Result<()> {
         let refuse = |message: &str, help: &str| Err(Violation::new("depends-on", "", message).help(help));
         let depth = |at: NodeAt| self.bodies.iter().position(|b| b.id == at.body);

@@ -1,4 +1,4 @@
-//! Outputs: which tensors a kernel may return.
+//! Outputs: the tensors that a kernel may return.
 
 use nki_diag::{Diagnostic, FileId, Span};
 use nki_isa::inst::Footprint;
@@ -13,8 +13,8 @@ fn span_of(loc: Loc) -> Span {
 }
 
 impl Builder {
-    /// Adds a returned tensor as an output of that name, with findings about it; the kernel is at `kernel`. It is no output if one of
-    /// them is an error (`kernel-output`): an output is a whole tensor in shared HBM, or in any HBM where `private` says so.
+    /// Adds a returned tensor as an output of that name, with its findings; the kernel is at `kernel`. It is not an output if one of
+    /// them is an error (`kernel-output`): an output is a whole tensor in shared HBM, or in any HBM if `private` is set.
     pub(crate) fn return_tensor(&mut self, name: &str, t: &Tensor, private: bool, kernel: Span) -> Vec<Diagnostic> {
         let (made, id, tensor) = (span_of(t.storage.loc), t.storage.id, &t.storage.name);
         let is_input = self.is_input(id);
@@ -24,8 +24,8 @@ impl Builder {
             findings.push(finding.with(kernel, "returned by this kernel").help(ended.help));
             return findings;
         }
-        // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. Published kernels
-        // with two cores did so, too, and each core wrote a part: `alloc` gives the other core the same tensor.
+        // Up to NKI 0.2 a kernel could return tensors in `nl.hbm` (release notes of 0.3), and tutorials still do. So do published kernels
+        // with two cores, in which each core writes a part: `alloc` gives the other core the same tensor.
         let allowed = is_input || private && t.view.space == Space::Hbm;
         if t.view.space == Space::Hbm && !allowed {
             let message = format!("the kernel returns `{tensor}`, which is in private HBM");
@@ -86,12 +86,12 @@ impl Builder {
         inputs.filter(|id| found.contains(id)).map(|id| self.handle(id)).collect()
     }
 
-    /// Whether the kernel returns this tensor. Known as soon as core 0 has been evaluated.
+    /// Whether the kernel returns this tensor. Known after the evaluation of core 0.
     pub(super) fn is_output(&self, id: TensorId) -> bool {
         self.program.outputs.iter().any(|output| output.tensor == id)
     }
 
-    /// Adds an output; a name that is taken gets a number.
+    /// Adds an output; a duplicate name gets a number.
     fn output(&mut self, name: &str, tensor: TensorId) {
         let mut chosen = name.to_owned();
         let mut n = 1;

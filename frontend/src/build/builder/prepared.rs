@@ -1,6 +1,6 @@
-//! Collectives in two parts: a preparation and the start of what it prepares.
+//! Collectives in two parts: a preparation and its start.
 //!
-//! Source: the pages `all_to_all_v_prepare` and `all_gather_v_prepare` of NKI 0.7: each preparation needs exactly one start after it, and there is no
+//! Source: the pages `all_to_all_v_prepare` and `all_gather_v_prepare` of NKI 0.7: each preparation needs exactly one start after it, with no
 //! other preparation in between.
 
 use nki_isa::inst::{Action, find};
@@ -13,7 +13,7 @@ use crate::build::Result;
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) at: NodeAt,
-    /// The instruction that it prepares.
+    /// The prepared instruction.
     start: &'static str,
     operands: Vec<Arg>,
     /// Line of the call.
@@ -21,10 +21,10 @@ pub(super) struct Prepared {
 }
 
 impl Builder {
-    /// What an instruction prepares.
+    /// The instruction that an instruction prepares.
     ///
     /// # Errors
-    /// `operand-value` if another preparation waits for its start.
+    /// `operand-value` if another preparation has not been started.
     pub(super) fn prepares(&self, inst: &Inst, site: Site) -> Result<Option<Prepared>> {
         let Action::Prepares(start) = inst.action() else { return Ok(None) };
         if let Some(other) = &self.prepared {
@@ -41,10 +41,10 @@ impl Builder {
         Ok(Some(Prepared { at: self.last_node(), start, operands: inst.args(), line: site.loc.line }))
     }
 
-    /// Starts what the instruction at `at` prepared: `start` is the function called.
+    /// Starts the preparation of the instruction at `at`: `start` is the function called.
     ///
     /// # Errors
-    /// `operand-value` unless it is the preparation that waits, of the same collective, in the same body.
+    /// `operand-value` unless it is the pending preparation, of the same collective, in the same body.
     pub(crate) fn start_prepared(&mut self, start: &str, at: NodeAt, site: Site) -> Result<()> {
         let refuse = |message: String, help: &str| Err(Violation::new("operand-value", "", message).help(help));
         let Some(prepared) = self.prepared.take_if(|p| p.at == at) else {
@@ -69,7 +69,7 @@ impl Builder {
         self.emit(inst, site)
     }
 
-    /// Refuses a preparation that was never started on the core that ends.
+    /// Rejects a preparation that was never started on the ended core.
     ///
     /// # Errors
     /// `operand-value`.

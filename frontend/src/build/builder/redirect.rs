@@ -1,13 +1,13 @@
-//! Results that are written where they are assigned, and PSUM tiles that begin as zeros.
+//! Results written directly to their assigned destination, and PSUM tiles that start as zeros.
 //!
 //! In Beta 1 an instruction returns a new tile, and `t[...] = nisa.f(...)` writes to `t` without a copy: [`Builder::redirect`]
-//! makes the instruction that has just computed a tile write elsewhere. If the tile is used after all (`x = nisa.f(...)`,
-//! `t[...] = x`, then `x` again), the instruction gets its tile back and a copy is inserted after it: which of the two it is need not be
-//! known at the assignment.
+//! redirects the instruction that has just computed a tile. If the tile is used after all (`x = nisa.f(...)`,
+//! `t[...] = x`, then `x` again), the instruction gets its tile back and a copy is inserted after it. Thus the distinction is not
+//! needed at the assignment.
 //!
-//! `acc += nisa.nc_matmul(...)` accumulates in PSUM ([`Builder::accumulate`]). A tile made by `nl.zeros` takes no memset for that: the
-//! first matmul overwrites. Only what reads elements that nothing has written, or mixes matmuls with other writers, needs the zeros; the
-//! memset is then inserted where the tile was made.
+//! `acc += nisa.nc_matmul(...)` accumulates in PSUM ([`Builder::accumulate`]). For that, a tile of `nl.zeros` needs no memset: the
+//! first matmul overwrites. The zeros are needed only if unwritten elements are read, or if matmuls are mixed with other writers; the
+//! memset is then inserted at the allocation of the tile.
 
 use nki_isa::inst::{Footprint, find};
 use nki_isa::program::NodeKind;
@@ -18,25 +18,25 @@ use super::{Body, Builder, NodeAt, Site};
 use crate::build::Result;
 use crate::build::tensor::Tensor;
 
-/// A tile whose instruction writes to another place.
+/// A tile whose instruction writes to another destination.
 #[derive(Debug)]
 pub(super) struct Moved {
     at: NodeAt,
-    /// What the instruction computes of the tile.
+    /// The part of the tile that the instruction computes.
     tile: View,
-    /// Whether the instruction adds to the other place.
+    /// Whether the instruction accumulates in the other destination.
     added: bool,
 }
 
-/// What has been written of a PSUM tile.
+/// The written part of a PSUM tile.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// The place at which it was made.
+    /// The position of its allocation.
     made: NodeAt,
     site: Site,
-    /// All of the tile.
+    /// The whole tile.
     whole: View,
-    /// It begins as zeros, for which there is no instruction yet.
+    /// Whether it starts as zeros without an instruction for them yet.
     zero: bool,
     /// Partitions written, from the first to the one after the last, of each element of a partition.
     columns: Vec<(u32, u32)>,
@@ -44,7 +44,7 @@ pub(super) struct Written {
     others: bool,
 }
 
-/// How much of a view has been written.
+/// The coverage of a view by writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Covered {
     Nothing,
@@ -87,7 +87,7 @@ impl Written {
         for at in positions(view) {
             let Some(column) = self.columns.get_mut(at) else { continue };
             let (from, to) = *column;
-            // Two pieces that do not touch count as the larger one: at worst there is a memset more.
+            // Two disjoint pieces count as their union with the gap: at worst there is an additional memset.
             *column = if from == to || first <= to && from <= end && from < to {
                 if from == to { (first, end) } else { (from.min(first), to.max(end)) }
             } else if end - first > to - from {
@@ -100,7 +100,7 @@ impl Written {
 }
 
 impl Builder {
-    /// Follows what is written of a PSUM tile that is made here and begins as zeros, or as anything.
+    /// Tracks writes to a PSUM tile that is allocated here and starts as zeros, or uninitialized.
     pub(crate) fn follow(&mut self, tile: &Tensor, zero: bool, site: Site) {
         let made = self.next_node();
         let columns = vec![(0, 0); tile.view.free_elements()];
@@ -108,13 +108,13 @@ impl Builder {
         self.written.insert(tile.storage.id, Written { made, site, whole, zero, columns, others: false });
     }
 
-    /// The place of the statement that comes next.
+    /// The position of the next statement.
     pub(crate) fn next_node(&self) -> NodeAt {
         let body = self.bodies.last();
         NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len() as u32) }
     }
 
-    /// Moves what fills the tiles that were made since `from` before the instruction that had just computed `tile`, which may then write to them.
+    /// Moves the initialization of tiles allocated since `from` before the instruction that has just computed `tile`, which may then write to them.
     pub(crate) fn make_earlier(&mut self, tile: &Tensor, from: NodeAt) {
         let Some(body) = self.bodies.last().filter(|body| body.id == from.body) else { return };
         let (start, end) = (from.index as usize, body.nodes.len());
@@ -143,7 +143,7 @@ impl Builder {
                 written.made.index -= 1;
             }
         }
-        // What names the instruction, or follows it, still does.
+        // Names of and references to the instruction remain valid.
         for at in self.named.values_mut().filter(|at| at.body == from.body && at.index + 1 == from.index) {
             at.index = end as u32 - 1;
         }
@@ -152,7 +152,7 @@ impl Builder {
         }
     }
 
-    /// Makes the instruction that has just computed `tile` write to `to`; `false` where it cannot, or where there is no such instruction.
+    /// Makes the instruction that has just computed `tile` write to `to`; `false` if it cannot, or if there is no such instruction.
     pub(crate) fn redirect(&mut self, tile: &Tensor, to: &View) -> Result<bool> {
         let Some(inst) = self.maker(tile) else { return Ok(false) };
         let is_matmul = inst.accumulation(self.arch).is_some();
@@ -160,7 +160,7 @@ impl Builder {
         self.move_result(tile, inst, to, mode, false)
     }
 
-    /// Makes the matmul that has just computed `tile` add to `to`, in PSUM; `false` where the tile is no matmul's.
+    /// Makes the matmul that has just computed `tile` accumulate in `to`, in PSUM; `false` if no matmul computed the tile.
     pub(crate) fn accumulate(&mut self, tile: &Tensor, to: &View) -> Result<bool> {
         let Some(inst) = self.maker(tile) else { return Ok(false) };
         if !matches!(inst.accumulation(self.arch), Some((_, None))) {
@@ -180,17 +180,17 @@ impl Builder {
         if self.move_result(tile, inst.clone(), to, Some(mode), true)? {
             return Ok(true);
         }
-        // A tile that no matmul can add to, of 16 bits, can still be overwritten: the first term of a sum.
+        // A 16-bit tile, in which no matmul can accumulate, can still be overwritten: the first term of a sum.
         let is_zero = self.written.get(&to.tensor).is_some_and(|w| w.zero && w.covered(to) == Covered::Nothing);
         if is_zero { self.move_result(tile, inst, to, Some(Arg::Bool(false)), false) } else { Ok(false) }
     }
 
-    /// The instruction emitted last, if it computes these elements of a new tile and nothing else has touched it.
+    /// The last emitted instruction, if it computes these elements of a new tile that nothing else has accessed.
     fn maker(&self, tile: &Tensor) -> Option<Inst> {
         self.maker_before(tile, self.bodies.last()?.nodes.len())
     }
 
-    /// [`Self::maker`] as it was when the stream had `end` nodes.
+    /// [`Self::maker`] at the time when the stream had `end` nodes.
     fn maker_before(&self, tile: &Tensor, end: usize) -> Option<Inst> {
         let body = self.bodies.last()?;
         let made = self.made.get(tile.storage.id.0 as usize)?;
@@ -219,7 +219,7 @@ impl Builder {
     }
 
     fn move_result(&mut self, tile: &Tensor, inst: Inst, to: &View, mode: Option<Arg>, added: bool) -> Result<bool> {
-        // Elements that it reads and writes at different places would be overwritten before they are read.
+        // Elements read and written at different positions would be overwritten before they are read.
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
         if footprint.reads.iter().any(|v| **v != *to && v.intersects(to)) {
@@ -235,7 +235,7 @@ impl Builder {
         Ok(true)
     }
 
-    /// The instruction with another destination, if it may have that one.
+    /// The instruction with another destination, if that is valid.
     fn with_destination(&self, inst: &Inst, to: &View, mode: Option<Arg>) -> Option<Inst> {
         let schema = inst.schema();
         let mut slots: Vec<Option<Arg>> = inst.args().into_iter().map(Some).collect();
@@ -248,7 +248,7 @@ impl Builder {
         Some(moved)
     }
 
-    /// Before an instruction is emitted: gives back the results that it uses, and makes the zeros that it reads.
+    /// Called before an instruction is emitted: restores the redirected results that it uses, and emits the zeros that it reads.
     pub(super) fn before(&mut self, inst: &Inst) -> Result<()> {
         if self.moved.is_empty() && self.written.is_empty() {
             return Ok(());
@@ -278,7 +278,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Lets the instruction that computes a tile write to it again, and copies from there to where it is assigned.
+    /// Lets the instruction that computes a tile write to it again, and copies from it to the assigned destination.
     fn give_back(&mut self, id: TensorId) -> Result<()> {
         let Some(Moved { at, tile, added }) = self.moved.remove(&id) else { return Ok(()) };
         let name = self.program.tensors[id.0 as usize].name.clone();
@@ -314,7 +314,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Inserts the memset of a tile that begins as zeros, where it is made.
+    /// Inserts the memset of a tile that starts as zeros, at its allocation.
     fn fill_zeros(&mut self, id: TensorId) -> Result<()> {
         let Some(written) = self.written.get_mut(&id).filter(|w| w.zero) else { return Ok(()) };
         written.zero = false;
@@ -344,7 +344,7 @@ impl Builder {
         Ok(inst)
     }
 
-    /// Puts in what was inserted into a stream that ends.
+    /// Inserts the pending statements of an ended stream.
     pub(super) fn settle(&mut self, body: &mut Body) {
         let (mut mine, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.inserted).into_iter().partition(|(at, _)| at.body == body.id);

@@ -1,4 +1,4 @@
-//! A builder that takes back what it made is as it was.
+//! Rewinding restores the state of the builder.
 
 use nki_isa::ids::TrailId;
 use nki_isa::program::{Bound, Control};
@@ -15,7 +15,7 @@ fn tile(builder: &mut Builder, space: Space, address: Option<&[i64]>) -> Tensor 
     builder.alloc(&request, SITE).expect("fits")
 }
 
-/// Makes something of each kind, among it a dynamic loop with a tile of its own and an address in HBM that only one tensor may have.
+/// Creates one of each kind, including a dynamic loop with a local tile and an address in HBM that only one tensor may have.
 fn make(builder: &mut Builder) {
     let in_sbuf = tile(builder, Space::Sbuf, None);
     for space in [Space::Psum, Space::SharedHbm, Space::Hbm] {
@@ -40,7 +40,7 @@ fn fill(builder: &mut Builder, tile: &Tensor) {
     Lower { builder, site: SITE, name: "fill" }.fill(tile, Imm::Float(1.0)).expect("writes a tile");
 }
 
-/// The program of two cores that make the same things before and after `detour`, within a loop if `nested`.
+/// The program of two cores with the same statements before and after `detour`, within a loop if `nested`.
 fn program(nested: bool, detour: impl Fn(&mut Builder)) -> String {
     let mut builder = Builder::new("k", Target::Trn2, 2);
     for core in 0..2 {
@@ -83,7 +83,7 @@ fn what_is_taken_back_leaves_no_trace() {
         let thrice = |builder: &mut Builder| (0..3).for_each(|_| once(builder));
         assert_eq!(straight, program(nested, thrice));
         assert_eq!(straight, program(nested, |builder| builder.rehearse(make)));
-        // What is not taken back is there.
+        // Without a rewind, the statements remain.
         assert_ne!(straight, program(nested, fill_again));
     }
 }
@@ -105,7 +105,7 @@ fn the_end_of_a_body_is_taken_back_with_it() {
     builder.close_function("nl.fori_loop", SITE);
     assert_eq!(builder.check_alive(inside.storage.id).expect_err("its region has ended").id, "dynamic-loop");
     builder.rewind(&mark);
-    // The next tensor has the number of the one that is gone, and belongs to no region that has ended.
+    // The next tensor has the number of the removed one, and belongs to no ended region.
     let outside = tile(&mut builder, Space::Sbuf, None);
     assert_eq!(outside.storage.id, inside.storage.id);
     builder.check_alive(outside.storage.id).expect("made outside of any loop");

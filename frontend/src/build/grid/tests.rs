@@ -61,7 +61,7 @@ fn is_regular(positions: &[i64]) -> bool {
     positions.windows(3).all(|w| w[2] - w[1] == w[1] - w[0])
 }
 
-/// Indices worth trying in a dimension of `n` cells, with the cells that they select.
+/// Representative indices in a dimension of `n` cells, with the cells that they select.
 fn keys(n: usize) -> Vec<(GridKey, Vec<usize>)> {
     let mut out = vec![(GridKey::Slice(None, None, 1), (0..n).collect())];
     for i in 0..n {
@@ -155,7 +155,7 @@ fn tiles_on_chip_lie_side_by_side() {
         let down = shape[0].div_euclid(tile[0]) + i64::from(shape[0] % tile[0] != 0);
         let made = grid.source().storage.shape.to_vec();
         assert_eq!(made, [tile[0] as u32, (down * across * tile[1]) as u32]);
-        // Where an element is: its row in the tile, and its column in the tile after the tiles before it.
+        // The position of an element: its row in the tile, and its column in the tile after the preceding tiles.
         let place = move |r: i64, c: i64| {
             let before = (r / tile[0]) * across + c / tile[1];
             (r % tile[0], before * tile[1] + c % tile[1])
@@ -225,7 +225,7 @@ fn untiled_dimensions_come_first_and_are_indexed_slab_by_slab() {
     assert_eq!((cell.shape(), cell.element_shape(), cell.is_remainder()), (vec![], vec![1, 2, 2], true));
     assert_eq!(elements(&cell.data().unwrap()), [(0, 64), (0, 65), (0, 70), (0, 71)]);
     assert_eq!(cell.data().unwrap().shape_text(), "(2, 2)");
-    // What an index has consumed stays consumed; `...` stands for the rest.
+    // Consumed coordinates stay consumed; `...` stands for the rest.
     let slab = grid.index(&[GridKey::At(1)]).unwrap();
     assert_eq!(slab.shape(), [2, 2]);
     assert_eq!(slab.index(&[GridKey::Ellipsis, GridKey::At(0)]).unwrap().shape(), [2]);

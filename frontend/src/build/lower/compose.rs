@@ -1,4 +1,4 @@
-//! Operations of `nki.language` that take several instructions: reductions, softmax, normalisation, selection, matmul.
+//! Operations of `nki.language` that require several instructions: reductions, softmax, normalisation, selection, matmul.
 
 use nki_isa::arch::QUADRANT;
 use nki_isa::dtype::{f32_to_bits, i64_to_bits};
@@ -202,7 +202,7 @@ impl Lower<'_> {
         dtype: Option<DType>,
     ) -> Result<Tensor> {
         self.on_chip("where", condition)?;
-        // As in NumPy, a column as condition chooses among whole rows.
+        // As in NumPy, a column as condition selects whole rows.
         let mut shape = extents(condition);
         for branch in [x, y] {
             let Operand::Tile(t) = branch else { continue };
@@ -312,14 +312,14 @@ impl Lower<'_> {
         let dst = self.tile(shape, out, Space::Sbuf)?;
         let start = x.storage.start_partition(&x.view);
         if !start.is_multiple_of(QUADRANT) {
-            // Only DMA reads a row that begins there. The source steps by 0 partitions.
+            // Only DMA reads a row starting there. The source steps by 0 partitions.
             let mut wide = self.in_sbuf(x)?.broadcast_to(&inner)?;
             wide.view.dims[0] = nki_isa::Dim { stride: 0, count: dst.view.partitions() };
             self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(&wide))])?;
             return Ok(dst);
         }
         // A profile of a kernel with two of these in a loop (DF-MP2 energy of trnblas, trn1) shows neither DMA nor matmuls for them, and as many
-        // instructions of the vector engine as shuffles take.
+        // instructions of the vector engine as shuffles would need.
         let row = if out == x.view.dtype { x.clone() } else { self.copy(x, Some(out))? };
         let src = row.broadcast_to(&inner)?;
         let first = Arg::List(vec![Arg::Int(0); QUADRANT as usize]);

@@ -1,7 +1,7 @@
 //! The value-returning operations of `nki.language`, lowered to instructions.
 //!
-//! Each makes an SBUF tile (PSUM for the tensor engine), emits the instructions that fill it, and returns it. The manual
-//! says which instruction only for some; where it is silent the cheapest documented one is taken: ALU operators run as
+//! Each allocates an SBUF tile (PSUM for the tensor engine), emits the instructions that fill it, and returns it. The manual
+//! names the instruction only for some; otherwise the cheapest documented one is used: ALU operators run as
 //! `tensor_tensor` or, with a scalar or one value per partition, as `tensor_scalar`; functions run as `activation`.
 
 mod compose;
@@ -28,7 +28,7 @@ pub(crate) enum Operand {
     Number(Imm),
 }
 
-/// What lowering works on: the program, the place of the call and the name of the result.
+/// The context of a lowering: the program, the location of the call and the name of the result.
 #[derive(Debug)]
 pub(crate) struct Lower<'a> {
     /// The program.
@@ -47,21 +47,21 @@ fn name(n: &str) -> Arg {
     Arg::Name(n.into())
 }
 
-/// The extents as the kernel sees them.
+/// The extents as seen by the kernel.
 pub(crate) fn extents(t: &Tensor) -> Vec<i64> {
     t.view.dims.iter().map(|d| i64::from(d.count)).collect()
 }
 
-/// A documented instruction that the registry does not have.
+/// A documented instruction missing from the registry.
 fn not_yet(instruction: &str) -> Violation {
     Violation::new("unsupported-instruction", "", format!("nki.isa.{instruction} is not supported yet"))
         .help("the manual documents it, but this version has no model of it")
 }
 
-/// Most elements in each partition of a tile from which HBM is filled.
+/// Maximum elements per partition of a tile from which HBM is filled.
 const FILLED: i64 = 2048;
 
-/// Whether a tile has one element for each partition of a wider one: an instruction takes it as a vector.
+/// Whether a tile has one element for each partition of a wider one: an instruction accepts it as a vector.
 pub(crate) fn is_column(t: &Tensor, of: &Tensor) -> bool {
     t.view.free_elements() == 1 && of.view.free_elements() != 1 && t.view.partitions() == of.view.partitions()
 }
@@ -157,7 +157,7 @@ impl Lower<'_> {
             .help("use nisa.tensor_copy between on-chip tensors"));
         }
         if value.view.space == Space::Psum {
-            // DMA does not reach PSUM (migration guide, NKI 0.3).
+            // DMA cannot access PSUM (migration guide, NKI 0.3).
             let staged = self.copy(value, None)?;
             return self.emit("dma_copy", &[("dst", view(dst)), ("src", view(&staged))]);
         }
@@ -179,7 +179,7 @@ impl Lower<'_> {
         self.emit("dma_copy", &[("dst", view(dst)), ("src", view(value))])
     }
 
-    /// `nl.load_transpose2d`: rows of HBM become columns of a tile, on the way.
+    /// `nl.load_transpose2d`: the DMA writes rows of HBM as columns of a tile.
     pub(crate) fn load_transpose2d(&mut self, src: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         if src.on_chip() {
             return Err(Violation::new(
@@ -243,7 +243,7 @@ impl Lower<'_> {
         if dst.on_chip() {
             return self.emit("memset", &[("dst", view(dst)), ("value", arg)]);
         }
-        // HBM is filled from a tile of one partition row set, as memset works on chip only.
+        // HBM is filled from a tile, since memset works on chip only.
         let flat = match dst.reshape(&[dst.view.elements() as i64]) {
             Ok(flat) => flat,
             Err(violation) => return self.fill_rows(dst, arg, violation),
@@ -273,7 +273,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Fills a part of a tensor in HBM that is not contiguous, from a tile of its first rows; `violation` if a row is too long for that.
+    /// Fills a non-contiguous part of a tensor in HBM from a tile of its first rows; `violation` if a row is too long for that.
     fn fill_rows(&mut self, dst: &Tensor, arg: Arg, violation: Violation) -> Result<()> {
         let shape = extents(dst);
         if shape.contains(&0) {
@@ -321,7 +321,7 @@ impl Lower<'_> {
             (Operand::Tile(a), Operand::Tile(b)) => {
                 self.on_chip(what, a)?;
                 self.on_chip(what, b)?;
-                // `tensor_scalar` takes a column of few types; of others, it is repeated.
+                // `tensor_scalar` accepts a column of few types; columns of other types are broadcast.
                 let suits = |column: &Tensor, other: &Tensor| {
                     let dtype = column.view.dtype;
                     let exact = matches!(dtype, DType::I32 | DType::U32) && matches!(op, AluOp::Add | AluOp::Multiply);
@@ -389,7 +389,7 @@ impl Lower<'_> {
         self.emit("tensor_scalar", &operands)
     }
 
-    /// A tile with the fractions of `x`, whose values have a remainder: that of infinity is NaN. No float from 2^23 has a fraction.
+    /// A tile with the fractions of `x`, with the values as remainders: that of infinity is NaN. No float from 2^23 has a fraction.
     fn with_fraction(&mut self, what: &str, x: &Tensor) -> Result<Tensor> {
         const WHOLE: f64 = 8_388_608.0;
         self.on_chip(what, x)?;
@@ -410,7 +410,7 @@ impl Lower<'_> {
             // "Implemented as XOR with all-ones" and "with 1" (docstrings of nl.invert and nl.logical_not).
             "invert" => self.scalar_op(what, x, AluOp::BitwiseXor, Arg::Int(-1), dtype),
             "logical_not" => self.scalar_op(what, x, AluOp::LogicalXor, Arg::Int(1), dtype),
-            // No instruction of two tensors reads PSUM twice: the scalar engine squares tiles there.
+            // No instruction reads two operands from PSUM: the scalar engine squares tiles there.
             "square" if x.view.space != Space::Psum => {
                 let dst = self.like(x, out)?;
                 self.emit(
@@ -420,7 +420,7 @@ impl Lower<'_> {
                 Ok(dst)
             }
             "rsqrt" => {
-                // Runs on GpSimd for precision and takes no PSUM input since 0.5 (migration guide).
+                // Runs on GpSimd for precision and accepts no PSUM input since 0.5 (migration guide).
                 if x.view.space == Space::Psum {
                     return Err(Violation::new("operand-memory", "", "nl.rsqrt reads SBUF only")
                         .help("copy the tile to SBUF, or call nisa.activation(op=nl.rsqrt)"));
@@ -467,7 +467,7 @@ impl Lower<'_> {
     }
 }
 
-/// The shape of an operation of two tiles.
+/// The shape of an operation on two tiles.
 pub(super) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64>> {
     let (sa, sb) = (extents(a), extents(b));
     let mismatch = || {

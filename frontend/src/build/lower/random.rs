@@ -7,17 +7,17 @@ use crate::build::Result;
 use crate::build::tensor::Tensor;
 
 impl Lower<'_> {
-    /// `nl.random_seed`: seeds the vector engine, whose generators [`Lower::rand`] draws from.
+    /// `nl.random_seed`: seeds the vector engine, whose generators [`Lower::rand`] uses.
     pub(crate) fn random_seed(&mut self, seed: &Tensor) -> Result<()> {
         self.emit("set_rng_seed", &[("src_seeds", view(seed))])
     }
 
-    /// `nl.rand`: fills a tensor with numbers that are uniformly distributed in `[0, 1)`.
+    /// `nl.rand`: fills a tensor with numbers uniformly distributed in `[0, 1)`.
     pub(crate) fn rand(&mut self, dst: &Tensor) -> Result<()> {
         if dst.on_chip() {
             return self.rand_tile(dst);
         }
-        // HBM is reached by DMA alone: draw a tile at a time and copy it out.
+        // HBM is accessible only by DMA: generate a tile at a time and copy it out.
         let flat = dst.reshape(&[dst.view.elements() as i64])?;
         let (total, parts) = (dst.view.elements() as i64, i64::from(self.builder.arch().partitions));
         let width = (total / parts).clamp(1, 2048);
@@ -40,7 +40,7 @@ impl Lower<'_> {
             let ends = [("dst", view(dst)), ("min", Arg::Float(0.0)), ("max", Arg::Float(1.0))];
             return self.emit("rand2", &ends);
         }
-        // Without it the engine draws bits only. As the docstring of nisa.rng advises: 16 of them as an integer, scaled
+        // Otherwise the engine generates bits only. As the docstring of nisa.rng advises: 16 of them as an integer, scaled
         // by ALU. By 2^-16, so that 1 is not reached.
         let bits = self.like(dst, DType::U16)?;
         self.emit("rng", &[("dst", view(&bits))])?;
@@ -51,7 +51,7 @@ impl Lower<'_> {
         )
     }
 
-    /// `nl.dropout`: zeros in place of elements, each with probability `rate`; what stays is not scaled.
+    /// `nl.dropout`: replaces each element by zero with probability `rate`; the others are not scaled.
     pub(crate) fn dropout(&mut self, x: &Tensor, rate: &Operand, dtype: Option<DType>) -> Result<Tensor> {
         self.on_chip("dropout", x)?;
         let prob = match rate {

@@ -1,4 +1,4 @@
-//! Operations that Beta 1 has, or lowers in another way than the current language.
+//! Operations that exist in Beta 1, or are lowered differently from the current language.
 
 use nki_isa::{Arg, DType, Space, View, Violation};
 
@@ -10,7 +10,7 @@ use crate::build::tensor::{Tensor, shape_text};
 const BANK: i64 = 512;
 
 impl Lower<'_> {
-    /// A new tile like the one that an operation of these operands gives. Nothing is emitted.
+    /// A new tile like the result of an operation on these operands. Emits nothing.
     pub(crate) fn rehearse(
         &mut self,
         operands: &[Operand],
@@ -48,7 +48,7 @@ impl Lower<'_> {
         x.on_chip() && View::merged(x.view.free_dims()).len() > self.builder.arch().free_dims_max as usize
     }
 
-    /// A tile that one access pattern reads: a compact copy of one that takes several.
+    /// A tile readable by one access pattern: a compact copy of one that needs several.
     pub(crate) fn accessible(&mut self, x: &Tensor) -> Result<Tensor> {
         if !self.is_scattered(x) {
             return Ok(x.clone());
@@ -58,7 +58,7 @@ impl Lower<'_> {
         Ok(compact)
     }
 
-    /// Operands that one access pattern each reads.
+    /// Operands readable by one access pattern each.
     pub(crate) fn all_accessible(&mut self, operands: &[Operand]) -> Result<Vec<Operand>> {
         let one = |o: &Operand| match o {
             Operand::Tile(tile) => self.accessible(tile).map(Operand::Tile),
@@ -67,7 +67,7 @@ impl Lower<'_> {
         operands.iter().map(one).collect()
     }
 
-    /// Copies a tile to one of the same shape, by as many instructions as access patterns are needed.
+    /// Copies a tile to one of the same shape, with as many instructions as access patterns are needed.
     pub(crate) fn copy_in_parts(&mut self, dst: &Tensor, src: &Tensor) -> Result<()> {
         let axis = (1..dst.ndim()).find(|&d| dst.view.dims[d].count > 1);
         let Some(axis) = axis.filter(|_| self.is_scattered(dst) || self.is_scattered(src)) else {
@@ -114,7 +114,7 @@ impl Lower<'_> {
         wide.reshape(&shape)
     }
 
-    /// `nl.load_transpose2d` as the old compiler lowers it: rows are loaded, then transposed on the tensor engine.
+    /// `nl.load_transpose2d` as lowered by the old compiler: rows are loaded, then transposed on the tensor engine.
     pub(crate) fn load_transposed(&mut self, src: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         if src.ndim() != 2 || src.on_chip() {
             let message = format!(
@@ -166,10 +166,10 @@ impl Lower<'_> {
     }
 }
 
-/// A tile with its reduced dimensions last, and where they are then.
+/// A tile with its reduced dimensions last, and their new positions.
 ///
 /// # Errors
-/// `bad-dimension` for dimensions that it does not have, or the partitions.
+/// `bad-dimension` for nonexistent dimensions, or the partitions.
 pub(crate) fn reduced_last(x: &Tensor, axis: &[i64]) -> Result<(Tensor, Vec<i64>)> {
     let rank = x.ndim() as i64;
     let axes: Vec<i64> = axis.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();

@@ -17,7 +17,7 @@ fn make(builder: &mut Builder, space: Space, shape: &[i64], dtype: DType) -> Ten
     builder.alloc(&request, SITE).unwrap()
 }
 
-/// Instruction names that `run` emits, and what it returns.
+/// The instruction names that `run` emits, and its result.
 fn names(target: Target, run: impl FnOnce(&mut Lower<'_>) -> Result<Tensor>) -> (Vec<&'static str>, Tensor) {
     let mut builder = Builder::new("k", target, 1);
     let result = run(&mut Lower { builder: &mut builder, site: SITE, name: "r" });
@@ -67,7 +67,7 @@ fn every_function_of_one_or_two_tiles_lowers() {
             }
         }
     }
-    // Only what the machine itself lacks may be refused.
+    // Only operations that the machine lacks may be rejected.
     refused.retain(|r| !r.contains("abs_m") && !r.contains("arithmetic_left_shift"));
     assert!(refused.is_empty(), "{refused:#?}");
 }

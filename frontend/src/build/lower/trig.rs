@@ -1,7 +1,7 @@
-//! `nl.sin`, `nl.cos`, `nl.tan`: the scalar engine's sine holds on `[-pi, pi]` only, so the argument is reduced first.
+//! `nl.sin`, `nl.cos`, `nl.tan`: the scalar engine's sine is valid on `[-pi, pi]` only, so the argument is reduced first.
 //!
-//! Source: "Supported Activation Functions" of the manual, which says that `nl.sin` has additional instructions for that. Which ones
-//! it does not say; here `r = x - round(x / 2 pi) * 2 pi` in two steps (Cody and Waite), and `cos x = sin(pi / 2 - |r|)`.
+//! Source: "Supported Activation Functions" of the manual, which says that `nl.sin` has additional instructions for that, but not
+//! which ones; here `r = x - round(x / 2 pi) * 2 pi` in two steps (Cody and Waite), and `cos x = sin(pi / 2 - |r|)`.
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
@@ -12,7 +12,7 @@ use super::{Lower, name, view};
 use crate::build::Result;
 use crate::build::tensor::Tensor;
 
-/// `2 pi` as a number of 8 bits, whose products with up to 16 bits are exact in fp32, and the rest.
+/// `2 pi` as an 8-bit number, whose products with numbers of up to 16 bits are exact in fp32, and the rest.
 const TAU_PARTS: [f64; 2] = [6.28125, TAU - 6.28125];
 
 impl Lower<'_> {
@@ -31,7 +31,7 @@ impl Lower<'_> {
         }
     }
 
-    /// `x` less its whole turns, within rounding of `[-pi, pi]`.
+    /// `x` minus its whole turns, within rounding of `[-pi, pi]`.
     fn reduced(&mut self, x: &Tensor) -> Result<Tensor> {
         // A conversion to an integer rounds.
         let turns = self.like(x, DType::I32)?;
@@ -59,7 +59,7 @@ impl Lower<'_> {
     }
 
     fn cosine(&mut self, rest: &Tensor, out: DType) -> Result<Tensor> {
-        // Near a zero of the cosine the first difference is exact; what the fp32 number lacks of pi / 2 comes after.
+        // Near a zero of the cosine the first difference is exact; the rounding error of the fp32 number pi / 2 is added afterwards.
         let high = f64::from(FRAC_PI_2 as f32);
         let shifted = self.scaled(
             rest,

@@ -29,7 +29,7 @@ impl Tensor {
     fn narrow(view: &mut View, d: usize, start: i64, count: u32, step: i64) {
         let dim = &mut view.dims[d];
         let moved = start * dim.stride;
-        // The step of a single element means nothing, and may be huge.
+        // The step of a single element is meaningless, and may be huge.
         *dim = Dim { stride: if count == 1 { dim.stride } else { dim.stride * step }, count };
         if d == 0 && view.space.is_on_chip() {
             view.partition += moved as u32;
@@ -38,7 +38,7 @@ impl Tensor {
         }
     }
 
-    /// Start and count of `start:stop:step` in dimension `d`; NKI needs it in bounds and not empty.
+    /// Start and count of `start:stop:step` in dimension `d`; NKI requires it to be in bounds and not empty.
     fn bounds(&self, d: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<(i64, u32)> {
         let n = i64::from(self.view.dims[d].count);
         let name = &self.storage.name;
@@ -61,7 +61,7 @@ impl Tensor {
             stop.map_or(String::new(), |s| s.to_string())
         );
         let whole = format!("dimension {d} of `{name}`, shape {}", self.shape_text());
-        // Python would clamp. NKI's `slice` demands 0 <= start < end <= size (NkiTensor.slice), and the migration guide
+        // Python would clamp. NKI's `slice` requires 0 <= start < end <= size (NkiTensor.slice), and the migration guide
         // recommends bounding slices with min() where masks were used.
         if b > n || a < 0 || a > n {
             let help = if b > n {
@@ -149,7 +149,7 @@ impl Tensor {
                     Self::narrow(&mut view, d, start, count, step);
                 }
                 Key::Span(start, size) => {
-                    // The share of a core that has nothing to do: kernels make the view and never use it.
+                    // The share of an idle core: kernels create the view and never use it.
                     let empty = *size == 0 && (0..=i64::from(view.dims[d].count)).contains(start);
                     let (start, count) = match empty {
                         true => (*start, 0),
@@ -184,7 +184,7 @@ impl Tensor {
     /// Removes indexed dimensions, last first: the partition dimension stays, and on chip two dimensions, in HBM one.
     fn drop_dims(&self, view: &mut View, drop: &[usize]) {
         let (first, least) = if self.on_chip() { (1, 2) } else { (0, 1) };
-        // The guide keeps the *last* free dimension when all are indexed, so drop from the front.
+        // The guide keeps the *last* free dimension if all are indexed, so drop from the front.
         let mut gone = 0;
         for &d in drop {
             if d >= first && view.dims.len() > least {
@@ -220,7 +220,7 @@ impl Tensor {
         Ok(self.with_view(view))
     }
 
-    /// `NkiTensor.select` with an index that is known at run time.
+    /// `NkiTensor.select` with an index known at run time.
     pub(crate) fn select_dynamic(&self, dim: i64, index: &Index) -> Result<Tensor> {
         let d = self.dim("select", dim, 0)?;
         let mut view = self.view.clone();

@@ -1,8 +1,8 @@
-//! `NkiTensor.indirect`: views whose columns are picked by offsets in memory (Trn3).
+//! `NkiTensor.indirect`: views whose columns are selected by offsets in memory (Trn3).
 //!
 //! The docstring gives an index of `(P, K)` for a tensor of `P` partitions, and offset `i` as `index[i % G, i // G]` with groups of `G`
-//! partitions. Here each group has its own `G` rows of the index, or all rows after the first `G` would be of no use; where all
-//! groups hold the same offsets it makes no difference. `num_elem` defaults to `index.size`, as documented, which is the right number
+//! partitions. Here each group has its own `G` rows of the index; otherwise all rows after the first `G` would be unused. If all
+//! groups have the same offsets, there is no difference. `num_elem` defaults to `index.size`, as documented, which is the right number
 //! for one group.
 
 use nki_isa::{Dim, Index, Indirect, View, Violation};
@@ -11,7 +11,7 @@ use super::{Tensor, positive};
 use crate::build::Result;
 
 impl Tensor {
-    /// `NkiTensor.indirect`: columns that are picked by the offsets in `index`, `count` of them (all by default).
+    /// `NkiTensor.indirect`: columns selected by the offsets in `index`, `count` of them (all by default).
     pub(crate) fn indirect(&self, index: &View, count: Option<i64>) -> Result<Tensor> {
         let name = &self.storage.name;
         let refuse = |message: String| Err(Violation::new("indirect-view", "", message));
@@ -46,7 +46,7 @@ impl Tensor {
         Ok(self.with_view(view))
     }
 
-    /// Refuses to make another view of one whose columns are picked by offsets.
+    /// Rejects a further view of one whose columns are selected by offsets.
     pub(crate) fn plain(&self, what: &str) -> Result<()> {
         if self.is_empty() {
             return Err(self.nothing(what));

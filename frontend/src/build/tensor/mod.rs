@@ -1,7 +1,7 @@
 //! Tensor handles: a view over a storage, and the view methods of `NkiTensor`.
 //!
 //! Sources: the `NkiTensor` docstrings of `nki.language` and the language guide, "Tensor Values" and "Tensor Indexing"
-//! (SDK 2.32). A broken rule is a [`Violation`] that the caller gives a place.
+//! (SDK 2.32). A broken rule is a [`Violation`], to which the caller adds a location.
 
 mod index;
 mod indirect;
@@ -22,15 +22,15 @@ pub(crate) use self::index::Key;
 pub(crate) use self::pattern::DynamicOffset;
 use crate::build::Result;
 
-/// Most elements of a tensor or view: far more than any memory holds, few enough to compute with.
+/// Maximum elements of a tensor or view: far more than any memory holds, few enough to compute with.
 pub(crate) const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// What a handle points into. Shared by all views of a tensor. Dereferences to what was declared.
+/// The storage of a handle. Shared by all views of a tensor. Dereferences to its declaration.
 #[derive(Debug)]
 pub(crate) struct Storage {
     /// The tensor of the program.
     pub(crate) id: TensorId,
-    /// Name, memory, element type, extents and where it was made: shared by the tensors that the iterations of a loop make.
+    /// Name, memory, element type, extents and location: shared by the tensors that the iterations of a loop allocate.
     pub(crate) declaration: Arc<Declaration>,
 }
 
@@ -43,7 +43,7 @@ impl Deref for Storage {
 }
 
 impl Storage {
-    /// Elements of `dtype` in one partition (on chip) or in all (HBM), if a whole number of them fits.
+    /// Elements of `dtype` in one partition (on chip) or in total (HBM), if they fit evenly.
     pub(crate) fn row(&self, dtype: DType) -> Option<i64> {
         let skip = usize::from(self.space.is_on_chip());
         let bytes = self.shape.iter().skip(skip).map(|&n| i64::from(n)).product::<i64>() * self.dtype.size() as i64;
@@ -54,9 +54,9 @@ impl Storage {
 /// A tensor value of the language.
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
-    /// The elements it names.
+    /// Its elements.
     pub(crate) view: View,
-    /// The storage that they are in.
+    /// Their storage.
     pub(crate) storage: Rc<Storage>,
 }
 
@@ -84,7 +84,7 @@ impl Tensor {
         Tensor { view, storage }
     }
 
-    /// Whether it is all of its storage, as it was made.
+    /// Whether it is the whole of its storage, in the original shape.
     pub(crate) fn is_whole(&self) -> bool {
         self.view == Tensor::whole(self.storage.clone()).view
     }
@@ -99,7 +99,7 @@ impl Tensor {
         self.view.dims.len()
     }
 
-    /// Whether dimension 0 must stay where it is: partitions, or rows picked by a vector of indices.
+    /// Whether dimension 0 is fixed: partitions, or rows selected by a vector of indices.
     pub(crate) fn first_is_fixed(&self) -> bool {
         self.on_chip() || self.is_vector()
     }
@@ -127,7 +127,7 @@ impl Tensor {
         i64::from(self.view.partition) * if self.on_chip() { self.row() } else { 0 } + self.view.offset
     }
 
-    /// Elements (of the view's dtype) of the storage in one partition, in all for HBM.
+    /// Elements (of the view's dtype) of the storage in one partition, in total for HBM.
     pub(crate) fn row(&self) -> i64 {
         self.storage.row(self.view.dtype).unwrap_or(1)
     }
@@ -184,7 +184,7 @@ impl Tensor {
         self.view.dims.iter().any(|d| d.count == 0)
     }
 
-    /// The refusal of an empty view.
+    /// The violation for an empty view.
     pub(crate) fn nothing(&self, what: &str) -> Violation {
         let message =
             format!("{what} of `{}[nl.ds(..., 0)]`, shape {}: it has no element", self.storage.name, self.shape_text());
@@ -345,7 +345,7 @@ impl Tensor {
         view.offset = offset;
         let first = usize::from(on_chip);
         for d in first..last {
-            // No access takes the step of a dimension of size 1.
+            // No access uses the step of a dimension of size 1.
             if view.dims[d].count == 1 {
                 view.dims[d].stride = view.dims[d].stride * old / new;
                 continue;

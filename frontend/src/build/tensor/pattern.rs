@@ -5,14 +5,14 @@
 //! - deep dive "NKI Access Patterns": elements "from the beginning of the tensor", yet None inherits the view's offset;
 //! - docstring of `NkiTensor.ap`: "element offset added to the view's base storage offset ... offset=0 keeps the base".
 //!
-//! The docstring is the most precise and is nearest to the code, so it decides here: the offset is *added*. On a base
+//! The docstring is the most precise and closest to the code, so it is followed here: the offset is *added*. On a base
 //! tensor, where nearly all kernels call `.ap`, the three agree. For the same reason `indirect_dim` is a dimension of
 //! the view's own `shape`, whose stride scales the index; on a base tensor this is the deep dive's
 //! `prod(shape[indirect_dim + 1:])`.
 //!
 //! The first pair of an on-chip pattern counts partitions. The hardware has no stride between partitions (deep dive, "Restriction on
-//! SBUF/PSUM Tensors"), so the pair's stride only says which tensor the author had in mind: the storage, or the view that `.ap` is called
-//! on, whose rows may be shorter. Both are accepted where they name the same elements ([`Tensor::walks_own_rows`]); the second is a
+//! SBUF/PSUM Tensors"), so the pair's stride only identifies the tensor that the author assumed: the storage, or the view on which `.ap` is
+//! called, whose rows may be shorter. Both are accepted if they select the same elements ([`Tensor::walks_own_rows`]); the second is a
 //! finding, since the deep dive documents the first only. nki-library's MLP for token generation relies on it.
 
 use nki_isa::view::Dims;
@@ -89,7 +89,7 @@ impl Tensor {
             dims[0].stride = 1;
             partition = base.div_euclid(row);
             start = base.rem_euclid(row);
-            // Past the last partition it is refused where it is used, as below; no address can be that far off.
+            // Beyond the last partition it is rejected at its use, as below; no address can be that far off.
             if !(0..1 << 20).contains(&partition) {
                 return Err(Violation::new(
                     "out-of-bounds",
@@ -114,7 +114,7 @@ impl Tensor {
             None => None,
             Some(dynamic) => {
                 let d = self.dim("ap: indirect_dim", indirect_dim, 0)?;
-                // A vector of them is refused where it is used (`view_bounds`): a pattern by itself does nothing.
+                // A vector of them is rejected at its use (`view_bounds`): a pattern by itself has no effect.
                 if on_chip && d == 0 && matches!(dynamic, DynamicOffset::Scalar(_)) {
                     return Err(Violation::new(
                         "partition-dimension",
@@ -131,7 +131,7 @@ impl Tensor {
                         if d != 0 {
                             return Err(refuse(format!("vector_offset works on indirect_dim=0 only, got {d}")));
                         }
-                        // How many more there may be is for the instruction to say.
+                        // The instruction checks how many more are allowed.
                         if view.elements() < dims[0].count as usize {
                             return Err(Violation::new(
                                 "shape-mismatch",
@@ -149,14 +149,14 @@ impl Tensor {
                 Some(Box::new(Indirect { index, stride, bound: self.steps_of(d) }))
             }
         };
-        // Whether the pattern stays inside of the tensor is checked when an instruction uses it: kernels make patterns for
-        // tiles that turn out not to exist.
+        // The bounds of the pattern are checked when an instruction uses it: kernels create patterns for
+        // tiles that do not exist in the end.
         let view = View { dtype, partition: partition as u32, offset: start, dims, indirect, ..self.view.clone() };
         Ok(self.with_view(view))
     }
 
-    /// How many values an index has that moves by the stride of dimension `d`: its extent. A dimension of extent 1 may be used for another one
-    /// of the same stride, which is what libraries find that look for a dimension by its stride (nki-library's `TensorView.select`).
+    /// The number of values of an index that moves by the stride of dimension `d`: its extent. A dimension of extent 1 may be used for another one
+    /// of the same stride, as do libraries that search for a dimension by its stride (nki-library's `TensorView.select`).
     fn steps_of(&self, d: usize) -> u32 {
         let of = self.view.dims[d];
         if of.count > 1 {
@@ -171,8 +171,8 @@ impl Tensor {
             .unwrap_or(1)
     }
 
-    /// Whether an on-chip pattern that starts `offset` elements into this view stays within the view, when the view counts as a tensor of
-    /// its own: the first pair steps by the view's elements per partition, which are adjacent, and nothing leaves them.
+    /// Whether an on-chip pattern that starts `offset` elements into this view stays within the view, if the view is treated as a separate
+    /// tensor: the first pair steps by the view's elements per partition, which are adjacent, and all elements are inside.
     fn walks_own_rows(&self, dims: &[Dim], offset: i64, dtype: DType) -> bool {
         let partitions = self.view.dims[0];
         let bytes = self.view.free_elements() * self.view.dtype.size();

@@ -110,7 +110,7 @@ impl Tensor {
     /// `NkiTensor.rearrange`: split by `src`, reorder, merge by `dst`.
     pub(crate) fn rearrange(&self, src: &[Group<'_>], dst: &[Group<'_>], sizes: &[(&str, i64)]) -> Result<Tensor> {
         self.rearranged(src, dst, sizes).map_err(|mut violation| {
-            // The user has not written the steps that it is made of.
+            // Error messages must not name the steps, which the user has not written.
             for step in ["flatten_dims", "reshape_dim", "permute", "squeeze_dim", "expand_dim"] {
                 if let Some(rest) = violation.message.strip_prefix(step) {
                     let rest = match rest.split_once(')') {
@@ -221,7 +221,7 @@ impl Tensor {
     }
 }
 
-/// The same elements in the same order with other extents, if strides can say that. Products must be equal.
+/// The same elements in the same order with other extents, if strides can express that. Products must be equal.
 fn regroup(old: &[Dim], counts: &[u32]) -> Option<Dims> {
     let mut old = old.iter().filter(|d| d.count != 1).copied().peekable();
     let mut out = Dims::new();
@@ -233,7 +233,7 @@ fn regroup(old: &[Dim], counts: &[u32]) -> Option<Dims> {
             i += 1;
             continue;
         }
-        // Take new and old dimensions until their products agree.
+        // Advance in both old and new dimensions until their products agree.
         let start = i;
         let mut new_product = i64::from(counts[i]);
         i += 1;

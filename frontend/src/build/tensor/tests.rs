@@ -21,7 +21,7 @@ impl Naive {
         self.cells[flat]
     }
 
-    /// The array of this shape whose element at an index is the one `source` says.
+    /// The array of this shape whose element at an index is given by `source`.
     fn gather(&self, shape: Vec<usize>, source: impl Fn(&[usize]) -> Vec<usize>) -> Naive {
         let cells = indices(&shape).map(|i| self.at(&source(&i))).collect();
         Naive { shape, cells }
@@ -41,7 +41,7 @@ fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     })
 }
 
-/// What a view addresses, by its definition.
+/// The addresses of a view, by definition.
 fn table(view: &View) -> Naive {
     let shape: Vec<usize> = view.dims.iter().map(|d| d.count as usize).collect();
     let on_chip = view.space.is_on_chip();
@@ -79,7 +79,7 @@ fn tensor(space: Space, shape: &[u32], dtype: DType) -> Tensor {
     }))
 }
 
-/// One step of a chain; numbers are reduced to what fits.
+/// One step of a chain; numbers are reduced to the valid range.
 #[derive(Debug, Clone)]
 enum Move {
     Slice(usize, usize, usize, usize),
@@ -248,7 +248,7 @@ fn apply(t: &Tensor, m: &Naive, step: &Move) -> Option<(Tensor, Naive)> {
                 at.insert(d + 1, i[d] % inner);
                 at
             });
-            // Refused only when strides cannot say it.
+            // Rejected only if strides cannot express it.
             match t.flatten_dims(d as i64, d as i64 + 1) {
                 Ok(out) => Some((out, naive)),
                 Err(v) => {
@@ -309,7 +309,7 @@ proptest! {
     ) {
         let space = if on_chip { Space::Sbuf } else { Space::Hbm };
         let (t, naive) = chain(tensor(space, &shape, DType::F32), &steps);
-        // strides and offset as the kernel sees them say the same.
+        // Strides and offset as seen by the kernel agree.
         let row = shape[1..].iter().product::<u32>() as i64;
         let strides = t.strides();
         for (index, cell) in indices(&naive.shape).zip(&naive.cells) {
@@ -317,7 +317,7 @@ proptest! {
             let expect = if on_chip { cell.0 * row + cell.1 / 4 } else { cell.1 / 4 };
             prop_assert_eq!(flat, expect);
         }
-        // `.ap(get_pattern())` is the view itself. A partition stride other than the row is refused on chip.
+        // `.ap(get_pattern())` is the view itself. A partition stride other than the row is rejected on chip.
         if !on_chip || t.view.dims[0].stride == 1 || t.view.dims[0].count == 1 {
             let again = t.ap(&t.pattern(), None, None, 0, None).unwrap();
             prop_assert_eq!(table(&again.view), naive);
@@ -426,7 +426,7 @@ fn ap_of_a_slice_may_step_by_the_rows_of_the_slice() {
         table(&half.view),
         table(&right.ap(&[(128, 8), (1, 64)], None, None, 0, Some(DType::BF16)).unwrap().view)
     );
-    // What leaves the slice's rows or partitions could mean two things.
+    // Patterns outside the slice's rows or partitions would be ambiguous.
     for (pattern, offset) in [
         ([(32, 8), (1, 32)], 1),
         ([(32, 8), (1, 33)], 0),
@@ -440,7 +440,7 @@ fn ap_of_a_slice_may_step_by_the_rows_of_the_slice() {
             "{pattern:?} at {offset}"
         );
     }
-    // A slice with gaps has no rows of its own, and neither has every other partition.
+    // A slice with gaps has no contiguous rows, and neither has every other partition.
     let gaps = t.slice(1, 0, 64, 2).unwrap();
     assert_eq!(gaps.ap(&[(32, 16), (1, 32)], None, None, 0, None).unwrap_err().id, "access-pattern");
     let every_other = t.slice(0, 0, 16, 2).unwrap().slice(1, 0, 32, 1).unwrap();

@@ -1,4 +1,4 @@
-//! What an operand of an instruction names: a tile, an access by index tiles that a mask may still clip, or a table of tiles.
+//! The elements of an operand of an instruction: a tile, an access by index tiles that a mask may still clip, or a table of tiles.
 
 use std::rc::Rc;
 
@@ -21,21 +21,21 @@ use crate::eval::foreign::Object;
 use crate::eval::value::Value;
 use crate::eval::{Interp, stdlib::dtype};
 
-/// `t[...]` by index tiles, of which a part is outside of `t`: legal where a mask leaves only what is inside.
+/// `t[...]` by index tiles, partly outside of `t`: legal if a mask leaves only elements inside.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     /// What is indexed.
     pub(super) base: Tensor,
-    /// An index of each dimension, all in one frame.
+    /// An index for each dimension, all in one frame.
     pub(super) entries: Vec<IndexTile>,
     /// Extents of the frame.
     pub(super) frame: SmallVec<[u32; 4]>,
-    /// The dimension to whose index the device adds its own numbers, and these.
+    /// The dimension to whose index the device adds values at run time, and these values.
     pub(super) picked: Option<(usize, Tensor)>,
 }
 
 impl Access {
-    /// The elements that a clip leaves.
+    /// The elements left by a clip.
     pub(super) fn clipped(&self, clip: &Clip, span: Span) -> EvalResult<Tensor> {
         let mut entries = self.entries.clone();
         let (mut frame, mut picked) = (self.frame.clone(), self.picked.clone());
@@ -44,7 +44,7 @@ impl Access {
                 && axis == 0
                 && offsets.view.partitions() > 1
             {
-                // The rows picked are those of the indices that are left.
+                // The selected rows are those of the remaining indices.
                 let left = offsets.slice(0, i64::from(from), i64::from(to), 1);
                 *offsets = left.map_err(|v| raise("", &v, span, &[&self.base.storage]))?;
             }
@@ -58,7 +58,7 @@ impl Access {
         }
     }
 
-    /// Whether an index that moves along this axis of the frame leaves its dimension.
+    /// Whether an index that moves along this axis of the frame goes beyond its dimension.
     fn leaves_along(&self, axis: usize) -> bool {
         let leaves = |(entry, dim): (&IndexTile, &Dim)| {
             let (low, high) = entry.range();
@@ -68,7 +68,7 @@ impl Access {
         self.entries.iter().zip(&self.base.view.dims).any(leaves)
     }
 
-    /// The first dimension that an index leaves.
+    /// The first dimension whose index is out of bounds.
     pub(super) fn outside(&self) -> Option<Violation> {
         for (d, entry) in self.entries.iter().enumerate() {
             let (low, high) = entry.range();
@@ -89,7 +89,7 @@ impl Access {
         None
     }
 
-    /// The elements, which may lie outside of the tensor.
+    /// The elements, which may be outside the tensor.
     pub(super) fn view(&self) -> build::Result<Tensor> {
         let t = &self.base;
         let on_chip = t.on_chip();
@@ -184,7 +184,7 @@ impl Access {
     }
 }
 
-/// An operand: all of it, and what a clip leaves of it.
+/// An operand: the whole of it, and the part left by a clip.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     Tile(Tensor),
@@ -192,7 +192,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The tile, access or single tile of a table that a value is; `None` for other values.
+    /// The tile, access or single tile of a table as an operand; `None` for other values.
     pub(super) fn of(value: &Value, what: &str, span: Span) -> EvalResult<Option<Place>> {
         if let Some(t) = value.downcast::<Tensor>() {
             return Ok(Some(Place::Tile(t.clone())));
@@ -211,7 +211,7 @@ impl Place {
         }
     }
 
-    /// The operand, which must be one.
+    /// The operand; an error for other values.
     pub(super) fn need(value: &Value, what: &str, span: Span) -> EvalResult<Place> {
         Place::of(value, what, span)?.ok_or_else(|| wrong(what, "a tile", value, span))
     }
@@ -250,7 +250,7 @@ impl Place {
     }
 }
 
-/// `t[entries]`, with an index for each dimension; to that of `picked` the device adds its own numbers.
+/// `t[entries]`, with an index for each dimension; to that of `picked` the device adds its values.
 pub(super) fn access(
     t: &Tensor,
     entries: &[IndexTile],
@@ -274,7 +274,7 @@ pub(super) fn access(
     }
 }
 
-/// `t[offsets, ...]`: rows of an HBM tensor, picked by a column of numbers in SBUF, from each of which `rest` goes up to `reach` further.
+/// `t[offsets, ...]`: rows of an HBM tensor, selected by a column of numbers in SBUF; from each of them `rest` extends up to `reach` further.
 pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, reach: i64) -> build::Result<Tensor> {
     let refuse = |message: String, help: &str| Err(Violation::new("indirect-view", "", message).help(help));
     if !offsets.view.dtype.is_int() {
@@ -305,7 +305,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
             );
         }
         if view.dims[0].stride != 0 && view.dims[0].count > 1 {
-            // Each row has an offset of its own, from which the access goes on along the other axes.
+            // Each row has a separate offset, from which the access continues along the other axes.
             return refuse(
                 format!(
                     "the first axis of an index of `{}` picks from dimension {dim} by `{}` and walks another dimension, too",

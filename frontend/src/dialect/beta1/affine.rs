@@ -1,7 +1,7 @@
 //! Index tiles (`nl.arange`, `nl.mgrid`) and the inequalities on them (`mask=`).
 //!
 //! An index tile is a table of integers that is affine in the positions of its frame: `constant + sum of coefficient * position`
-//! over its axes. Arithmetic keeps it so; anything else is refused.
+//! over its axes. Arithmetic preserves this form; anything else is rejected.
 
 use nki_diag::Span;
 use smallvec::{SmallVec, smallvec};
@@ -16,10 +16,10 @@ use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
-/// Most axes of a frame.
+/// Maximum number of axes of a frame.
 const MAX_AXES: usize = 8;
 
-/// An axis of a frame: its extent, and what a step along it adds.
+/// An axis of a frame: its extent, and the increment per step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) count: u32,
@@ -43,7 +43,7 @@ impl IndexTile {
         Self { constant, axes: SmallVec::new() }
     }
 
-    /// The numbers from `start` in steps, along one axis.
+    /// The numbers from `start` with stride `step`, along one axis.
     fn line(start: i64, count: u32, step: i64) -> Self {
         Self { constant: start, axes: smallvec![Axis { count, coefficient: if count == 1 { 0 } else { step } }] }
     }
@@ -58,7 +58,7 @@ impl IndexTile {
         (low, high)
     }
 
-    /// The same numbers in a larger frame; `None` where an axis is neither 1 nor as long.
+    /// The same numbers in a larger frame; `None` if an axis has neither length 1 nor the same length.
     pub(super) fn spread(&self, frame: &[u32]) -> Option<Self> {
         let missing = frame.len().checked_sub(self.axes.len())?;
         let mut axes: SmallVec<[Axis; 4]> = SmallVec::new();
@@ -73,7 +73,7 @@ impl IndexTile {
         Some(Self { constant: self.constant, axes })
     }
 
-    /// Leaves a part of each of these axes.
+    /// Restricts each of these axes to a part.
     pub(super) fn restrict(&mut self, kept: &[(usize, &(u32, u32))]) {
         for &(axis, &(from, to)) in kept {
             let axis = &mut self.axes[axis];
@@ -106,7 +106,7 @@ impl IndexTile {
         crate::build::tensor::shape_text(self.axes.iter().map(|a| i64::from(a.count)))
     }
 
-    /// The index tile, or the number, that a value is.
+    /// A value as an index tile, or a number.
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value.downcast::<IndexTile>() {
             Some(tile) => Some(tile.clone()),
@@ -115,7 +115,7 @@ impl IndexTile {
     }
 }
 
-/// The frame that holds all of these, as NumPy broadcasts.
+/// The common frame of all of these, by NumPy's broadcasting.
 pub(super) fn common_frame(tiles: &[&IndexTile], span: Span) -> EvalResult<SmallVec<[u32; 4]>> {
     let rank = tiles.iter().map(|t| t.axes.len()).max().unwrap_or(0);
     let mut frame: SmallVec<[u32; 4]> = smallvec![1; rank];
@@ -265,7 +265,7 @@ impl Object for IndexTile {
     }
 }
 
-/// An index tile plus a number that only the device knows: `offsets[0, i] + nl.arange(n)[None, :]`.
+/// An index tile plus a number known only on the device: `offsets[0, i] + nl.arange(n)[None, :]`.
 #[derive(Debug, Clone)]
 pub(super) struct Moved {
     pub(super) tile: IndexTile,
@@ -274,7 +274,7 @@ pub(super) struct Moved {
 }
 
 impl Moved {
-    /// `left + right` where one side is a number of the device, or is moved by one; `None` for other operators and operands.
+    /// `left + right` if one side is a number of the device, or contains one; `None` for other operators and operands.
     pub(super) fn of(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
         let (device, tile) = match (IndexTile::of(left), IndexTile::of(right)) {
             (Some(tile), None) if op == BinOp::Add => (right, tile),
@@ -317,7 +317,7 @@ fn not_affine(what: &str, span: Span) -> Box<Raise> {
         .help("index tiles can be added, subtracted, and multiplied by ints: 2 * nl.arange(n)[:, None] + 1")
 }
 
-/// How an expression compares with 0.
+/// The comparison of an expression with 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     AtLeastZero,
@@ -325,7 +325,7 @@ pub(super) enum Relation {
     NotZero,
 }
 
-/// Conditions on index tiles, all of which hold where an instruction works: `(i < n) & (j < m)`.
+/// Conditions on index tiles, all of which hold where an instruction is effective: `(i < n) & (j < m)`.
 #[derive(Debug, Clone)]
 pub(super) struct Mask(pub(super) Vec<(IndexTile, Relation)>);
 
@@ -359,7 +359,7 @@ impl Object for Mask {
         for side in [left, right] {
             match side {
                 Value::Bool(true) => {}
-                // Nothing is left where one side is false.
+                // Nothing is left if one side is false.
                 Value::Bool(false) => all.push((IndexTile::constant(-1), Relation::AtLeastZero)),
                 other => match other.downcast::<Mask>() {
                     Some(mask) => all.extend(mask.0.iter().cloned()),
@@ -385,10 +385,10 @@ impl Object for Mask {
     }
 }
 
-/// The most pieces of a mask: each is an instruction of its own.
+/// Maximum number of pieces of a mask: each is a separate instruction.
 const MOST_PIECES: usize = 128;
 
-/// What `mask=` leaves, as one interval of each axis; `None` without a mask.
+/// The part left by `mask=`, as one interval per axis; `None` without a mask.
 pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Clip>> {
     let Some(mut clips) = clips_of(mask, span)? else { return Ok(None) };
     if clips.len() > 1 {
@@ -404,12 +404,12 @@ pub(super) fn one_clip(mask: Option<&Value>, span: Span) -> EvalResult<Option<Ve
     Ok(clip_of(mask, span)?.map(|clip| vec![clip]))
 }
 
-/// What an instruction runs for: all, without a mask, and else each rectangle of [`clips_of`] that is not empty.
+/// The parts for which an instruction runs: everything without a mask, otherwise each non-empty rectangle of [`clips_of`].
 pub(super) fn each_part(clips: Option<&[Clip]>) -> Vec<Option<&Clip>> {
     clips.map_or_else(|| vec![None], |clips| clips.iter().filter(|clip| !clip.is_empty()).map(Some).collect())
 }
 
-/// What `mask=` leaves: rectangles that do not overlap, several only where a comparison involves several axes, an empty one where nothing is
+/// The part left by `mask=`: disjoint rectangles, several only if a comparison involves several axes, an empty one if nothing is
 /// left. `None` without a mask.
 pub(super) fn clips_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Vec<Clip>>> {
     let conditions = match mask {
@@ -489,8 +489,8 @@ fn split(clip: &Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalR
         piece.kept[axis] = (start, end);
         return Ok(vec![piece]);
     }
-    // Along the last axis that matters: neighbours that leave the same of the others are one rectangle. Of partitions these are intervals, which
-    // begin at 0 if the mask is an upper bound, as engines require.
+    // Along the last relevant axis: neighbours with the same parts of the others form one rectangle. For partitions these are intervals, which
+    // start at 0 if the mask is an upper bound, as engines require.
     let mut pieces: Vec<Clip> = Vec::new();
     let mut before: Vec<Clip> = Vec::new();
     for at in ends(axis).0..ends(axis).1 {
@@ -569,7 +569,7 @@ impl Object for Mgrid {
 #[derive(Debug)]
 pub(super) struct MgridTiles(pub(super) Vec<IndexTile>);
 
-/// Their names: the partition axis, then the free ones.
+/// The names of the tiles: the partition axis, then the free ones.
 const AXIS_NAMES: &[&str] = &["p", "x", "y", "z", "w"];
 
 impl Object for MgridTiles {

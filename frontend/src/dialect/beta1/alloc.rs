@@ -1,6 +1,6 @@
 //! Direct allocation: `nki.compiler.sbuf.alloc`, `mod_alloc` and their relatives in PSUM.
 //!
-//! A rule gives each tile of a tensor its address, by the tile's block index. Source: guide "NKI Direct Allocation", SDK 2.26.
+//! A rule maps the block index of each tile of a tensor to its address. Source: guide "NKI Direct Allocation", SDK 2.26.
 
 use std::rc::Rc;
 
@@ -17,23 +17,23 @@ use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
-/// Where the tiles of a tensor are.
+/// The placement of the tiles of a tensor.
 #[derive(Debug, Clone)]
 pub(super) enum Placement {
-    /// The placement chooses.
+    /// Chosen by the placement pass.
     Automatic,
     /// By a rule.
     Rule(Rc<Rule>),
 }
 
-/// A block index to an address.
+/// A mapping from a block index to an address.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// `func(idx, pdim_size, fdim_size)` gives partition and byte, in PSUM the bank before them.
+    /// `func(idx, pdim_size, fdim_size)` returns partition and byte, in PSUM with the bank first.
     Function(Value),
     /// Numbers of tiles, after which addresses repeat.
     Modulo {
-        /// Bank, partition, byte of the first tile.
+        /// Bank, partition and byte of the first tile.
         base: [i64; 3],
         /// Tiles along banks, partitions and bytes, for each block dimension; empty for one.
         tiles: [Vec<i64>; 3],
@@ -57,7 +57,7 @@ impl Object for Buffer {
     }
 }
 
-/// The memory and the rule that `buffer=` names.
+/// The memory and the rule of a `buffer=` argument.
 pub(super) fn buffer(value: &Value, what: &str, span: Span) -> EvalResult<(Space, Placement)> {
     match value.downcast::<Buffer>() {
         Some(buffer) => Ok((buffer.space, buffer.placement.clone())),
@@ -122,7 +122,7 @@ fn mod_alloc(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(rule(space, Rule::Modulo { base, tiles }))
 }
 
-/// Calls a function of addresses: by the documented names of its parameters, or where it has others by position.
+/// Calls an address function: by the documented names of its parameters, or by position if it has other names.
 fn address(interp: &mut Interp<'_>, func: &Value, values: [Value; 3], span: Span) -> EvalResult<Value> {
     let mut named = CallArgs::none(span);
     for (name, value) in ["idx", "pdim_size", "fdim_size"].into_iter().zip(&values) {
@@ -135,7 +135,7 @@ fn address(interp: &mut Interp<'_>, func: &Value, values: [Value; 3], span: Span
 }
 
 impl Placement {
-    /// Partition and byte of the tile at a block index, which has that many partitions and bytes in each.
+    /// Partition and byte of the tile at a block index, which has the given number of partitions and bytes per partition.
     pub(super) fn address(
         &self,
         interp: &mut Interp<'_>,

@@ -23,7 +23,7 @@ use crate::eval::foreign::{Object, Replacement};
 use crate::eval::value::Value;
 use crate::syntax::BinOp;
 
-/// `base[index] = value`: the instruction that has just computed the value writes there; any other value is copied.
+/// `base[index] = value`: a value that an instruction has just computed is redirected there; any other value is copied.
 pub(super) fn assign(
     interp: &mut Interp<'_>,
     base: &Value,
@@ -50,7 +50,7 @@ pub(super) fn assign(
     Ok(())
 }
 
-/// What is written over the truth of a comparison may be any number.
+/// After a write, the elements of a comparison's result may be any numbers.
 fn no_longer_truth(interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalResult<()> {
     if !state(interp).truths.is_empty() {
         let tile = place.outline(span)?.storage.id;
@@ -59,8 +59,8 @@ fn no_longer_truth(interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalRe
     Ok(())
 }
 
-/// Target and value, both restricted to the parts that the mask of the value's instruction leaves: none where it leaves nothing, several
-/// where the value is a view in which they are no rectangle.
+/// Target and value, both restricted to the parts left by the mask of the value's instruction: none if it leaves nothing, several
+/// if the value is a view in which they form no rectangle.
 fn restricted(interp: &mut Interp<'_>, place: &Place, value: &Value, span: Span) -> EvalResult<Vec<(Tensor, Operand)>> {
     let Some((tile, clips)) = value.downcast::<Tensor>().and_then(|tile| {
         let clips = state(interp).mask_of(tile.storage.id)?;
@@ -68,7 +68,7 @@ fn restricted(interp: &mut Interp<'_>, place: &Place, value: &Value, span: Span)
     }) else {
         return Ok(vec![(place.tensor(None, span)?, operand(value, "an assignment", span)?)]);
     };
-    // Where the shapes differ only in how free dimensions are divided, the mask is one of the target's.
+    // If the shapes differ only in the division of free dimensions, the mask applies to the target.
     let outline = place.outline(span)?;
     let tile = fitted(&tile, &extents(&outline)).unwrap_or(tile);
     let mut parts = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn fill(interp: &mut Interp<'_>, dst: &Tensor, number: Imm, span: Spa
     filled.map_err(|v| raise("", &v, span, &[&dst.storage]))
 }
 
-/// Whether a compute engine cannot begin at the partition where a tile in SBUF begins. DMA can.
+/// Whether a tile in SBUF starts at a partition where a compute engine cannot start. DMA can.
 fn is_misplaced(violation: &Violation, dst: &Tensor) -> bool {
     violation.id == "partition-start" && dst.view.space == Space::Sbuf
 }
@@ -114,8 +114,8 @@ fn on_chip(dst: &Tensor, span: Span) -> EvalResult<()> {
     Err(Raise::at("operand-memory", message, span, "here").help(help))
 }
 
-/// A view with the extents of `shape`, of the same elements in the same order; `None` where free dimensions are neither the same, apart
-/// from those of 1, nor joined or divided ones: a product of `[128, 196]` is one of `[128, 14, 14]`.
+/// A view with the extents of `shape`, of the same elements in the same order; `None` if free dimensions are neither equal, apart
+/// from those of 1, nor joined or divided: a product of `[128, 196]` is one of `[128, 14, 14]`.
 fn fitted(view: &Tensor, shape: &[i64]) -> Option<Tensor> {
     let own = extents(view);
     if own == shape {
@@ -135,7 +135,7 @@ fn fitted(view: &Tensor, shape: &[i64]) -> Option<Tensor> {
 fn regrouped(dims: &[Dim], shape: &[i64]) -> Option<Dims> {
     let mut rest = dims.iter().copied().filter(|dim| dim.count != 1);
     let mut out = Dims::new();
-    // What is left of a dimension that is divided.
+    // The rest of a dimension that is being divided.
     let mut part: Option<Dim> = None;
     for &count in shape {
         let count = u32::try_from(count).ok()?;
@@ -162,7 +162,7 @@ fn regrouped(dims: &[Dim], shape: &[i64]) -> Option<Dims> {
     (part.is_none() && rest.next().is_none()).then_some(out)
 }
 
-/// Writes a tile to a view: without a copy where the tile has just been computed.
+/// Writes a tile to a view: without a copy if the tile has just been computed.
 pub(super) fn put(interp: &mut Interp<'_>, dst: &Tensor, value: &Tensor, span: Span) -> EvalResult<()> {
     on_chip(dst, span)?;
     if dst.view == value.view {
@@ -281,11 +281,11 @@ fn combined(lower: &mut Lower<'_>, dst: &Tensor, alu: AluOp, value: &Operand) ->
     write(lower, dst, &made)
 }
 
-/// `nl.loop_reduce(x, op, loop_indices)`: the first value, or `op` of what the target holds and the value.
+/// `nl.loop_reduce(x, op, loop_indices)`: the first value, or `op` of the target's content and the value.
 #[derive(Debug)]
 pub(super) struct LoopReduce {
     pub(super) value: Place,
-    /// What `mask=` leaves of it.
+    /// The part of it left by `mask=`.
     pub(super) clip: Option<Clip>,
     pub(super) op: NlOp,
     pub(super) dtype: Option<DType>,
@@ -326,7 +326,7 @@ impl Object for LoopReduce {
 }
 
 impl Replacement for LoopReduce {
-    /// `name = nl.loop_reduce(...)`: in place of the tile that the name holds.
+    /// `name = nl.loop_reduce(...)`: in place of the tile bound to the name.
     fn replace(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Value> {
         if let Some(place) = Place::of(old, "nl.loop_reduce", span)? {
             self.write_to(interp, &place, span)?;

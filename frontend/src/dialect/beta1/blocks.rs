@@ -1,6 +1,6 @@
 //! Tables of tiles: tensors with block dimensions, `nl.ndarray((4, 8, nl.par_dim(128), 512), ...)`.
 //!
-//! The dimensions before `nl.par_dim` count tiles that are independent of each other. Each is made when it is first indexed, so that only
+//! The dimensions before `nl.par_dim` count independent tiles. Each is allocated when it is first indexed, so that only
 //! the tiles in use take memory.
 
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
 
-/// What all parts of a table share.
+/// The shared state of all parts of a table.
 pub(super) struct Table {
     pub(super) name: Rc<str>,
     /// Extents of the block dimensions.
@@ -35,13 +35,13 @@ pub(super) struct Table {
     pub(super) space: Space,
     pub(super) fill: Option<Imm>,
     pub(super) placement: Placement,
-    /// The call that made it.
+    /// The call that created it.
     pub(super) span: Span,
-    /// The tiles made so far, by the position of their index.
+    /// The tiles allocated so far, by the position of their index.
     pub(super) tiles: RefCell<FxHashMap<i64, Tensor>>,
 }
 
-/// A table of tiles, or the part of one that leading indices pick.
+/// A table of tiles, or the part of one selected by leading indices.
 #[derive(Clone)]
 pub(super) struct Blocks {
     pub(super) table: Rc<Table>,
@@ -69,7 +69,7 @@ impl Blocks {
         shape_text(self.shape().into_iter())
     }
 
-    /// The refusal of a table where a tile is needed.
+    /// The error for a table used as a tile.
     pub(super) fn whole(&self, what: &str, span: Span) -> Box<Raise> {
         let message = format!("{what}: `{}` of shape {} has block dimensions", self.table.name, self.shape_text());
         let open = self.table.counts.len() - self.first.len();
@@ -79,7 +79,7 @@ impl Blocks {
         ))
     }
 
-    /// Takes leading block indices off the keys: the tile with the other keys, or a smaller table.
+    /// Consumes leading block indices of the keys: the tile with the other keys, or a smaller table.
     pub(super) fn pick(&self, interp: &mut Interp<'_>, keys: &[Value], span: Span) -> EvalResult<(Value, Vec<Value>)> {
         let mut first = self.first.clone();
         let mut rest = keys.iter();

@@ -1,4 +1,4 @@
-//! What masks leave of tiles, of views of them, and of the results of reductions.
+//! The parts of tiles, of views of them, and of the results of reductions that masks leave.
 
 use nki_diag::Span;
 use nki_isa::{Dim, Index, Indirect};
@@ -8,13 +8,13 @@ use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::clip::Clip;
 use crate::eval::error::{EvalResult, Raise};
 
-/// The axis of a tile that an axis of a mask is. Axes are aligned from the end, axis 0 with axis 0: `None` where the tile has fewer.
+/// The axis of a tile for an axis of a mask. Axes are aligned from the end, axis 0 with axis 0: `None` if the tile has fewer.
 fn axis_of(at: usize, mask_rank: usize, rank: usize) -> Option<usize> {
     // Free axes are never partitions, so a tile that lacks an axis is not masked along another one.
     if at == 0 { Some(0) } else { (rank + at).checked_sub(mask_rank).filter(|&axis| axis > 0) }
 }
 
-/// The axes of a frame that a clip restricts, each with what it leaves.
+/// The axes of a frame that a clip restricts, each with the remaining part.
 pub(super) fn restrictions<'c>(
     clip: &'c Clip,
     frame: &[u32],
@@ -30,7 +30,7 @@ pub(super) fn restrictions<'c>(
         }
         match axis_of(at, clip.frame.len(), frame.len()).and_then(|a| frame.get(a).map(|&n| (a, n))) {
             Some((axis, n)) if n == count => out.push((axis, kept)),
-            // What repeats along the axis stays as it is.
+            // Elements repeated along the axis are unaffected.
             Some((_, 1)) => {}
             None if is_column => {}
             _ => {
@@ -51,7 +51,7 @@ pub(super) fn counts(t: &Tensor) -> SmallVec<[u32; 4]> {
     t.view.dims.iter().map(|d| d.count).collect()
 }
 
-/// The clip without the axes that a tile does not have: for results that have only some of the axes of the operands.
+/// The clip without the axes that a tile lacks: for results that have only some of the axes of the operands.
 pub(super) fn of_axes(t: &Tensor, clip: &Clip) -> Clip {
     let mut clip = clip.clone();
     for at in 0..clip.frame.len() {
@@ -63,7 +63,7 @@ pub(super) fn of_axes(t: &Tensor, clip: &Clip) -> Clip {
     clip
 }
 
-/// What a clip leaves of a tile that shares only the partitions with the masked one.
+/// The part that a clip leaves of a tile that shares only the partitions with the masked one.
 pub(super) fn of_partitions(t: &Tensor, clip: &Clip) -> Clip {
     let frame = counts(t);
     let mut kept: SmallVec<[(u32, u32); 4]> = frame.iter().map(|&n| (0, n)).collect();
@@ -73,7 +73,7 @@ pub(super) fn of_partitions(t: &Tensor, clip: &Clip) -> Clip {
     Clip { frame, kept }
 }
 
-/// What a clip leaves of the result of a reduction of `data` over `axes`: the part along the axes that are not reduced.
+/// The part that a clip leaves of the result of a reduction of `data` over `axes`: the part along the axes that are not reduced.
 pub(super) fn of_reduction(clip: &Clip, data: &Tensor, axes: &[i64], result: &Tensor, span: Span) -> EvalResult<Clip> {
     if clip.is_empty() {
         return Ok(clip.clone());
@@ -86,7 +86,7 @@ pub(super) fn of_reduction(clip: &Clip, data: &Tensor, axes: &[i64], result: &Te
     let frame = counts(result);
     let rank = shape.len() as i64;
     let is_reduced = |d: i64| axes.iter().any(|&a| a == d || a + rank == d);
-    // Dimensions that are kept stay where they are, or come last after an axis in the middle has been moved.
+    // Kept dimensions retain their positions, or come last after an axis in the middle has been moved.
     let in_place = frame.len() == shape.len() && (0..).zip(&frame).all(|(d, &n)| !is_reduced(d) || n == 1);
     let mut kept: SmallVec<[(u32, u32); 4]> = if in_place {
         (0..).zip(parts).map(|(d, part)| if is_reduced(d) { (0, 1) } else { part }).collect()
@@ -97,7 +97,7 @@ pub(super) fn of_reduction(clip: &Clip, data: &Tensor, axes: &[i64], result: &Te
     Ok(Clip { frame, kept })
 }
 
-/// The clip without the axes that an operand of `rank` lacks, which an operand of `widest` axes has: it repeats along them.
+/// The clip without the axes that an operand of `rank` lacks compared with one of `widest` axes: it repeats along them.
 pub(super) fn of_rank(clip: &Clip, rank: usize, widest: usize) -> Clip {
     let mut clip = clip.clone();
     let of_mask = clip.frame.len();
@@ -109,7 +109,7 @@ pub(super) fn of_rank(clip: &Clip, rank: usize, widest: usize) -> Clip {
     clip
 }
 
-/// What a clip of a whole tile leaves of a view of it: rectangles of the view.
+/// The part that a clip of a whole tile leaves of a view of it: rectangles of the view.
 pub(super) fn parts_of_view(view: &Tensor, clip: &Clip, span: Span) -> EvalResult<Vec<Clip>> {
     let whole = Tensor::whole(view.storage.clone());
     let frame = counts(view);
@@ -117,7 +117,7 @@ pub(super) fn parts_of_view(view: &Tensor, clip: &Clip, span: Span) -> EvalResul
         return Ok(Vec::new());
     }
     if view.view.dtype != whole.view.dtype || view.view.indirect.is_some() {
-        // Elements of another type are no elements of the mask's.
+        // Elements of another type do not correspond to those of the mask.
         let kept = frame.iter().map(|&n| (0, n)).collect();
         return Ok(vec![Clip { frame, kept }]);
     }
@@ -147,10 +147,10 @@ pub(super) fn parts_of_view(view: &Tensor, clip: &Clip, span: Span) -> EvalResul
     Ok(rectangles.into_iter().map(part).collect())
 }
 
-/// A part of each of several dimensions: from, and to the one after the last.
+/// A part of each of several dimensions, as half-open ranges.
 type Rectangle = Vec<(u32, u32)>;
 
-/// The rectangles of `dims` that hold the elements where `is_kept` is true of the offset: neighbours with the same parts are one.
+/// The rectangles of `dims` whose elements have an offset with `is_kept`: neighbours with the same parts are merged.
 fn rectangles(dims: &[Dim], offset: i64, is_kept: &impl Fn(i64) -> bool) -> Vec<Rectangle> {
     let Some((dim, rest)) = dims.split_first() else {
         return if is_kept(offset) { vec![Vec::new()] } else { Vec::new() };
@@ -172,7 +172,7 @@ fn rectangles(dims: &[Dim], offset: i64, is_kept: &impl Fn(i64) -> bool) -> Vec<
     out
 }
 
-/// What a clip leaves of a tile.
+/// The part that a clip leaves of a tile.
 pub(super) fn narrowed(t: &Tensor, clip: &Clip, span: Span) -> EvalResult<Tensor> {
     let frame = counts(t);
     let mut view = t.view.clone();
@@ -185,7 +185,7 @@ pub(super) fn narrowed(t: &Tensor, clip: &Clip, span: Span) -> EvalResult<Tensor
             _ => None,
         };
         if let Some(index) = vector {
-            // The rows picked are those of the indices that are left.
+            // The selected rows are those of the remaining indices.
             index.dims[0].count = to - from;
             let step = i64::from(from) * index.dims[0].stride;
             if index.space.is_on_chip() { index.partition += step as u32 } else { index.offset += step }

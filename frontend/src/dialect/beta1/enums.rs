@@ -1,4 +1,4 @@
-//! The enums of `neuronxcc.nki.isa`, whose numbers are not those of the current language.
+//! The enums of `neuronxcc.nki.isa`, whose values differ from those of the current language.
 
 use nki_isa::Target;
 use nki_isa::names::Named;

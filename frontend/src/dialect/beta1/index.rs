@@ -94,7 +94,7 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
     })
 }
 
-/// Slices that leave the tensor, as an access that a mask may clip.
+/// Slices beyond the tensor, as an access that a mask may clip.
 fn slices(t: &Tensor, keys: &[Key]) -> Option<Access> {
     let given = keys.iter().filter(|k| !matches!(k, Key::Ellipsis)).count();
     let mut lines: Vec<(i64, Option<(u32, i64)>)> = Vec::new();
@@ -143,7 +143,7 @@ fn slices(t: &Tensor, keys: &[Key]) -> Option<Access> {
     Some(Access { base: t.clone(), entries, frame, picked: None })
 }
 
-/// The tensor of numbers that an index has, and the index tile that is added to it.
+/// The run-time offsets of an index, and the index tile added to them.
 fn of_device(key: &Value) -> Option<(&Tensor, IndexTile)> {
     match key.downcast::<Moved>() {
         Some(moved) => Some((&moved.by, moved.tile.clone())),
@@ -166,7 +166,7 @@ fn by_tiles(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
                 let help = "say which axis of the result it is: nl.arange(n)[:, None] for partitions, nl.arange(n)[None, :] for free elements";
                 return Err(refuse(t, "bad-index", message, help, span));
             }
-            // From the end, as Python counts.
+            // Counted from the end, as in Python.
             let from_end = tile.axes.is_empty() && tile.constant < 0;
             let constant = if from_end { tile.constant + i64::from(t.view.dims[d].count) } else { tile.constant };
             entries.push(IndexTile { constant, ..tile });
@@ -188,7 +188,7 @@ fn by_tiles(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
     access(t, &entries, numbers, span)
 }
 
-/// `data[idx, ...]`: a column of indices beside ints and slices.
+/// `data[idx, ...]`: a column of indices in addition to ints and slices.
 fn by_numbers(t: &Tensor, keys: &[Value], at: usize, span: Span) -> EvalResult<Value> {
     let offsets = tensor(&keys[at], "an index", span)?.clone();
     let mut others = Vec::with_capacity(keys.len());

@@ -35,15 +35,15 @@ pub(super) static POLICY: Policy = Policy {
     handle_help: "an instruction that writes to its dst returns nothing: use dst",
 };
 
-/// Instructions that are given their destination.
+/// Instructions with an explicit destination.
 pub(crate) const WITH_DST: &[&str] =
     &["dma_copy", "nc_stream_shuffle", "select_reduce", "tensor_copy_predicated", "tensor_scalar_cumulative"];
 
-/// Instructions whose operands are laid out in other ways than their results, so that a mask restricts no common axis.
+/// Instructions whose operands and results have different layouts, so that no common axis can be masked.
 const NO_MASK: &[&str] =
     &["dma_transpose", "local_gather", "sequence_bounds", "tensor_partition_reduce", "nc_transpose"];
 
-/// Instructions of which each element of the result depends on the same one of the operands, so that a mask may leave several rectangles.
+/// Elementwise instructions, so that a mask may leave several rectangles.
 const OF_ELEMENTS: &[&str] = &[
     "activation",
     "dma_copy",
@@ -55,13 +55,13 @@ const OF_ELEMENTS: &[&str] = &[
     "tensor_tensor",
 ];
 
-/// Instructions whose results share only the partitions with the operands: their free axis is another one.
+/// Instructions whose results share only the partitions with the operands, but not the free axis.
 const OWN_FREE_AXIS: &[&str] = &["bn_aggr", "bn_stats", "max8", "nc_find_index8"];
 
 /// The mode of a matmul that contracts two rows of fp8 at once.
 pub(super) const DOUBLE_ROW: &str = "double_row";
 
-/// Functions of `nisa` that are no instruction by themselves.
+/// Functions of `nisa` that are not single instructions.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("memset", memset),
     ("iota", iota),
@@ -71,7 +71,7 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("tensor_copy_dynamic_dst", |i, a| alias(i, a, "tensor_copy")),
 ];
 
-/// The position among the operands of a positional argument: `dst`, and what Beta 1 did not have, is left out.
+/// The operand index of a positional argument: `dst`, and operands that Beta 1 lacks, are left out.
 pub(crate) fn position(schema: &Schema, at: usize) -> Option<usize> {
     let own: &[&str] = match schema.name {
         "nc_stream_shuffle" => &["src", "dst", "shuffle_mask"],
@@ -84,7 +84,7 @@ pub(crate) fn position(schema: &Schema, at: usize) -> Option<usize> {
     (0..schema.operands.len()).filter(|&i| taken(schema.operands[i].name)).nth(at)
 }
 
-/// Keywords that Beta 1's functions took and did not look at.
+/// Keywords that Beta 1's functions accepted and ignored.
 fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
     let finding = Diagnostic::warning("ignored-argument", format!("nisa.{}: `{keyword}=` has no effect", schema.name))
@@ -106,7 +106,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, _operand: &str
     Raise::at("missing-operand", message, args.span, "in this call")
 }
 
-/// Whether a call is given its destination.
+/// Whether a call has an explicit destination.
 fn with_dst(schema: &Schema) -> bool {
     WITH_DST.contains(&schema.name)
 }
@@ -171,7 +171,7 @@ fn returning(
         })?;
         return Ok(made.map_or(Value::None, Value::object));
     };
-    // The result has its full shape, of which the instruction writes what the mask leaves.
+    // The result has its full shape, of which the instruction writes the part left by the mask.
     let outlines = outlined(schema, &args, span)?;
     let arranged = arranged(interp, schema, outlines.clone())?;
     let slots = bind::operands(interp, &POLICY, arranged)?;
@@ -238,7 +238,7 @@ fn masked_matmul(
     Ok(Some(Value::object(whole)))
 }
 
-/// What a mask leaves of the result of a call with these operands.
+/// The part that a mask leaves of the result of a call with these operands.
 fn of_result(
     interp: &Interp<'_>,
     schema: &Schema,
@@ -268,7 +268,7 @@ fn destination(schema: &Schema, slots: &mut [Option<Arg>], to: &Tensor) {
     }
 }
 
-/// The tile that a call fills.
+/// The tile filled by a call.
 fn result(
     interp: &mut Interp<'_>,
     entry: &nki_isa::inst::Entry,
@@ -289,7 +289,7 @@ fn result(
     let mut shape: Vec<i64> = tile.shape.iter().map(|&n| i64::from(n)).collect();
     let mode = schema.position("perf_mode").and_then(|at| slots[at].as_ref());
     if matches!(mode, Some(Arg::Name(mode) | Arg::Text(mode)) if **mode == *DOUBLE_ROW) {
-        // Two rows of the operands make one of the product.
+        // Two rows of the operands form one of the product.
         shape.iter_mut().for_each(|n| *n /= 2);
     }
     let what = format!("nisa.{}", schema.name);
@@ -342,7 +342,7 @@ fn transposed_in_blocks(
     Ok(Some(Value::object(made)))
 }
 
-/// An instruction under another name.
+/// An instruction under an alias.
 fn alias(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
     let at = REGISTRY.iter().position(|e| e.schema.name == name).unwrap_or_default();
     let mut args = CallArgs { data: at as u32, ..args };
@@ -351,7 +351,7 @@ fn alias(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
         return call(interp, args);
     }
     let Some(dst) = take(interp, &mut args, "dst") else { return call(interp, args) };
-    // It is given its destination.
+    // The destination is explicit.
     let span = args.span;
     let dst = Place::need(&dst, "nisa.tensor_copy_dynamic_dst: dst", span)?.tensor(None, span)?;
     let args = tensors(interp, schema, &args, None, span)?;
@@ -427,7 +427,7 @@ fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [expr, d, mask, _] = bind_known(interp, args, what, ["expr", "dtype", "mask", "name"], 2)?;
     let clips = clips_of(mask.as_ref(), span)?;
     let expr = expr.unwrap_or(Value::None);
-    // A number (`nl.program_id(0)`) is a tile of one.
+    // A number (`nl.program_id(0)`) is a tile of one element.
     let Some(tile) = IndexTile::of(&expr) else {
         return Err(wrong("nisa.iota: expr", "an index tile", &expr, span));
     };
@@ -445,7 +445,7 @@ fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         ];
         l.emit("iota", &operands).map(|()| dst)
     })?;
-    // All of it is computed; what the mask leaves is assigned.
+    // All of it is computed; the part left by the mask is assigned.
     if let Some(clips) = clips {
         state(interp).note_mask(made.storage.id, clips);
     }
@@ -458,7 +458,7 @@ pub(super) fn exists(schema: &Schema) -> bool {
     has_result && !LATER.contains(&schema.name)
 }
 
-/// Instructions that came after Beta 1.
+/// Instructions introduced after Beta 1.
 const LATER: &[&str] = &[
     "nc_matmul_mx",
     "quantize_mx",

@@ -27,7 +27,7 @@ use crate::eval::stdlib::{self, dtype::dtype as to_dtype};
 use crate::eval::value::{Range, Value};
 use crate::syntax::{CmpOp, Symbol};
 
-/// Functions that are no operator names.
+/// Functions that are not operators.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("ndarray", make::ndarray),
     ("zeros", make::zeros),
@@ -93,13 +93,13 @@ pub(super) fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Opera
     }
 }
 
-/// Takes a keyword off the arguments.
+/// Removes a keyword from the arguments.
 pub(super) fn take(interp: &mut Interp<'_>, args: &mut CallArgs, name: &str) -> Option<Value> {
     let symbol = interp.sym(name);
     args.take_keyword(symbol).filter(|v| !v.is_none())
 }
 
-/// Sorts the arguments into the parameters `names`, the first `required` of which must be there. Other keywords have no effect: most functions took
+/// Sorts the arguments into the parameters `names`, of which the first `required` are mandatory. Other keywords have no effect: most functions took
 /// `**kwargs`.
 pub(super) fn bind_known<const N: usize>(
     interp: &mut Interp<'_>,
@@ -126,7 +126,7 @@ pub(super) fn bind_known<const N: usize>(
     args.bind(interp, what, names, required)
 }
 
-/// Runs a lowering at the place of the call.
+/// Runs a lowering at the location of the call.
 pub(super) fn lower<T>(
     interp: &mut Interp<'_>,
     what: &str,
@@ -140,7 +140,7 @@ pub(super) fn lower<T>(
     run(&mut lower).map_err(|v| raise(what, &v, span, about))
 }
 
-/// A function of tiles that returns one, of the parts that a mask leaves: [`clips_of`] if each element depends on the same one of the operands, else
+/// A function of tiles that returns one, of the parts left by a mask: [`clips_of`] for elementwise functions, else
 /// [`one_clip`].
 pub(super) fn compute(
     interp: &mut Interp<'_>,
@@ -153,7 +153,7 @@ pub(super) fn compute(
     masked(interp, what, span, clips, operands, None, run)
 }
 
-/// [`compute`], of which the result lacks the axes `reduced` of the first operand.
+/// [`compute`] whose result lacks the axes `reduced` of the first operand.
 fn masked(
     interp: &mut Interp<'_>,
     what: &str,
@@ -219,13 +219,13 @@ pub(super) fn tile_of(operand: &Operand) -> build::Result<&Tensor> {
     }
 }
 
-/// Whether a result is 1 or 0, which has a type of its own.
+/// Whether a result is 1 or 0, of type bool.
 fn comparison(alu: AluOp) -> bool {
     use AluOp::{LogicalAnd, LogicalOr, LogicalXor};
     alu.is_comparison() || matches!(alu, LogicalAnd | LogicalOr | LogicalXor)
 }
 
-/// The type that both operands promote to: Python's numbers count as int32 and float32.
+/// The common type of both operands: Python's numbers count as int32 and float32.
 pub(super) fn promoted(x: &Operand, y: &Operand) -> DType {
     own_type(x).promote(own_type(y))
 }
@@ -245,14 +245,14 @@ fn binary_type(alu: AluOp, x: &Operand, y: &Operand) -> DType {
     }
     let promoted = promoted(x, y);
     if alu.is_bitvec() && !promoted.is_int() {
-        // Bits of uint32 and int32 have no wider type.
+        // There is no wider type for bits of uint32 and int32.
         return [x, y].into_iter().map(own_type).find(|d| *d == DType::U32).unwrap_or(promoted);
     }
-    // As in Python, the quotient of ints is no int.
+    // As in Python, the quotient of ints is not an int.
     if alu == AluOp::Divide && promoted.is_int() { DType::F32 } else { promoted }
 }
 
-/// An operation of two tiles, or of a tile and a number. A function repeats an operand of one partition, an operator does not.
+/// An operation on two tiles, or a tile and a number. A function broadcasts an operand of one partition, an operator does not.
 pub(super) fn binary(
     l: &mut Lower<'_>,
     name: &str,
@@ -299,8 +299,8 @@ pub(super) fn binary(
     made.map_err(|refused| if is_row { refused.help(help()) } else { refused })
 }
 
-/// Whether the engines read a vector of this type as it is: float32, any for operators of bits, and 32-bit integers if all tiles are. The
-/// older language took all types, which count as float32.
+/// Whether the engines read a vector of this type unchanged: float32, any type for bitwise operators, and 32-bit integers if all tiles have them.
+/// The older language accepted all types, which count as float32.
 pub(super) fn vector_is_read(ops: &[AluOp], vector: DType, data: DType, result: DType) -> bool {
     let is_exact = |op: &AluOp| matches!(op, AluOp::Add | AluOp::Subtract | AluOp::Multiply);
     let is_wide_int = |d: DType| matches!(d, DType::I32 | DType::U32);
@@ -317,7 +317,7 @@ fn ranked(t: &Tensor, rank: usize) -> build::Result<Tensor> {
     Ok(t)
 }
 
-/// `nl.add(...)` and all other operator names that are called.
+/// `nl.add(...)` and all other called operators.
 pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = format!("nl.{}", op.name);
@@ -343,7 +343,7 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
             let dtype = opt_bool_dtype(d, &what, span)?.or(of_truth.then_some(DType::U8));
             let made = compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
                 let x = tile_of(&o[0])?;
-                // Where the current language takes GpSimd for precision, the old compiler took Scalar.
+                // Where the current language uses GpSimd for precision, the old compiler used Scalar.
                 if op.name == "rsqrt" || op.name == "square" {
                     l.activation(op.name, x, dtype)
                 } else {
@@ -361,12 +361,12 @@ pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) 
     }
 }
 
-/// `dtype=`, for which Python's `bool` is a byte.
+/// `dtype=`; Python's `bool` is a byte.
 fn opt_bool_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
     Ok(opt_dtype(value, what, span)?.map(|d| if d == DType::Bool { DType::U8 } else { d }))
 }
 
-/// `left op right` of tiles.
+/// `left op right` for tiles.
 pub(super) fn operator(
     interp: &mut Interp<'_>,
     alu: AluOp,
@@ -385,7 +385,7 @@ pub(super) fn operator(
     Ok(made)
 }
 
-/// `-tile` and `~tile`, of the tile's type. What a comparison gave was of Python's type bool in the old language, whose `~` is `not`.
+/// `-tile` and `~tile`, of the tile's type. The result of a comparison had Python's type bool in the old language, whose `~` is `not`.
 pub(super) fn unary(interp: &mut Interp<'_>, name: &'static str, value: &Value, span: Span) -> EvalResult<Value> {
     let of_truth = name == "invert" && is_truth(interp, value);
     let name = if of_truth { "logical_not" } else { name };
@@ -402,7 +402,7 @@ fn is_truth(interp: &mut Interp<'_>, value: &Value) -> bool {
     tile.is_some_and(|id| state(interp).truths.contains(&id))
 }
 
-/// The result of a comparison, which is of Python's type bool unless the call names another type.
+/// The result of a comparison, of Python's type bool unless the call names another type.
 fn truth(interp: &mut Interp<'_>, made: Value, dtype: Option<DType>) -> Value {
     if dtype.is_none_or(|d| d == DType::U8) {
         note_truth(interp, &made);
@@ -448,7 +448,7 @@ fn range(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Range(Rc::new(Range { start, stop, step })))
 }
 
-/// Refuses a mask that leaves a part, of an operation that moves elements to other axes.
+/// Rejects a partial mask of an operation that moves elements to other axes.
 fn all_or_nothing(mask: Option<&Value>, what: &str, span: Span) -> EvalResult<()> {
     match clip_of(mask, span)? {
         Some(clip) if !clip.is_empty() && clip.restricts() => Err(no_mask(what, span)),
@@ -456,7 +456,7 @@ fn all_or_nothing(mask: Option<&Value>, what: &str, span: Span) -> EvalResult<()
     }
 }
 
-/// The refusal of `mask=` where it has no meaning here.
+/// The error for `mask=` where it is not supported.
 pub(super) fn no_mask(what: &str, span: Span) -> Box<Raise> {
     Raise::at("bad-mask", format!("{what} with mask="), span, "here")
         .help("restrict the operands instead: slices or index tiles of the part that is used")
@@ -572,7 +572,7 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [x, axis] = args.bind(interp, "nl.expand_dims", ["data", "axis"], 2)?;
     let t = Place::need(&need(x), "nl.expand_dims", span)?.tensor(None, span)?;
     let axes = ints(&need(axis), "nl.expand_dims: axis", span)?;
-    // Positions are those in the result, so that lower ones come first.
+    // Positions refer to the result, so that lower ones come first.
     let rank = (t.ndim() + axes.len()) as i64;
     let mut axes: Vec<i64> = axes.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();
     axes.sort_unstable();

@@ -1,4 +1,4 @@
-//! Making tensors: `nl.ndarray` and its relatives.
+//! Allocation of tensors: `nl.ndarray` and its relatives.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -43,7 +43,7 @@ pub(super) fn par_dim(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     Ok(Value::object(ParDim(int(&n.unwrap_or(Value::None), "nl.par_dim", span)?)))
 }
 
-/// Extents, and which of them counts partitions if the shape says so.
+/// Extents, with the index of the partition dimension if the shape has a `par_dim`.
 pub(super) fn shape(value: &Value, what: &str, span: Span) -> EvalResult<(Vec<i64>, Option<usize>)> {
     let items = value.sequence().unwrap_or_else(|| vec![value.clone()]);
     let mut partitions = None;
@@ -62,7 +62,7 @@ pub(super) fn shape(value: &Value, what: &str, span: Span) -> EvalResult<(Vec<i6
     Ok((extents, partitions))
 }
 
-/// What all of them take.
+/// The common arguments.
 struct Wanted {
     shape: Vec<i64>,
     partitions: Option<usize>,
@@ -92,7 +92,7 @@ fn allocate(interp: &mut Interp<'_>, wanted: Wanted, what: &str, span: Span) -> 
         return Err(Raise::at("bad-shape", format!("{what}: a block dimension of {n}"), span, "at least 1"));
     }
     let mut tile_shape = wanted.shape[blocks..].to_vec();
-    // A vector on chip is a column, as what loads and reductions of one dimension make.
+    // A vector on chip is a column, like the results of loads and reductions of one dimension.
     if let (true, [_]) = (wanted.space.is_on_chip(), &tile_shape[..]) {
         tile_shape.push(1);
     }
@@ -110,7 +110,7 @@ fn allocate(interp: &mut Interp<'_>, wanted: Wanted, what: &str, span: Span) -> 
     if blocks > 0 { Ok(Blocks::all(table)) } else { tile(interp, &table, &[]).map(Value::object) }
 }
 
-/// Makes the tile of a table at a block index.
+/// Allocates the tile of a table at a block index.
 pub(super) fn tile(interp: &mut Interp<'_>, table: &Table, index: &[i64]) -> EvalResult<Tensor> {
     let span = table.span;
     let bytes = table.tile.iter().skip(1).product::<i64>().saturating_mul(table.dtype.size() as i64);
@@ -128,7 +128,7 @@ pub(super) fn tile(interp: &mut Interp<'_>, table: &Table, index: &[i64]) -> Eva
     };
     let made = state(interp).builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[]))?;
     if table.space == Space::Psum {
-        // Zeros take no instruction where matmuls accumulate.
+        // Zeros need no instruction if matmuls accumulate.
         let zero = table.fill.is_some_and(|v| v.as_f32() == 0.0);
         state(interp).builder.follow(&made, zero, site);
         if zero {

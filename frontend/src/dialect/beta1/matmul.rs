@@ -17,7 +17,7 @@ use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
-/// `x[mask]`: an operand of a matmul, of which a mask leaves a part. The product has all rows and columns; those that are left are computed.
+/// `x[mask]`: an operand of a matmul, restricted by a mask. The product has all rows and columns; only the remaining ones are computed.
 #[derive(Debug, Clone)]
 pub(super) struct MaskedOperand {
     pub(super) place: Place,
@@ -25,7 +25,7 @@ pub(super) struct MaskedOperand {
 }
 
 impl MaskedOperand {
-    /// `base[mask]`; `None` if the index is no mask.
+    /// `base[mask]`; `None` if the index is not a mask.
     pub(super) fn of(base: &Value, index: &Value, span: Span) -> EvalResult<Option<Value>> {
         if index.downcast::<Mask>().is_none() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl MaskedOperand {
         Ok(Some(Value::object(MaskedOperand { place, clip })))
     }
 
-    /// An operand of a matmul, and the mask that it has.
+    /// An operand of a matmul with its mask.
     pub(super) fn parts(value: &Value, what: &str, span: Span) -> EvalResult<(Place, Option<Clip>)> {
         match value.downcast::<MaskedOperand>() {
             Some(masked) => Ok((masked.place.clone(), Some(masked.clip.clone()))),
@@ -55,16 +55,16 @@ impl Object for MaskedOperand {
     }
 }
 
-/// What masks leave of a matmul: of its first operand, its second and its product.
+/// The parts of a matmul left by masks: of its first operand, its second and its product.
 pub(super) struct MatmulClips {
     pub(super) first: Clip,
     pub(super) second: Clip,
     pub(super) product: Clip,
-    /// What to say where `mask=` has more than one meaning.
+    /// The text of a finding if `mask=` is ambiguous.
     pub(super) ambiguous: Option<String>,
 }
 
-/// The extents of a matmul and what is left of each: of the rows of the product, its columns, and the contraction.
+/// The extents of a matmul and the remaining part of each: of the rows of the product, its columns, and the contraction.
 struct MatmulParts {
     rows: (u32, u32),
     columns: (u32, u32),
@@ -72,8 +72,8 @@ struct MatmulParts {
 }
 
 impl MatmulClips {
-    /// The parts of operands with masks of their own, and of `mask=`; `rows` is the axis of the first that the rows of the product `whole`
-    /// are. What one operand leaves out of the contraction the other leaves out, too.
+    /// The parts left by the operands' own masks and by `mask=`; `rows` is the axis of the first operand for the rows of the product
+    /// `whole`. If one operand omits a part of the contraction, so does the other.
     pub(super) fn new(
         first: &(Place, Option<Clip>),
         second: &(Place, Option<Clip>),
@@ -113,7 +113,7 @@ impl MatmulClips {
         })
     }
 
-    /// Reports that `mask=` may mean something else.
+    /// Reports that `mask=` is ambiguous.
     pub(super) fn report(&self, interp: &mut Interp<'_>, span: Span) {
         if let Some(message) = &self.ambiguous {
             let finding = Diagnostic::warning("matmul-mask", message.clone())
@@ -124,18 +124,18 @@ impl MatmulClips {
     }
 }
 
-/// What the axes of `mask=` may be: axes of the operands, the first of which has the rows of the product along axis `rows`.
+/// The candidate axes of `mask=`: axes of the operands, the first of which has the rows of the product along axis `rows`.
 struct MaskedAxes {
     first: [u32; 2],
     second: [u32; 2],
     rows: usize,
-    /// Whether either operand indexes beyond its tensor along its second axis, so that it cannot do without a mask.
+    /// For either operand, whether it indexes beyond its tensor along its second axis, so that it needs a mask.
     needs_mask: [bool; 2],
 }
 
 impl MatmulParts {
-    /// Applies `mask=`, whose axes are those of the operands: the first is their partitions, the second the free axis that has its length,
-    /// of two the one of the operand that needs a mask. Returns what else the mask may mean, if it may.
+    /// Applies `mask=`, whose axes are those of the operands: the first is their partitions, the second the free axis of the same length,
+    /// if there are two, that of the operand that needs a mask. Returns an alternative meaning of the mask, if any.
     fn restrict(&mut self, mask: &Clip, axes: &MaskedAxes, span: Span) -> EvalResult<Option<String>> {
         if mask.is_empty() {
             self.contracted = (0, 0);
@@ -165,7 +165,7 @@ impl MatmulParts {
         Ok(ambiguous)
     }
 
-    /// Applies what a mask leaves of its first axis; `None` if the matmul has no such axis, otherwise what else it may mean.
+    /// Applies the mask along its first axis; `None` if the matmul has no such axis, otherwise an alternative meaning, if any.
     fn restrict_first_axis(&mut self, axes: &MaskedAxes, n: u32, part: (u32, u32)) -> Option<Option<String>> {
         let mut doubt = None;
         if axes.first[0] == n && axes.rows == 0 {
@@ -211,7 +211,7 @@ fn common(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (a.0.max(b.0), a.1.min(b.1))
 }
 
-/// The parts of both axes of a matmul's operand that a mask of its own leaves.
+/// The parts of both axes of a matmul's operand left by its own mask.
 fn own_parts((place, clip): &(Place, Option<Clip>), frame: [u32; 2], span: Span) -> EvalResult<[(u32, u32); 2]> {
     let mut kept = frame.map(|n| (0, n));
     if let Some(clip) = clip {

@@ -1,4 +1,4 @@
-//! Loads, stores, and sums in HBM.
+//! Loads, stores, and accumulation in HBM.
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, Space};
@@ -23,8 +23,8 @@ use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 use crate::syntax::Param;
 
-/// Whether `mode=` leaves out rows whose index is out of bounds (`oob_mode.skip`); else they are an error. Not in the manual: kernels of
-/// nki-samples' history take it.
+/// Whether `mode=` skips rows whose index is out of bounds (`oob_mode.skip`); otherwise they are an error. Not in the manual: kernels of
+/// nki-samples' history use it.
 fn skips(mode: Option<Value>, what: &str, span: Span) -> EvalResult<bool> {
     let Some(mode) = mode.filter(|m| !m.is_none()) else { return Ok(false) };
     match mode.downcast::<ApiEnum>().map(|m| (m.class.name, m.name())) {
@@ -33,7 +33,7 @@ fn skips(mode: Option<Value>, what: &str, span: Span) -> EvalResult<bool> {
     }
 }
 
-/// A transfer that leaves out rows whose index is out of bounds.
+/// A transfer that skips rows whose index is out of bounds.
 fn skipping(l: &mut Lower<'_>, dst: &Tensor, src: &Tensor) -> build::Result<()> {
     let view = |t: &Tensor| Arg::View(t.view.clone());
     l.emit("dma_copy", &[("dst", view(dst)), ("src", view(src)), ("oob_mode", Arg::Name("skip".into()))])
@@ -75,7 +75,7 @@ pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     Ok(Value::object(tile))
 }
 
-/// A tile that the kernel returns, stored to HBM: the old simulator returned tiles. A grid's programs would each store one.
+/// A returned tile, stored to HBM: the old simulator returned tiles. In a grid, each program would store one.
 pub(super) fn stored(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<Value> {
     let Some(tile) = value.downcast::<Tensor>().filter(|t| t.on_chip()) else { return Ok(value.clone()) };
     if state(interp).launch.counts.iter().product::<i64>() != 1 || interp.options.lnc > 1 {
@@ -89,7 +89,7 @@ pub(super) fn stored(interp: &mut Interp<'_>, name: &str, value: &Value, span: S
     Ok(Value::object(made))
 }
 
-/// A tensor in HBM of one dimension as a column, one element for each partition.
+/// A one-dimensional tensor in HBM as a column, one element per partition.
 fn column(t: Tensor, span: Span) -> EvalResult<Tensor> {
     if t.ndim() != 1 || t.on_chip() {
         return Ok(t);
@@ -111,7 +111,7 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     Ok(Value::None)
 }
 
-/// Stores what a rectangle of a mask leaves.
+/// Stores the part left by a rectangle of a mask.
 fn store_part(
     interp: &mut Interp<'_>,
     dst: &Value,
@@ -148,8 +148,8 @@ fn store_part(
     })
 }
 
-/// Integers of the size of the target's are stored bit by bit: uint32 4294967295 becomes int32 -1. neuronx-distributed's test of find_index
-/// (`find_index_shard_rows`) expects that of the device; other conversions go by way of float32.
+/// Integers of the target's size are stored bit by bit: uint32 4294967295 becomes int32 -1. neuronx-distributed's test of find_index
+/// (`find_index_shard_rows`) expects this of the device; other conversions go through float32.
 fn with_bits_of(tile: Tensor, dst: &Tensor) -> Tensor {
     let (from, to) = (tile.view.dtype, dst.view.dtype);
     if from == to || !from.is_int() || !to.is_int() || from.size() != to.size() {
@@ -160,7 +160,7 @@ fn with_bits_of(tile: Tensor, dst: &Tensor) -> Tensor {
     tile.with_view(view)
 }
 
-/// `nl.load_transpose2d(src)`: loaded as it is, and transposed on the tensor engine.
+/// `nl.load_transpose2d(src)`: a plain load, then a transpose on the tensor engine.
 pub(super) fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.load_transpose2d";
@@ -171,7 +171,7 @@ pub(super) fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalR
         let src = place.tensor(None, span)?;
         return lower(interp, what, span, &[&src.storage], |l| l.load_transposed(&src, dtype)).map(Value::object);
     };
-    // The mask is of the source: its rows are columns of the result.
+    // The mask applies to the source: its rows are columns of the result.
     let outline = place.outline(span)?;
     let shape: Vec<i64> = extents(&outline).into_iter().rev().collect();
     let dtype = dtype.unwrap_or(outline.view.dtype);
@@ -206,7 +206,7 @@ pub(super) fn atomic_rmw(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     add_by_dma(interp, what, &dst, &value, span)
 }
 
-/// `dst += src` on the way to memory.
+/// `dst += src` during the DMA.
 pub(super) fn add_by_dma(
     interp: &mut Interp<'_>,
     what: &str,
@@ -227,7 +227,7 @@ pub(super) fn add_by_dma(
     Ok(Value::None)
 }
 
-/// Reports arguments that a kernel writes and does not declare as `nt.mutable_tensor` or `nt.tensor[nt.mutable]`, or does not return, if it
+/// Reports arguments that a kernel writes but does not declare as `nt.mutable_tensor` or `nt.tensor[nt.mutable]`, or does not return, if it
 /// returns others (err_cannot_update_immutable_parameter and err_mutable_parameter_not_returned of the manual).
 pub(super) fn check_written(
     interp: &mut Interp<'_>,

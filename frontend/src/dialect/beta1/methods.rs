@@ -14,10 +14,10 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
-/// Names of methods beside those of all dialects.
+/// Names of methods in addition to those of all dialects.
 pub(super) const METHODS: &[&str] = &["as_tile", "astype", "expand_dims", "assert_shape"];
 
-/// `base.name(...)`; `None` where it is that of all dialects.
+/// `base.name(...)`; `None` if it is the same in all dialects.
 pub(super) fn method(
     interp: &mut Interp<'_>,
     base: &Value,
@@ -36,7 +36,7 @@ pub(super) fn method(
             let shape = several(interp, args, "reshape", span)?;
             t.reshape(&shape).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))?
         }
-        // What an index of a tensor gives is a tile already.
+        // The result of indexing a tensor is already a tile.
         "as_tile" => {
             let [] = args.bind(interp, "as_tile", [], 0)?;
             base.clone()
@@ -64,7 +64,7 @@ fn several(interp: &mut Interp<'_>, args: CallArgs, what: &str, span: Span) -> E
         let [shape] = args.bind(interp, what, ["shape"], 1)?;
         shape.unwrap_or(Value::None)
     };
-    // `n / 2` is a float, which the old compiler took where it is whole.
+    // `n / 2` is a float, which the old compiler accepted if it is integral.
     let whole = |v: &Value| match v {
         Value::Float(x) if x.fract() == 0.0 && x.abs() < 1e9 => Value::Int(*x as i64),
         other => other.clone(),
@@ -76,7 +76,7 @@ fn several(interp: &mut Interp<'_>, args: CallArgs, what: &str, span: Span) -> E
     Ok(make::shape(&shape, what, span)?.0)
 }
 
-/// `t.assert_shape(shape)`: the tensor, if it has that shape.
+/// `t.assert_shape(shape)`: the tensor, if it has this shape.
 pub(super) fn assert_shape(interp: &mut Interp<'_>, this: &Value, shape: &[i64], args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let expected = several(interp, args, "assert_shape", span)?;

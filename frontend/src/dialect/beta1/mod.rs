@@ -150,7 +150,7 @@ impl Dialect for Beta1 {
         }
     }
 
-    /// `==` of tensors is a tile, except with None and other values that are no tile.
+    /// `==` of tensors is a tile, except with None and other values that are not tiles.
     fn compare(
         &self,
         interp: &mut Interp<'_>,
@@ -212,8 +212,8 @@ impl Dialect for Beta1 {
         called(interp, iterable).is_some_and(|name| &*name == "affine_range")
     }
 
-    /// The manual's list of errors (SDK 2.20 to 2.26.1, err_local_variable_used_out_of_scope): `data = data + x` in a loop makes a new
-    /// tensor, which only the body knows, and a warning.
+    /// The manual's list of errors (SDK 2.20 to 2.26.1, err_local_variable_used_out_of_scope): `data = data + x` in a loop creates a new
+    /// tensor, local to the body, and a warning.
     fn is_other_storage(&self, old: &Value, now: &Value) -> bool {
         match (old.downcast::<Tensor>(), now.downcast::<Tensor>()) {
             (Some(old), Some(now)) => old.on_chip() && old.storage.id != now.storage.id,
@@ -267,7 +267,7 @@ const MODULES: &[&str] = &[
     "neuronxcc.nki.compiler.psum",
 ];
 
-/// The module of a path in a file that is evaluated as Beta 1 though it imports `nki` ([`crate::Options::beta1`]).
+/// The module of a path in a file that is evaluated as Beta 1 although it imports `nki` ([`crate::Options::beta1`]).
 fn in_package(path: &str) -> Cow<'_, str> {
     let is_current = path == "nki" || path.starts_with("nki.");
     if is_current { format!("neuronxcc.{path}").into() } else { path.into() }
@@ -407,7 +407,7 @@ fn names(module: &str) -> Vec<&'static str> {
     }
 }
 
-/// The name of the function that an expression calls.
+/// The name of the function called by an expression.
 fn called(interp: &Interp<'_>, expr: &Expr) -> Option<Rc<str>> {
     let ExprKind::Call(function, _) = &expr.kind else { return None };
     match &function.kind {
@@ -424,19 +424,19 @@ fn size_in_bytes(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Int(d.size() as i64))
 }
 
-/// `nki.simulate_kernel(kernel, *args)`: calling a kernel is the host's business.
+/// `nki.simulate_kernel(kernel, *args)`: the host calls kernels.
 fn launched(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(interp.host("the result of a kernel".into(), args.span))
 }
 
-/// Formats and their lowest numbers.
+/// Formats and their lowest finite numbers.
 const LOWEST: [(&str, f64); 2] = [("fp32", f32::MIN as f64), ("bfp16", f32::from_bits(0xff7f_0000) as f64)];
 
 fn lowest(name: &str) -> Option<Value> {
     LOWEST.iter().find(|(format, _)| *format == name).and_then(|&(_, lowest)| object(Lowest(lowest)))
 }
 
-/// `nl.fp32`: its lowest number.
+/// `nl.fp32`: its lowest finite number.
 #[derive(Debug)]
 struct Lowest(f64);
 
@@ -454,7 +454,7 @@ impl Object for Lowest {
     }
 }
 
-/// Advice for the old compiler's scheduler, also as a context: it changes no result.
+/// Advice for the old compiler's scheduler, also as a context: it has no effect on results.
 #[derive(Debug)]
 struct Directive;
 

@@ -1,4 +1,4 @@
-//! The public names of the dialect with their kinds, for a host that offers them outside of kernels.
+//! The public names of the dialect with their kinds, for a host that provides them outside of kernels.
 
 use nki_isa::DType;
 use nki_isa::inst::REGISTRY;
@@ -11,7 +11,7 @@ use crate::dialect::beta2::TILE_SIZES;
 use crate::dialect::beta2::names::{ApiKind, ApiName};
 
 /// All public names of `neuronxcc.nki.language` and `neuronxcc.nki.isa`, enums before their members. Memories and element types are those of
-/// the current language, and not among them.
+/// the current language, and not included.
 pub(crate) fn api_names() -> Vec<ApiName> {
     let mut out: Vec<ApiName> = Vec::new();
     for class in VOCABULARIES {

@@ -1,4 +1,4 @@
-//! The operands of `nisa.<instruction>(...)`: as tensors that the instruction takes, in the types, memories and dimensions that it reads.
+//! The operands of `nisa.<instruction>(...)`, converted to tensors with the types, memories and dimensions that the instruction supports.
 
 use nki_diag::Span;
 use nki_isa::names::AluOp;
@@ -46,7 +46,7 @@ pub(super) fn tensors(
     }
     let convert = |value: &mut Value, operand: Option<&str>| -> EvalResult<()> {
         if let Some(place) = Place::of(value, &what, span)? {
-            // What an operand's own axes do not have of the mask stays.
+            // Axes of the mask that an operand lacks do not restrict it.
             let mut clip = clip.cloned();
             if let (Some(c), Place::Tile(tile)) = (&clip, &place)
                 && operand.is_some_and(|o| PARTITIONS_ONLY.contains(&(schema.name, o)))
@@ -68,8 +68,8 @@ pub(super) fn tensors(
     Ok(out)
 }
 
-/// The arguments with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
-/// compiler made them.
+/// The arguments, with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
+/// compiler inserted such copies.
 pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs) -> EvalResult<CallArgs> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
@@ -102,7 +102,7 @@ pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs)
     Ok(args)
 }
 
-/// The arguments with the dimensions that the instruction takes.
+/// The arguments with the dimensions that the instruction expects.
 pub(super) fn arranged(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
     match schema.name {
         "tensor_tensor" => repeat_operands(interp, schema, &mut args),
@@ -112,7 +112,7 @@ pub(super) fn arranged(interp: &mut Interp<'_>, schema: &Schema, mut args: CallA
     Ok(args)
 }
 
-/// Moves the dimensions that are reduced to the end.
+/// Moves the reduced dimensions to the end.
 fn move_reduced(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let (what, span) = ("nisa.tensor_reduce", args.span);
     let tile = given(interp, &POLICY, schema, args, "data").and_then(|v| v.downcast::<Tensor>()).cloned();
@@ -126,8 +126,8 @@ fn move_reduced(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -
     Ok(())
 }
 
-/// Repeats each of two operands along the free dimensions in which it has one element, or none, and the other more. Partitions are not
-/// repeated.
+/// Broadcasts each of two operands along the free dimensions in which it has one element, or none, and the other more. Partitions are not
+/// broadcast.
 fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
     let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
     let (Some(one), Some(other)) = (tile("data1"), tile("data2")) else { return };
@@ -150,7 +150,7 @@ fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs
     set(interp, schema, args, "data2", Value::object(other));
 }
 
-/// The arguments with each access as if it were within its tensor: for the shape of the result.
+/// The arguments with each access as if it were inside its tensor: for the shape of the result.
 pub(super) fn outlined(schema: &Schema, args: &CallArgs, span: Span) -> EvalResult<CallArgs> {
     let mut out = args.clone();
     let what = format!("nisa.{}", schema.name);
@@ -162,7 +162,7 @@ pub(super) fn outlined(schema: &Schema, args: &CallArgs, span: Span) -> EvalResu
     Ok(out)
 }
 
-/// Replaces an argument, or adds it.
+/// Replaces or adds an argument.
 pub(super) fn set(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, operand: &str, value: Value) {
     let symbol = interp.sym(operand);
     let at = (0..args.positional.len()).find(|&at| position(schema, at) == schema.position(operand));
@@ -184,7 +184,7 @@ const VECTORS: &[(&str, &[&str])] = &[
 ];
 
 /// Replaces vectors that repeat along free axes, as `v[i, 0]` does by index tiles of two axes, by columns; and those of types that the
-/// engines do not read by copies in float32, in which they compute.
+/// engines do not read by copies in float32, the type of the computation.
 fn prepare_vectors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
@@ -221,7 +221,7 @@ fn column(tile: &Tensor) -> Option<Tensor> {
     Some(tile.with_view(view))
 }
 
-/// Refuses the bias of an activation that the manual excludes: the current language takes any type.
+/// Rejects biases of activations that the manual excludes: the current language accepts any type.
 fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResult<()> {
     let bias = given(interp, &POLICY, schema, args, "bias").and_then(|v| v.downcast::<Tensor>());
     let Some(bias) = bias.filter(|b| !matches!(b.view.dtype, DType::F32 | DType::F16 | DType::BF16)) else {
@@ -233,14 +233,14 @@ fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResu
         .help("copy it to a tile of float32 with nisa.tensor_copy, which converts"))
 }
 
-/// What Beta 1 leaves to the instruction, or has another default for.
+/// Operands that Beta 1 leaves to the instruction, or has another default for.
 pub(super) fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let span = args.span;
     prepare_vectors(interp, schema, args)?;
     match schema.name {
         "activation" | "activation_reduce" => check_bias(interp, schema, args)?,
         "nc_matmul" => {
-            // The mode had a name for each generation.
+            // The mode had a separate name for each generation.
             let mode = given(interp, &POLICY, schema, args, "perf_mode").cloned();
             if let Some(Value::Str(mode)) = &mode
                 && mode.starts_with(DOUBLE_ROW)

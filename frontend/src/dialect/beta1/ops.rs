@@ -1,4 +1,4 @@
-//! NumPy's functions and ufuncs as operations: what `op=` takes, and what a call with tiles computes.
+//! NumPy's functions and ufuncs as operations: as `op=` arguments, and as calls with tiles.
 
 use nki_isa::Arg;
 use nki_isa::names::Named;
@@ -25,7 +25,7 @@ pub(crate) fn spelled(name: &str) -> &str {
     }
 }
 
-/// The function of `nl` that NumPy's function `name` stands for where it is called with tiles.
+/// The function of `nl` for NumPy's function `name` called with tiles.
 pub(crate) fn function(name: &str) -> Option<&str> {
     match name {
         "amax" => Some("max"),
@@ -37,7 +37,7 @@ pub(crate) fn function(name: &str) -> Option<&str> {
     }
 }
 
-/// The operation that a value names.
+/// The operation named by a value.
 pub(super) fn named(value: &Value) -> Option<NlOp> {
     if let Some(op) = value.downcast::<NlOp>() {
         return Some(*op);

@@ -47,7 +47,7 @@ pub(super) fn program_ndim(interp: &mut Interp<'_>, args: CallArgs) -> EvalResul
     Ok(Value::Int(state(interp).launch.counts.len() as i64))
 }
 
-/// `nl.nc(2)` and `nl.spmd_dim(...)`: an extent of a launch grid, which is the host's business.
+/// `nl.nc(2)` and `nl.spmd_dim(...)`: an extent of a launch grid, which the host evaluates.
 pub(super) fn extent(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if !interp.in_kernel {
         return Ok(interp.host("an extent of a launch grid".into(), args.span));
@@ -57,7 +57,7 @@ pub(super) fn extent(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
         .help("launch the kernel with it: kernel[nl.nc(2), 4](...)"))
 }
 
-/// `nl.all_reduce(x, op, program_axes)`: no program of a core has the tiles of those that follow it.
+/// `nl.all_reduce(x, op, program_axes)`: no program of a core has the tiles of later programs.
 pub(super) fn all_reduce(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let message = "nl.all_reduce needs the tiles of all programs of the grid at once; programs run one after another here, and end before the next begins";
     Err(Raise::at("unsupported-api", message, args.span, "in this call").help(

@@ -1,4 +1,4 @@
-//! `nl.where` and `nisa.affine_select`: elements chosen by a tile, or by comparisons of index tiles.
+//! `nl.where` and `nisa.affine_select`: elements selected by a tile, or by comparisons of index tiles.
 
 use nki_diag::Span;
 use nki_isa::{Arg, DType, Imm, Space};
@@ -35,7 +35,7 @@ pub(super) fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     })
 }
 
-/// Without `dtype=`, the type that both branches promote to (manual of `nl.where`).
+/// Without `dtype=`, the common type of both branches (manual of `nl.where`).
 fn chosen_type(given: Option<DType>, x: &Operand, y: &Operand) -> DType {
     given.unwrap_or_else(|| promoted(x, y))
 }
@@ -57,7 +57,7 @@ fn select_by_index(
             Selection { dtype: Some(dtype), ..selection(otherwise) }.run(interp, condition, &tile).map(Value::object)
         }
         (tile, _) => {
-            // Ones where it holds are the condition of a selection from tiles.
+            // A tile of ones where the comparison holds is the condition of a selection between tiles.
             let Some(like) = tile.or(Place::of(y, what, span)?) else {
                 return Err(wrong(what, "a tile among x and y", x, span));
             };
@@ -131,7 +131,7 @@ impl Selection<'_> {
             let source = tile.tensor(self.clip.as_ref(), span)?;
             lower(interp, what, span, &[&source.storage], |l| {
                 let mut source = l.in_sbuf(&source)?;
-                // What one comparison leaves goes through the next.
+                // The result of one comparison is the input of the next.
                 let last = conditions.len().saturating_sub(1);
                 for (at, (condition, relation)) in conditions.iter().enumerate() {
                     let dst = if at == last { to.clone() } else { l.tile(&extents(&to), dtype, Space::Sbuf)? };

@@ -1,4 +1,4 @@
-//! Making tensors: `nl.ndarray` and its relatives.
+//! Allocation of tensors: `nl.ndarray` and its relatives.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::eval::stdlib::dtype::dtype as to_dtype;
 use crate::eval::value::Value;
 use crate::host::HostDtype;
 
-/// What all of them take.
+/// The common arguments.
 struct Wanted {
     shape: Vec<i64>,
     dtype: DType,
@@ -34,7 +34,7 @@ struct Wanted {
     address: Option<Vec<i64>>,
 }
 
-/// What a new tensor holds.
+/// The initial contents of a tensor.
 enum Fill {
     Nothing,
     Number(Imm),
@@ -118,7 +118,7 @@ pub(super) fn address(value: Option<Value>, what: &str, span: Span) -> EvalResul
     }
 }
 
-/// The shape; a block dimension that was written with par_dim cannot arrive here.
+/// The shape; a block dimension written with par_dim is rejected earlier.
 fn shape(value: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<i64>> {
     ints(&value.unwrap_or(Value::None), format_args!("{what}: shape"), span)
 }
@@ -131,7 +131,7 @@ pub(super) fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<
     })
 }
 
-/// A tensor in a region of a memory; `place` is its name and address.
+/// A tensor in a region of a memory, with name and address in `place`.
 pub(super) fn tensor(
     interp: &mut Interp<'_>,
     shape: Vec<i64>,
@@ -158,7 +158,7 @@ pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     Ok(tensor)
 }
 
-/// A tensor from the arguments that `nl.ndarray`, `nl.zeros` and `nl.ones` share.
+/// A tensor from the common arguments of `nl.ndarray`, `nl.zeros` and `nl.ones`.
 fn made(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Fill) -> EvalResult<Value> {
     let span = args.span;
     let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
@@ -230,7 +230,7 @@ pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
 }
 
 /// `nl.empty_like(x, dtype=None, buffer=None, name='', *, transpose_axes=None, address=None)`: of a tensor or a grid. With
-/// `transpose_axes` it makes what a later `nisa.dma_transpose` fills.
+/// `transpose_axes`, the result is the destination of a later `nisa.dma_transpose`.
 pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.empty_like";
@@ -269,7 +269,7 @@ pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     grids::empty_like(interp, grid, &grids::Like { dtype, space, name, address, order }, span)
 }
 
-/// The orders in which a DMA transposes.
+/// The supported orders of DMA transposes.
 fn transpose_axes(value: &Value, span: Span) -> EvalResult<Vec<usize>> {
     let what = "nl.empty_like: transpose_axes";
     match ints(value, what, span)?.as_slice() {
@@ -316,7 +316,7 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
                 None => interp.loader.array(Path::new(&**path)),
             };
             let read = read.map_err(|why| Raise::at("unreadable-constant", format!("{what}: {why}"), span, "here"))?;
-            // Elements are wider as values.
+            // Elements take more memory as values.
             interp.charge(read.data.len().saturating_mul(5), span)?;
             file = array::host_array(interp, &read);
             &file
@@ -334,7 +334,7 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
         }
         other => match array::of(other) {
             Some(array) => array,
-            // Lists of Python numbers have no type of their own.
+            // Lists of Python numbers have no element type.
             None => {
                 let array = Array::from_value(other, None, span)?;
                 let narrow = match array.dtype {

@@ -1,4 +1,4 @@
-//! `nki.collectives`: what several ranks do together.
+//! `nki.collectives`: operations of several ranks.
 
 use nki_isa::Arg;
 use nki_isa::inst::REGISTRY;

@@ -132,7 +132,7 @@ fn shape(value: Option<Value>, what: &str, name: &str, span: Span) -> EvalResult
     })
 }
 
-/// What tiles and blocks are made of: the tensor's or the grid's tiles.
+/// The source of tiles and blocks: the tensor's or the grid's tiles.
 fn source_tiles(what: &str, source: &Value, tile_shape: Option<Value>, span: Span) -> EvalResult<Grid> {
     let tile_shape = given(tile_shape).map(|s| shape(Some(s), what, "tile_shape", span)).transpose()?;
     if let Some(grid) = source.downcast::<Grid>() {
@@ -234,7 +234,7 @@ fn alloc(interp: &mut Interp<'_>, what: &'static str, given: [Option<Value>; 7],
     }
 }
 
-/// What `nl.empty_like` makes.
+/// The arguments of `nl.empty_like`.
 pub(super) struct Like {
     /// `dtype=`
     pub(super) dtype: DType,
@@ -259,7 +259,7 @@ pub(super) fn empty_like(interp: &mut Interp<'_>, grid: &Grid, like: &Like, span
     }
 }
 
-/// The extents of an SBUF tensor that a transpose of `t` fills.
+/// The extents of the SBUF tensor that receives a transpose of `t`.
 pub(super) fn transposed(t: &Tensor, order: &[usize], span: Span) -> EvalResult<Vec<i64>> {
     let mut sorted = order.to_vec();
     sorted.sort_unstable();

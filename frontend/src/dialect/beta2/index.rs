@@ -1,4 +1,4 @@
-//! `t[...]`: what an index may hold.
+//! `t[...]`: the forms of an index.
 
 use nki_diag::Span;
 use nki_isa::Violation;
@@ -32,7 +32,7 @@ pub(super) fn index(interp: &mut Interp<'_>, t: &Tensor, key: &Value, span: Span
     wrap(t, t.plain("a slice").and_then(|()| t.index(&keys)), span)
 }
 
-/// `t[:, None]`: a new dimension of size 1 for each None, as NumPy has it.
+/// `t[:, None]`: a new dimension of size 1 for each None, as in NumPy.
 fn with_new_dims(interp: &mut Interp<'_>, t: &Tensor, items: &[Value], span: Span) -> EvalResult<Value> {
     reject(interp, span, "`None` in an index", "write .expand_dim(dim)");
     let rest: Vec<Value> = items.iter().filter(|v| !v.is_none()).cloned().collect();
@@ -104,7 +104,7 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
                 "use slices, or .ap(pattern) for strided access and .vector_select for gathers",
             );
         }
-        // The newest frontend takes `t[nl.affine_range(n)]` for the slice of the same numbers.
+        // The newest frontend accepts `t[nl.affine_range(n)]` as the slice of the same numbers.
         Value::Range(r) if r.step > 0 && r.start >= 0 => Key::Slice(Some(r.start), Some(r.stop), Some(r.step)),
         Value::Range(_) => {
             return refuse(

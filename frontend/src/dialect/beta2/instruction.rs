@@ -1,4 +1,4 @@
-//! `nisa.<instruction>(...)`: what this dialect says to calls that do not follow the schema.
+//! `nisa.<instruction>(...)`: this dialect's diagnostics for calls that deviate from the schema.
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::inst::find;
@@ -52,7 +52,7 @@ fn unique(schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> 
     Err(Raise::at("operand-value", message, span, "in this call").help("add up the rows that go to one place first"))
 }
 
-/// The manual's table of operators has no `divide` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 says "unsupported operator
+/// The manual's table of operators has no `divide` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 reports "unsupported operator
 /// 'divide'" for trn2 (several public reports), and nki-library never uses it.
 fn report_divide(interp: &mut Interp<'_>, what: &str, span: Span) {
     let finding = Diagnostic::warning("divide-operator", format!("nisa.{what}: the compiler has no operator nl.divide"))
@@ -61,7 +61,7 @@ fn report_divide(interp: &mut Interp<'_>, what: &str, span: Span) {
     interp.report_once(finding, span);
 }
 
-/// Keywords that no schema lists: older spellings, and what was removed.
+/// Keywords that no schema lists: older spellings, and removed ones.
 fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
     let keyword = &*keyword;
@@ -80,7 +80,7 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
             format!("nisa.{}: `mask=` was removed", schema.name),
             "bound the index instead: end = min(size, start + tile); use t[start:end] for every operand, so that the last tile is smaller",
         ),
-        // NKI 0.1 took a dtype that says what dst says already. The current compiler has no such parameter.
+        // NKI 0.1 took a dtype that is redundant with dst. The current compiler has no such parameter.
         (_, "dtype") if says_what_dst_says(interp, schema, args, symbol) => {
             let text = format!("nisa.{}: `dtype=`, which was removed,", schema.name);
             reject(interp, args.span, &text, "leave it out: the result has the dtype of dst");
@@ -100,7 +100,7 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
     }
 }
 
-/// `dtype=` that is not the dtype of dst: with a dst it changes nothing, which is worth a warning; without, it is Beta 1's.
+/// `dtype=` that is not the dtype of dst: with a dst it has no effect, which is a warning; without, it is Beta 1's.
 fn ignored_dtype(
     interp: &mut Interp<'_>,
     schema: &Schema,

@@ -23,7 +23,7 @@ use crate::eval::native::{CallArgs, Native, NativeFn};
 use crate::eval::stdlib::dtype::dtype as to_dtype;
 use crate::eval::value::{Range, Value};
 
-/// Functions that are no operator names.
+/// Functions that are not operators.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("ndarray", alloc::ndarray),
     ("zeros", alloc::zeros),
@@ -76,7 +76,7 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("random_seed", random_seed),
 ];
 
-/// What a function of `nl` does that only gives a slice or a range.
+/// The effect of a function of `nl` that only returns a slice or a range.
 pub(super) fn acts(function: &Native) -> Option<Acts> {
     let is = |func: NativeFn| std::ptr::fn_addr_eq(function.func, func);
     match () {
@@ -86,7 +86,7 @@ pub(super) fn acts(function: &Native) -> Option<Acts> {
     }
 }
 
-/// Runs a lowering at the place of the call; `about` are the tensors that an error is likely about.
+/// Runs a lowering at the location of the call; `about` are the tensors that an error probably concerns.
 fn lower(
     interp: &mut Interp<'_>,
     what: &str,
@@ -147,7 +147,7 @@ fn no_mask(interp: &Interp<'_>, args: &CallArgs, what: &str) -> EvalResult<()> {
     ))
 }
 
-/// `nl.add(...)` and all other operator names that are called.
+/// `nl.add(...)` and all other called operators.
 pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = format!("nl.{}", op.name);
@@ -192,7 +192,7 @@ fn ds(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         v => Value::Int(int(&v, "nl.ds: start", span)?),
     };
     let size = int(&size.unwrap_or(Value::None), "nl.ds: size", span)?;
-    // A size of 0 is refused by the index it is used in: kernels make slices for tiles that turn out not to exist.
+    // A size of 0 is rejected by the index that uses it: kernels create slices for tiles that do not exist in the end.
     if size < 0 {
         let message = format!("nl.ds of size {size}");
         return Err(Raise::at("empty-slice", message, span, "a slice has at least one element"));

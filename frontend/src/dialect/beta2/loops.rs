@@ -57,7 +57,7 @@ fn bound(interp: &mut Interp<'_>, value: &Value, what: &str, span: Span) -> Eval
     }
 }
 
-/// Refuses what the counter of a loop, a signed register of 32 bits, cannot hold.
+/// Rejects values that do not fit the counter of a loop, a signed register of 32 bits.
 fn fits(value: i64, what: &str, part: &str, span: Span) -> EvalResult<i64> {
     if i32::try_from(value).is_ok() {
         return Ok(value);
@@ -121,7 +121,7 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     };
     range.run(interp, id, Some(what), span, &mut |interp| {
         let result = call_body(interp, &body, variable.clone(), span)?;
-        // A lambda returns what its instruction does.
+        // A lambda returns the result of its instruction.
         if matches!(result, Value::None | Value::Poison) || result.downcast::<Handle>().is_some() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     Ok(Value::None)
 }
 
-/// Calls the body of a loop, once for all iterations. A number of an enclosing function that it changes does not add up, which is reported.
+/// Calls the body of a loop, once for all iterations. Changes to a number of an enclosing function do not accumulate, which is reported.
 fn call_body(interp: &mut Interp<'_>, body: &Value, variable: Value, span: Span) -> EvalResult<Value> {
     let before = captured_numbers(interp, body);
     let result = interp.call(body, CallArgs::of([variable], span))?;
@@ -147,7 +147,7 @@ fn call_body(interp: &mut Interp<'_>, body: &Value, variable: Value, span: Span)
     Ok(result)
 }
 
-/// The variables of enclosing functions that a function uses, and the numbers that they hold.
+/// The variables of enclosing functions that a function uses, and their numbers.
 fn captured_numbers(interp: &Interp<'_>, function: &Value) -> Vec<(String, Option<f64>)> {
     match function {
         Value::Function(function) => {

@@ -1,4 +1,4 @@
-//! NKI since Beta 2 (`import nki`): which names its modules have, and its rules for tensors.
+//! NKI since Beta 2 (`import nki`): the names in its modules, and its rules for tensors.
 
 mod alloc;
 mod collectives;
@@ -137,7 +137,7 @@ impl Dialect for Beta2 {
         operators::compare(interp, op, left, right, span)
     }
 
-    /// `if bias:` for an optional tensor: an object without a truth of its own is true. On chip, where a tensor is more often a value than
+    /// `if bias:` for an optional tensor: an object without its own truth value is true. On chip, where a tensor is more often a value than
     /// an argument, that is worth a finding.
     fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
         if let Some(t) = value.downcast::<Tensor>()
@@ -376,7 +376,7 @@ fn isa_attr(attr: &str) -> Option<Value> {
     }
 }
 
-/// `nki.simulate(kernel)`: calling it is the host's business.
+/// `nki.simulate(kernel)`: the host calls it.
 fn simulate(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional
         .into_iter()

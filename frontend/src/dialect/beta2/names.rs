@@ -1,4 +1,4 @@
-//! The public names of the dialect with their kinds, for a host that offers them outside of kernels.
+//! The public names of the dialect with their kinds, for a host that provides them outside of kernels.
 
 use nki_isa::DType;
 use nki_isa::inst::REGISTRY;
@@ -11,7 +11,7 @@ use super::{TILE_SIZES, collectives};
 use crate::build::ops::OPS;
 use crate::dialect::common::enums::MEMORY;
 
-/// What a name of the API is.
+/// The kind of a name of the API.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApiKind {
     /// A function or instruction.
@@ -28,7 +28,7 @@ pub enum ApiKind {
     Class,
     /// `nl.tile_size`: its attributes.
     TileSize(&'static [&'static str]),
-    /// `nl.fp32`: its lowest number, the attribute `min`.
+    /// `nl.fp32`: its lowest finite number, the attribute `min`.
     Lowest(f64),
 }
 

@@ -1,4 +1,4 @@
-//! Operators on tensors and registers: all are refused, with what to write instead.
+//! Operators on tensors and registers: all are rejected, with a suggested replacement.
 
 use nki_diag::{Diagnostic, Span};
 
@@ -10,7 +10,7 @@ use crate::eval::foreign::unsupported;
 use crate::eval::value::Value;
 use crate::syntax::{CmpOp, UnaryOp};
 
-/// What to write instead of an operator on a tensor or register.
+/// The suggested replacement for an operator on a tensor or register.
 pub(super) fn arithmetic(what: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
     let is = |test: fn(&Value) -> bool| test(left) || test(right);
     if is(|v| v.downcast::<Register>().is_some()) {
@@ -60,7 +60,7 @@ pub(super) fn compare(
     right: &Value,
     span: Span,
 ) -> EvalResult<Option<Value>> {
-    // A register against a number is a question that only the device can answer.
+    // Only the device can compare a register with a number.
     let number = |v: &Value| matches!(v, Value::Int(_) | Value::Float(_));
     let register = |v: &Value| v.downcast::<Register>().is_some();
     match op {

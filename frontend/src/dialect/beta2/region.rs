@@ -1,8 +1,8 @@
 //! Memory regions, as the early releases of Beta 2 have them: the names `sbuf`, `psum` and `hbm`, which need no import.
 //!
-//! A region is a rectangle of partitions and bytes. Slicing gives a smaller one, `view` makes a tensor in it:
+//! A region is a rectangle of partitions and bytes. Slicing gives a smaller one, `view` allocates a tensor in it:
 //! `sbuf.view(nl.float32, (128, 512))` has the address that the compiler chooses, `sbuf[0:64, 0:1024].view(...)` has this one.
-//! A program that binds the name itself never gets here.
+//! A program that binds the name itself does not use this module.
 //!
 //! Source: github.com/leanprover/KLR, `KLR/Trace/Term.lean` (`pointerAccess`, `builtin.pointer.view`) and its tests of memory;
 //! github.com/aws-neuron/nkipy, `tests/unit/test_nki.py`.
@@ -32,7 +32,7 @@ const WHAT: [&str; 2] = ["partition", "byte"];
 struct Region {
     name: Rc<str>,
     space: Space,
-    /// Where it begins; `None` where the compiler chooses.
+    /// Its start; `None` if the compiler chooses.
     start: [Option<i64>; 2],
     size: [i64; 2],
 }
@@ -76,7 +76,7 @@ pub(super) fn named(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<V
     let (space, size, instead) = match name {
         "sbuf" => (Space::Sbuf, [partitions, i64::from(arch.sbuf_bytes)], "nl.sbuf"),
         "psum" => (Space::Psum, [partitions, i64::from(arch.psum_banks * arch.psum_bank_bytes)], "nl.psum"),
-        // Kernels return what they make in `hbm`, so it is the kind that may be returned.
+        // Kernels return tensors in `hbm`, so it is the returnable kind.
         "hbm" => (Space::SharedHbm, [i64::from(u32::MAX); 2], "nl.shared_hbm"),
         _ => return None,
     };
@@ -85,7 +85,7 @@ pub(super) fn named(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<V
     Some(value(Region { name: name.into(), space, start: [None; 2], size }))
 }
 
-/// A memory: `nl.sbuf`, or the whole of which a region is a part.
+/// A memory: `nl.sbuf`, or the whole memory that contains a region.
 pub(super) fn memory(value: &Value, what: impl Display, span: Span) -> EvalResult<Space> {
     match value.downcast::<Region>() {
         Some(region) => Ok(region.space),
@@ -161,7 +161,7 @@ impl Region {
         for (axis, key) in [partitions, bytes].into_iter().enumerate() {
             let (start, stop) = self.range(key, axis, span)?;
             let from = self.start[axis].unwrap_or(0) + start;
-            // What the engines can start at, and the granularity of a partition's memory.
+            // The start partitions of the engines, and the granularity of a partition's memory.
             if axis == 0 && !matches!(from, 0 | 32 | 64 | 96) && self.space.is_on_chip() {
                 let message = format!("a region of `{}` starts at partition {from}", self.name);
                 return Err(refuse(message, span).help("start at partition 0, 32, 64 or 96"));

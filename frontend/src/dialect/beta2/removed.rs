@@ -1,4 +1,4 @@
-//! Names of Beta 1 that are gone, and what to write instead (migration guide of the SDK's manual).
+//! Names of Beta 1 that were removed, with replacements (migration guide of the SDK's manual).
 
 use nki_diag::{Diagnostic, Span};
 
@@ -34,7 +34,7 @@ impl Object for Removed {
     }
 }
 
-/// Feature, its full name, and what to write instead.
+/// Feature, its full name, and the replacement.
 const TABLE: &[(&str, &str, &str)] = &[
     (
         "nl.arange",
@@ -88,7 +88,7 @@ pub(super) fn name(module: &str, attr: &str) -> Option<Value> {
     find(&format!("{prefix}.{attr}"))
 }
 
-/// What else a Beta 1 file has to change, by what its lines hold, and what to write instead. Names of [`TABLE`] come first.
+/// Other necessary changes to a Beta 1 file, by text in its lines, with replacements. Names of [`TABLE`] come first.
 const PATTERNS: &[(&str, &str)] = &[
     ("mask=", "bound the slice instead: t[0:min(size, end)]"),
     ("= nisa.", "instructions return nothing: make the tile with nl.ndarray and pass it as dst="),
@@ -96,16 +96,16 @@ const PATTERNS: &[(&str, &str)] = &[
     ("nki.baremetal", "nki-sim run FILE.py"),
 ];
 
-/// What to write instead of a removed name (`nl.mgrid`), or of a part of a name that [`PATTERNS`] has.
+/// The replacement for a removed name (`nl.mgrid`), or for a part of a name in [`PATTERNS`].
 pub(crate) fn instead(feature: &str) -> Option<&'static str> {
     let named = TABLE.iter().find(|r| r.0 == feature).map(|r| r.2);
     named.or(PATTERNS.iter().find(|p| p.0 == feature).map(|p| p.1))
 }
 
-/// What to do with a file that imports both languages.
+/// Advice for a file that imports both languages.
 const ONE_LANGUAGE: &str = "a kernel for neuronxcc.nki belongs in a file that does not import nki";
 
-/// The error of using a removed name. Of a file that imports Beta 1 it lists, line by line, what to change.
+/// The error for a removed name. For a file that imports Beta 1 it lists the necessary changes, line by line.
 fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Box<Raise> {
     let text = sources.text(span.file).unwrap_or_default();
     if let Some(r) = TABLE.iter().find(|r| r.0 == feature) {
@@ -148,7 +148,7 @@ fn word_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What to change in a Beta 1 file: every import, and each other thing where it comes first.
+/// The necessary changes to a Beta 1 file: every import, and the first occurrence of everything else.
 fn changes(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let names = TABLE.iter().map(|r| (r.0, r.2));

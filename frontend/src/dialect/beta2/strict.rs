@@ -1,7 +1,7 @@
-//! `--strict`: what the official compiler's reader rejects.
+//! `--strict`: constructs that the official compiler's reader rejects.
 //!
-//! The reader sees whole functions, including statements that never run, so a function is checked by a walk over its syntax. Checks that
-//! need a value (an int for an enum, a list as an argument) are made where the value is used, by [`reject`].
+//! The reader analyses whole functions, including statements that never run, so a function is checked by a walk over its syntax. Checks that
+//! need a value (an int for an enum, a list as an argument) are performed where the value is used, by [`reject`].
 //!
 //! Sources: nki-language-guide.rst and migration/index.rst of the SDK 2.32; the reader of github.com/leanprover/KLR
 //! (`interop/klr/gather.c`, `KLR/NKI/Simplify.lean`).
@@ -16,27 +16,27 @@ use crate::eval::language::Construct;
 use crate::eval::value::{BuiltinType, Function, Value};
 use crate::syntax::*;
 
-/// Built-in functions that the compiler has.
+/// Built-in functions supported by the compiler.
 const BUILTINS: &[&str] =
     &["abs", "divmod", "enumerate", "isinstance", "len", "max", "min", "print", "range", "sum", "zip"];
 
-/// Decorators that it has.
+/// Supported decorators.
 const DECORATORS: &[&str] = &["jit", "staticmethod", "dataclass"];
 
-/// Base classes that it has.
+/// Supported base classes.
 const BASES: &[&str] = &["NKIObject", "Enum", "NamedTuple"];
 
-/// Functions of `math` that it has (KLR, `KLR/Trace/Python.lean`).
+/// Supported functions of `math` (KLR, `KLR/Trace/Python.lean`).
 const MATH: &[&str] = &["ceil", "floor", "gcd", "log2", "log10", "pow", "sqrt"];
 
-/// Methods of lists and of dicts that it has (KLR, `KLR/Trace/Python.lean`).
+/// Supported methods of lists and of dicts (KLR, `KLR/Trace/Python.lean`).
 const LIST_METHODS: &[&str] = &["append", "clear", "copy", "count", "extend", "index", "pop", "remove", "reverse"];
 const DICT_METHODS: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "setdefault", "values"];
 
-/// A rejected construct: where it is, what it is, what to write instead.
+/// A rejected construct: its location, a description, and the replacement.
 type Finding = (Span, String, &'static str);
 
-/// Reports what the compiler rejects in a construct of a kernel.
+/// Reports rejected parts of a construct of a kernel.
 pub(super) fn check(interp: &mut Interp<'_>, construct: &Construct<'_>) {
     match *construct {
         Construct::Function(called) => function(interp, called),
@@ -55,7 +55,7 @@ pub(super) fn check(interp: &mut Interp<'_>, construct: &Construct<'_>) {
 }
 
 fn function(interp: &mut Interp<'_>, function: &Rc<Function>) {
-    // It is checked with the function around it.
+    // Checked with the enclosing function.
     if function.def.name == sym::genexpr {
         return;
     }
@@ -121,7 +121,7 @@ fn call(interp: &mut Interp<'_>, callee: &Value, span: Span) {
     }
 }
 
-/// What to report about a decorator that the compiler lacks.
+/// The finding about a decorator that the compiler does not support.
 fn unknown_decorator(interp: &Interp<'_>, decorator: &Expr) -> Option<(String, &'static str)> {
     let word = last_word(interp, decorator);
     let instead = "only nki.jit, staticmethod and dataclass are known; call the wrapper by hand";
@@ -279,7 +279,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The loops and tests that a generator expression is made of.
+    /// The loops and tests of a generator expression.
     fn generator(&mut self, body: &[Stmt]) {
         for stmt in body {
             match &stmt.kind {
@@ -411,7 +411,7 @@ impl Walk<'_, '_> {
         self.expr(expr);
     }
 
-    /// A function of Python that the compiler lacks, unless the module has one of that name.
+    /// A function of Python that the compiler does not support, unless the module has one of that name.
     fn builtin(&mut self, name: Symbol, index: u32, span: Span) {
         let globals = self.function.module.globals.borrow();
         let Some(Value::Native(native)) = globals.get(index as usize) else { return };

@@ -1,4 +1,4 @@
-//! The binder: `nisa.<name>(...)` to an instruction, driven by the registry's schemas alone.
+//! The binder: from `nisa.<name>(...)` to an instruction, driven by the registry's schemas alone.
 
 use std::rc::Rc;
 
@@ -26,26 +26,26 @@ use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 use crate::syntax::{Argument, ExprKind, StmtKind, Symbol, sym};
 
-/// What a dialect says to calls that do not follow an instruction's schema.
+/// A dialect's treatment of calls that deviate from an instruction's schema.
 pub(crate) struct Policy {
-    /// A keyword that the schema does not list: the position of the operand that it names, or none if it has no effect.
+    /// A keyword that the schema does not list: the position of its operand, or none if it has no effect.
     pub(crate) keyword: fn(&mut Interp<'_>, &Schema, Symbol, &CallArgs) -> EvalResult<Option<usize>>,
-    /// The operand that a positional argument is.
+    /// The operand index of a positional argument.
     pub(crate) position: fn(&Schema, usize) -> Option<usize>,
-    /// An operand that the dialect spells in a way of its own.
+    /// An operand with a dialect-specific spelling.
     pub(crate) operand: fn(&Value, &OperandSchema) -> Option<Arg>,
     /// The error of a call that lacks an operand.
     pub(crate) missing: fn(&Interp<'_>, &Schema, &CallArgs, &str) -> Box<Raise>,
-    /// Operands that the dialect adds where a call does not name them.
+    /// Operands that the dialect adds to calls without them.
     pub(crate) completes: &'static [&'static str],
-    /// What to write instead of the result of an instruction as an operand.
+    /// The suggested replacement for the result of an instruction as an operand.
     pub(crate) handle_help: &'static str,
 }
 
-/// Fills operands that a call leaves open, before the instruction is built.
+/// Fills in missing operands of a call, before the instruction is built.
 pub(crate) type Complete<'c> = &'c mut dyn FnMut(&mut Interp<'_>, &Entry, &mut [Option<Arg>]) -> EvalResult<()>;
 
-/// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`]. `complete` is not asked for a call that repeats another one.
+/// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`]. `complete` is not called for a call that repeats another one.
 pub(crate) fn call(
     interp: &mut Interp<'_>,
     policy: &Policy,
@@ -75,7 +75,7 @@ pub(crate) fn call(
     Ok(Value::object(Handle(at)))
 }
 
-/// The operands of a call, of which no instruction is made.
+/// The operands of a call, without creating an instruction.
 pub(crate) fn operands(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> EvalResult<Vec<Option<Arg>>> {
     let entry = &REGISTRY[args.data as usize];
     let keywords = keywords(interp, args.data as usize);
@@ -111,7 +111,7 @@ pub(crate) fn place(
 struct Built {
     inst: Inst,
     name: Option<Rc<str>>,
-    /// Whether the call follows the schema in every argument and gives no name.
+    /// Whether the call follows the schema in every argument and has no name.
     is_plain: bool,
 }
 
@@ -147,7 +147,7 @@ fn append(interp: &mut Interp<'_>, policy: &Policy, args: &CallArgs, built: Buil
     Ok(at)
 }
 
-/// Sorts arguments into schema positions. Returns the instruction's name, if it has one, and whether the schema has all arguments.
+/// Sorts arguments into schema positions. Returns the instruction's name, if any, and whether the schema has all arguments.
 fn fill(
     interp: &mut Interp<'_>,
     policy: &Policy,
@@ -210,7 +210,7 @@ fn fill(
     Ok((name, is_plain))
 }
 
-/// One argument, with the checks that need the value itself.
+/// One argument, with the checks that depend on the value itself.
 fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<Arg> {
     let frozen = value.downcast::<Register>().is_some_and(|r| r.frozen);
     if matches!(schema.operands[at].role, Role::Out | Role::InOut) && (frozen || value.downcast::<Scalar>().is_some()) {
@@ -262,7 +262,7 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
     })
 }
 
-/// What the official compiler refuses: integers and strings where an enum member belongs (migration guide, 0.2 to 0.3).
+/// Rejected by the official compiler: integers and strings instead of enum members (migration guide, 0.2 to 0.3).
 fn strict(interp: &mut Interp<'_>, policy: &Policy, schema: &Schema, args: &CallArgs) {
     for o in schema.operands {
         let of_enum = matches!(o.kind, Kind::Name(what) if what != "math operator");
@@ -279,7 +279,7 @@ fn strict(interp: &mut Interp<'_>, policy: &Policy, schema: &Schema, args: &Call
     }
 }
 
-/// The signature as one would write it: `nisa.tensor_copy(dst, src, engine=unknown)`.
+/// The signature as in source code: `nisa.tensor_copy(dst, src, engine=unknown)`.
 pub(crate) fn signature(schema: &Schema) -> String {
     let parameters: Vec<String> = schema
         .operands
@@ -355,23 +355,23 @@ pub(crate) fn given_tensor<'a>(
     given(interp, policy, schema, args, operand)?.downcast()
 }
 
-/// A broken rule at a call.
+/// A broken rule of a call.
 fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
     let schema = entry.schema;
     let what = format!("nisa.{}", schema.name);
-    // Rules of an instruction have this slug too, where one operand requires another: they have a message of their own.
+    // Rules of an instruction have this slug too, if one operand requires another: they have their own message.
     let absent = |o: &OperandSchema| {
         o.default.is_none()
             && !policy.completes.contains(&o.name)
             && given(interp, policy, schema, args, o.name).is_none()
     };
-    // A missing operand is reported first: the others are then at the wrong positions.
+    // A missing operand is reported first: it shifts the positions of the others.
     if matches!(violation.id, "missing-operand" | "operand-kind" | "operand-memory")
         && let Some(first) = schema.operands.iter().find(|o| absent(o))
     {
         return (policy.missing)(interp, schema, args, first.name);
     }
-    // The tensors it is about: the named operand, or those whose names the message has.
+    // The related tensors: the named operand, or those whose names are in the message.
     let mut made: Vec<&Storage> = Vec::new();
     for o in schema.operands {
         if let Some(t) = given_tensor(interp, policy, schema, args, o.name) {
@@ -407,7 +407,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
     error
 }
 
-/// Where the expression of an operand is written. Only for messages: the call's text is parsed again.
+/// The location of an operand's expression. Only for messages: the call's text is parsed again.
 fn operand_span(interp: &Interp<'_>, policy: &Policy, schema: &Schema, args: &CallArgs, operand: &str) -> Option<Span> {
     let at = schema.position(operand)?;
     let text = interp.sources.text(args.span.file)?.get(args.span.start as usize..args.span.end as usize)?;
@@ -426,7 +426,7 @@ fn operand_span(interp: &Interp<'_>, policy: &Policy, schema: &Schema, args: &Ca
                 e
             }
             Argument::Keyword(k, e) if &**names.name(*k) == operand => e,
-            // What comes after `*args` has no known position.
+            // Arguments after `*args` have no known position.
             Argument::Star(_) => return None,
             _ => continue,
         };

@@ -1,8 +1,8 @@
-//! The part of a tile that a mask leaves.
+//! The part of a tile left by a mask.
 
 use smallvec::SmallVec;
 
-/// The part of a frame that a mask leaves: from, and to the one after the last, along each axis that it restricts.
+/// The part of a frame left by a mask: a half-open range along each axis that it restricts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Clip {
     pub(crate) frame: SmallVec<[u32; 4]>,

@@ -11,7 +11,7 @@ use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::value::{Key, Value};
 
-/// What an option of a configuration takes.
+/// The type of an option's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     /// True or False, this by default; None leaves the choice to the compiler.
@@ -58,7 +58,7 @@ pub(crate) struct Config {
     values: Vec<Value>,
 }
 
-/// The enum `AddressRotation`. Its members are not published, so any name is one.
+/// The enum `AddressRotation`. Its members are not published, so any name is accepted.
 #[derive(Debug)]
 pub(crate) struct RotationEnum;
 
@@ -220,7 +220,7 @@ impl Object for Rotation {
     }
 }
 
-/// The configuration that a keyword of `nki.jit` gives; None without.
+/// The configuration in a keyword of `nki.jit`; None without.
 pub(super) fn given(
     interp: &Interp<'_>,
     args: &CallArgs,
@@ -239,8 +239,8 @@ pub(super) fn given(
     }
 }
 
-/// Checks that the `compile_config` of a kernel that is called inside another one agrees with that of the outermost one. A kernel without a
-/// configuration agrees with any (the manual is silent).
+/// Checks that the `compile_config` of a nested kernel agrees with that of the outermost one. A kernel without a
+/// configuration agrees with any (the manual does not specify this).
 pub(crate) fn nested(interp: &mut Interp<'_>, inner: &Value, span: Span) -> EvalResult<()> {
     let Some(inner) = inner.downcast::<Config>() else { return Ok(()) };
     let fallback = Config::default_of(&COMPILE);

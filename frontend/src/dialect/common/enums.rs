@@ -16,7 +16,7 @@ use crate::syntax::CmpOp;
 pub(crate) struct Vocabulary {
     /// Its name, for example `engine`.
     pub(crate) name: &'static str,
-    /// Where it lives.
+    /// Its module.
     pub(crate) module: &'static str,
     /// Members with their integer values.
     pub(crate) members: &'static [(&'static str, i64)],
@@ -49,7 +49,7 @@ impl Vocabulary {
 /// A member of an enum of the API, such as `nisa.engine.vector` or `nl.sbuf`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ApiEnum {
-    /// The enum it belongs to.
+    /// Its enum.
     pub(crate) class: &'static Vocabulary,
     /// Index into its members.
     member: u8,
@@ -137,7 +137,7 @@ impl Object for ApiEnum {
         .map(Value::Bool))
     }
 
-    /// Members equal their integers, memories their names. Kernels that check whether a tensor is in HBM name either kind: the manual's for
+    /// Members equal their integers, memories their names. Kernels that check whether a tensor is in HBM use either kind: the manual's for
     /// the inputs, nki-library's the other.
     fn equals(&self, other: &Value) -> bool {
         match other {
@@ -215,10 +215,10 @@ impl Object for EnumClass {
     }
 }
 
-/// What calling an operation of `nki.language` does in a dialect.
+/// The implementation of calls of an operation of `nki.language` in a dialect.
 pub(crate) type CallOp = fn(&mut Interp<'_>, &'static Op, CallArgs) -> EvalResult<Value>;
 
-/// A name such as `nl.add`, usable as an operator argument and mostly callable.
+/// A name such as `nl.add`, usable as an operator argument and usually callable.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NlOp {
     op: &'static Op,
@@ -226,12 +226,12 @@ pub(crate) struct NlOp {
 }
 
 impl NlOp {
-    /// The operation with this name, in a dialect that calls operations so.
+    /// The operation with this name, in a dialect that calls operations this way.
     pub(crate) fn find(name: &str, call: CallOp) -> Option<NlOp> {
         OPS.iter().find(|o| o.name == name).map(|op| NlOp { op, call })
     }
 
-    /// What it is.
+    /// The operation.
     pub(crate) fn op(self) -> &'static Op {
         self.op
     }

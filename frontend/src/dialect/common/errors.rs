@@ -1,4 +1,4 @@
-//! From a broken rule to a diagnostic with places.
+//! Conversion of broken rules to diagnostics with locations.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) fn span_of(loc: Loc) -> Span {
     Span { file: nki_diag::FileId(loc.file), start: loc.start, end: loc.end }
 }
 
-/// An error in a call of `what` at `span`; `made` are the tensors it is about.
+/// An error in a call of `what` at `span`; `made` are the related tensors.
 pub(crate) fn raise(what: &str, violation: &Violation, span: Span, made: &[&Storage]) -> Box<Raise> {
     let subject: Cow<'_, str> = if what.is_empty() || violation.message.contains(what) {
         violation.message.as_str().into()

@@ -1,4 +1,4 @@
-//! Values that represent something of the API: what instructions return, classes, groups of ranks, spans of an index.
+//! Values of the API: results of instructions, classes, groups of ranks, spans of an index.
 
 use nki_diag::Span;
 use nki_isa::Arg;
@@ -15,7 +15,7 @@ use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::value::{ClassKind, Key, Value};
 
-/// What an instruction returns.
+/// The result of an instruction.
 #[derive(Debug)]
 pub(crate) struct Handle(pub(crate) NodeAt);
 
@@ -153,7 +153,7 @@ impl Object for NkiObject {
     }
 }
 
-/// A documented function that is not there yet: it can be imported, not used.
+/// A documented function that is not implemented yet: it can be imported, but not used.
 #[derive(Debug)]
 pub(crate) struct NotYet(pub(crate) String);
 

@@ -1,7 +1,7 @@
-//! Kernels: `nki.jit`, which marks a function as one, and `kernel.with_schedule(edges)`, which orders its instructions.
+//! Kernels: `nki.jit`, which declares a kernel, and `kernel.with_schedule(edges)`, which orders its instructions.
 //!
 //! Source: guide "How to Use the NKI Scheduling APIs". An edge `(later, earlier)` is what `later.depends_on(earlier)` adds; the second
-//! part may be a list. Instructions are issued in program order, so an edge against that order is refused.
+//! part may be a list. Instructions are issued in program order, so an edge against that order is rejected.
 
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ const OPTIONS: &[&str] = &[
     "working_directory",
 ];
 
-/// Warns of options that no decorator has: a misspelled one would have no effect.
+/// Warns of options that no decorator accepts: a misspelled one would have no effect.
 fn warn_of_unknown(interp: &mut Interp<'_>, args: &CallArgs) {
     for (name, _) in &args.keyword {
         if let Some(message) = unknown_option("nki.jit", &interp.name(*name)) {
@@ -53,7 +53,7 @@ fn warn_of_unknown(interp: &mut Interp<'_>, args: &CallArgs) {
     }
 }
 
-/// What is wrong with an option of a decorator, if that has none of this name.
+/// The problem with an option, if the decorator has none of this name.
 pub fn unknown_option(decorator: &str, name: &str) -> Option<String> {
     if OPTIONS.contains(&name) {
         return None;
@@ -81,7 +81,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
     let compile_config = config::given(interp, &args, "compile_config", &config::COMPILE)?;
     let specialization_config = config::given(interp, &args, "specialization_config", &config::SPECIALIZATION)?;
     match args.positional.first() {
-        // Called with options only, it returns a decorator that has them.
+        // Called with options only, it returns a decorator with these options.
         None => {
             let function = Value::native("nki.jit", jit, 0);
             let keyword = std::mem::take(&mut args.keyword).into_vec();
@@ -104,7 +104,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
     }
 }
 
-/// The target that `platform_target=` (or `target=`) names, if it names one.
+/// The target of `platform_target=` (or `target=`), if it is given.
 fn platform_target(interp: &Interp<'_>, args: &CallArgs) -> EvalResult<Option<Target>> {
     let named = args.keyword.iter().find(|(name, _)| matches!(&*interp.name(*name), "platform_target" | "target"));
     let Some((name, Value::Str(text))) = named else { return Ok(None) };
@@ -138,7 +138,7 @@ pub(crate) fn with_schedule(interp: &Interp<'_>, kernel: &Kernel, args: CallArgs
     Ok(Value::Kernel(Rc::new(Kernel { schedule: schedule.into(), ..kernel.clone() })))
 }
 
-/// A decorator that keeps the middle end of the compiler off a kernel.
+/// A decorator that disables the compiler's middle end for a kernel.
 pub(crate) fn as_written(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(match jit(interp, args)? {
         Value::Kernel(ref kernel) => Value::Kernel(Rc::new(Kernel { as_written: true, ..(**kernel).clone() })),

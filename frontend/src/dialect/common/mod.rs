@@ -1,4 +1,4 @@
-//! What dialects share: values of tensors, registers and enums, and calls of instructions bound by their schemas.
+//! Code shared by the dialects: values of tensors, registers and enums, and calls of instructions bound by their schemas.
 
 pub(crate) mod bind;
 pub(crate) mod clip;

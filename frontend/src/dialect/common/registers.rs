@@ -19,11 +19,11 @@ use crate::eval::value::{Key, Value};
 pub(crate) struct Register {
     /// The register.
     pub(crate) id: RegId,
-    /// A loop variable: it cannot be written.
+    /// Whether it is a loop variable, which cannot be written.
     pub(crate) frozen: bool,
 }
 
-/// A range whose bounds the device knows (`nl.dynamic_range`).
+/// A range with bounds known on the device (`nl.dynamic_range`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DynamicRange {
     pub(crate) lower: Bound,
@@ -54,8 +54,8 @@ pub(crate) fn emit(
     lower.emit(name, operands).map_err(|v| raise("", &v, span, &[]))
 }
 
-/// Evaluates a block that the device runs, the body of a loop if it `repeats`; gives its statements. Of the body of a loop function, what it allocates
-/// ends with it.
+/// Evaluates a block that runs on the device, the body of a loop if it `repeats`; returns its statements. At the end of the body of a loop function,
+/// the lifetime of its tensors ends.
 fn body(
     interp: &mut Interp<'_>,
     repeats: bool,
@@ -83,16 +83,16 @@ fn body(
 /// A dynamic loop whose body may be evaluated again.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// The statement of the loop.
+    /// The position of the loop statement.
     header: u64,
-    /// Where the body begins.
+    /// The state before the body.
     body: Mark,
     trails: usize,
-    /// Findings when the body had been evaluated once.
+    /// Number of findings after the first evaluation of the body.
     found: Option<usize>,
 }
 
-/// Evaluates the body of a dynamic loop: once, or as often as a follower sees it executed.
+/// Evaluates the body of a dynamic loop: once, or as often as a follower has it executed.
 fn all_turns(interp: &mut Interp<'_>, run: Block<'_>) -> EvalResult<()> {
     run(interp)?;
     while again(interp)? {
@@ -116,14 +116,14 @@ fn begin(interp: &mut Interp<'_>) -> EvalResult<()> {
     Ok(())
 }
 
-/// The body of a dynamic loop has been evaluated: takes it back if it is to be evaluated again.
+/// Called after a body has been evaluated: rewinds if it is evaluated again.
 fn again(interp: &mut Interp<'_>) -> EvalResult<bool> {
     let Some(follower) = interp.follower.clone() else { return Ok(false) };
     let Some(mut turns) = state(interp).turns.pop() else { return Ok(false) };
     if !follower.next_iteration(interp, turns.header)? {
         return Ok(false);
     }
-    // What is reported once for a place is reported the first time.
+    // Findings reported once per location are reported in the first iteration.
     let found = *turns.found.get_or_insert(interp.diagnostics.len());
     interp.diagnostics.truncate(found);
     interp.take_back_trails(turns.trails);
@@ -185,7 +185,7 @@ impl DeviceCondition for Register {
 }
 
 impl DynamicRange {
-    /// The loop whose variable is in this register: a statement, or a call of `function`.
+    /// The loop with its variable in this register: a statement, or a call of `function`.
     pub(crate) fn run(
         &self,
         interp: &mut Interp<'_>,

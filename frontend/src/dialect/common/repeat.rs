@@ -1,9 +1,9 @@
-//! Calls that repeat. A call in an unrolled loop, or in a helper function, mostly makes the same as at its last execution, of other
+//! Repeated calls. A call in an unrolled loop, or in a helper function, usually has the same result as at its last execution, for other
 //! tensors: its operands need not be sorted, converted and checked again.
 //!
-//! Two executions are alike if their arguments are the same constants, and tensors that were declared by the same statement, in the same
-//! view. Views may begin at another element: then the rules are checked again, because some of them depend on it. A call with any other
-//! argument (a register, a list, a dynamic index) is not remembered.
+//! Two executions are alike if their arguments are the same constants, and tensors declared by the same statement, in the same
+//! view. Views may start at another element: then the rules are checked again, because some of them depend on it. A call with any other
+//! argument (a register, a list, a dynamic index) is not cached.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
 
-/// Executions in a row that differ from the one before, after which a call is not compared any more.
+/// Maximum number of consecutive executions that differ from their predecessors, after which a call is not compared any more.
 const MOST_MISSES: u8 = 8;
 
-/// The last execution of each call that may repeat.
+/// The last execution of each potentially repeated call.
 #[derive(Debug)]
 pub(crate) struct Repeats<T> {
-    /// By the place of the call and by what is called: Python's tracer knows the lines of calls only.
+    /// By the location and the function of the call: Python's tracer knows only the lines of calls.
     at: FxHashMap<(Span, u32), usize>,
     calls: Vec<Call<T>>,
 }
@@ -46,18 +46,18 @@ impl<T> Default for Repeats<T> {
     }
 }
 
-/// How the arguments of two executions differ, apart from which tensors they are.
+/// The difference between the arguments of two executions, apart from the identity of tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
-    /// Not at all.
+    /// No difference.
     Same,
-    /// Views begin at other elements.
+    /// Views start at other elements.
     Moved,
     Different,
 }
 
 impl<T> Repeats<T> {
-    /// The call's last execution, if this one is like it, and whether a view begins elsewhere.
+    /// The call's last execution, if this one is like it, and whether a view starts elsewhere.
     fn find(&mut self, args: &CallArgs) -> Option<(usize, bool)> {
         let at = *self.at.get(&(args.span, args.data))?;
         let call = &mut self.calls[at];
@@ -74,7 +74,7 @@ impl<T> Repeats<T> {
         }
     }
 
-    /// Whether the call has been executed before and its last execution may be of use. Counts this one.
+    /// Whether the call has been executed before and its last execution may be reusable. Counts this one.
     fn is_wanted(&mut self, args: &CallArgs) -> bool {
         match self.at.get(&(args.span, args.data)) {
             Some(&at) => {
@@ -93,7 +93,7 @@ impl<T> Repeats<T> {
         }
     }
 
-    /// Remembers an execution.
+    /// Caches an execution.
     fn learn(&mut self, args: CallArgs, made: T) {
         if let Some(&at) = self.at.get(&(args.span, args.data)) {
             self.calls[at].last = Some((args, made));
@@ -166,11 +166,11 @@ fn are_same_constant(a: &Value, b: &Value) -> bool {
     a.downcast::<NlOp>().is_some_and(|a| b.downcast::<NlOp>().is_some_and(|b| std::ptr::eq(a.op(), b.op())))
 }
 
-/// An instruction that a call has made.
+/// The cached instruction of a call.
 #[derive(Debug)]
 pub(crate) struct Made {
     inst: Inst,
-    /// The argument that each view of the instruction is, in the order of [`Inst::each_view`]. Keyword arguments follow the others.
+    /// The argument of each view of the instruction, in the order of [`Inst::each_view`]. Keyword arguments follow the others.
     views: SmallVec<[u8; 6]>,
     loc: Loc,
 }
@@ -179,7 +179,7 @@ fn argument(args: &CallArgs, at: usize) -> Option<&Value> {
     args.positional.get(at).or_else(|| Some(&args.keyword.get(at - args.positional.len())?.1))
 }
 
-/// Emits the instruction of a call that is like its last execution; `None` if it is not, or if a rule is broken, which the call then explains.
+/// Emits the instruction of a call that is like its last execution; `None` if it is not, or if a rule is broken, which the full call then reports.
 pub(super) fn instruction(interp: &mut Interp<'_>, args: &CallArgs) -> Option<Result<NodeAt, Violation>> {
     let (at, moved) = state(interp).instructions.find(args)?;
     let trail = interp.trail();
@@ -200,12 +200,12 @@ pub(super) fn instruction(interp: &mut Interp<'_>, args: &CallArgs) -> Option<Re
     Some(state.builder.append(inst, site).map(|()| state.builder.last_node()))
 }
 
-/// Whether to remember this execution of a call of an instruction.
+/// Whether to cache this execution of a call of an instruction.
 pub(super) fn wants_instruction(interp: &mut Interp<'_>, args: &CallArgs) -> bool {
     !interp.options.strict && state(interp).instructions.is_wanted(args)
 }
 
-/// Remembers the instruction that a call has made; `operand` is the argument that an operand was given as.
+/// Caches the instruction of a call; `operand` maps operands to arguments.
 pub(super) fn learn_instruction(
     interp: &mut Interp<'_>,
     args: CallArgs,
@@ -232,7 +232,7 @@ pub(super) fn learn_instruction(
     }
 }
 
-/// The tensor of a call that is like its last execution, as a new one.
+/// The tensor of a call that is like its last execution, newly allocated.
 pub(crate) fn tensor(interp: &mut Interp<'_>, args: &CallArgs) -> Option<Value> {
     let (at, _) = state(interp).allocations.find(args)?;
     let trail = interp.trail();
@@ -241,13 +241,13 @@ pub(crate) fn tensor(interp: &mut Interp<'_>, args: &CallArgs) -> Option<Value> 
     state.builder.another(earlier, trail).map(Value::object)
 }
 
-/// Whether to remember this execution of a call that makes a tensor.
+/// Whether to cache this execution of a call that allocates a tensor.
 pub(crate) fn wants_tensor(interp: &mut Interp<'_>, args: &CallArgs) -> bool {
-    // The name of a tensor that a helper returns depends on the caller.
+    // The name of a tensor returned by a helper depends on the caller.
     !interp.options.strict && state(interp).allocations.is_wanted(args) && state(interp).has_target(args.span)
 }
 
-/// Remembers the tensor that a call has made.
+/// Caches the tensor allocated by a call.
 pub(crate) fn learn_tensor(interp: &mut Interp<'_>, args: CallArgs, made: &Value) {
     if let Some(tensor) = made.downcast::<Tensor>() {
         state(interp).allocations.learn(args, tensor.clone());

@@ -20,7 +20,7 @@ use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
-/// Advice for what a scalar cannot do.
+/// Advice for unsupported uses of scalars.
 const HELP: &str = "a scalar exists only on the device: it has +, - and *, and is taken as a loop bound, as an offset and by nisa.scalar_store; \
      compute anything else with instructions on a tensor";
 

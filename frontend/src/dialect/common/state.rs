@@ -1,4 +1,4 @@
-//! What the dialects keep during an evaluation: the program being built, and caches.
+//! The dialects' state during an evaluation: the program being built, and caches.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -29,34 +29,34 @@ use crate::syntax::Symbol;
 pub(crate) struct State {
     /// The program.
     pub(crate) builder: Builder,
-    /// Keywords of each instruction of the registry, made at its first call.
+    /// Keywords of each instruction of the registry, created at its first call.
     pub(crate) keywords: Vec<Option<Rc<[Symbol]>>>,
     /// Argument slots, reused by every call.
     pub(crate) slots: Vec<Option<Arg>>,
-    /// Where each `with nl.no_reorder()` that is open begins.
+    /// The starts of the open `with nl.no_reorder()` blocks.
     pub(crate) no_reorder: Vec<NodeAt>,
-    /// The result of Beta 1's instruction with a mask, if that was the last one: the part that it leaves, and the place after it.
+    /// The result of the last instruction, if that was a masked one of Beta 1: the part left by the mask, and the position after it.
     masked: Option<(TensorId, Vec<Clip>, NodeAt)>,
-    /// Tiles of Beta 1 that hold the truth of a comparison.
+    /// Tiles of Beta 1 with the boolean results of comparisons.
     pub(crate) truths: FxHashSet<TensorId>,
-    /// Whether a loop of Beta 1 began at another number than 0.
+    /// Whether a loop of Beta 1 started at another number than 0.
     pub(crate) offset_loops: bool,
     /// The program of a grid that is being specialised.
     pub(crate) launch: Launch,
-    /// Names of the variables that calls are assigned to, by the call's place.
+    /// Names of the variables to which calls are assigned, by location of the call.
     targets: FxHashMap<Span, Arc<str>>,
     /// Dynamic loops whose bodies may be evaluated again, outermost first.
     pub(super) turns: Vec<Turns>,
-    /// The place of the last lookup: consecutive instructions often share it.
+    /// The last location lookup: consecutive instructions often share it.
     last: Option<(Span, Loc)>,
-    /// Calls of instructions that may repeat.
+    /// Potentially repeated calls of instructions.
     pub(super) instructions: Repeats<Made>,
-    /// Calls that make tensors and may repeat.
+    /// Potentially repeated calls that allocate tensors.
     pub(super) allocations: Repeats<Tensor>,
 }
 
 impl State {
-    /// For a kernel that is to be compiled with these options.
+    /// The initial state of a compilation with these options.
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             builder: Builder::new("", options.target, options.lnc.max(1)).allow_too_large(options.over_capacity),
@@ -75,20 +75,20 @@ impl State {
         }
     }
 
-    /// Whether the call at `span` names the tensor that it makes, wherever it is called from.
+    /// Whether the call at `span` names its tensor independently of the caller.
     pub(super) fn has_target(&self, span: Span) -> bool {
         self.targets.contains_key(&span)
     }
 }
 
 impl State {
-    /// Notes what a mask leaves of the result that has just been computed: rectangles.
+    /// Records the part of the latest result that a mask leaves: rectangles.
     pub(crate) fn note_mask(&mut self, tile: TensorId, clips: Vec<Clip>) {
         self.masked = Some((tile, clips, self.builder.next_node()));
     }
 
-    /// The target of an assignment was evaluated, and may have been made, since the value had been computed at `before`: it is as if it had been made
-    /// first.
+    /// The target of an assignment was evaluated, and possibly allocated, after the value had been computed at `before`: reorders them so that the
+    /// target comes first.
     pub(crate) fn note_target(&mut self, value: &Tensor, before: NodeAt) {
         self.builder.make_earlier(value, before);
         let now = self.builder.next_node();
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// What a mask leaves of a result, if nothing has been emitted since. Later the rest of the tile may have been written, too.
+    /// The part of a result left by a mask, if nothing has been emitted since. Later the rest of the tile may have been written, too.
     pub(crate) fn mask_of(&self, tile: TensorId) -> Option<&[Clip]> {
         let (id, clips, after) = self.masked.as_ref()?;
         (*id == tile && *after == self.builder.next_node()).then_some(clips)
@@ -115,7 +115,7 @@ impl Backend for State {
         self.builder.statements()
     }
 
-    /// Tensors that are larger than their memory, where that is a warning.
+    /// Tensors larger than their memory, if that is a warning.
     fn take_findings(&mut self) -> Vec<(Diagnostic, Span)> {
         if self.builder.too_large.is_empty() {
             return Vec::new();
@@ -187,12 +187,12 @@ impl Backend for State {
     }
 }
 
-/// What the dialects keep in this evaluation.
+/// The dialects' state in this evaluation.
 pub(crate) fn state<'i>(interp: &'i mut Interp<'_>) -> &'i mut State {
     (&mut *interp.backend as &mut dyn Any).downcast_mut().expect("evaluations are made with this backend")
 }
 
-/// The machine that the kernel is compiled for.
+/// The target machine.
 pub(crate) fn arch(interp: &Interp<'_>) -> &'static Arch {
     Arch::of(interp.options.target)
 }
@@ -210,7 +210,7 @@ pub(crate) fn site(interp: &mut Interp<'_>, span: Span) -> Site {
     Site { loc, trail: interp.trail() }
 }
 
-/// The name of the variable that the call at `span` is assigned to: tensors are named after it.
+/// The name of the variable to which the call at `span` is assigned: tensors are named after it.
 ///
 /// Read from the source text, so that the evaluator need not pass assignment targets around.
 pub(crate) fn target_name(interp: &mut Interp<'_>, span: Span) -> Arc<str> {
@@ -219,7 +219,7 @@ pub(crate) fn target_name(interp: &mut Interp<'_>, span: Span) -> Arc<str> {
     }
     let before = interp.sources.text(span.file).and_then(|text| text.get(..span.start as usize));
     let Some(name) = before.and_then(target_before) else {
-        // A helper returns it: each caller gives it a name of its own.
+        // Returned by a helper: each caller determines the name.
         let returned = before.is_some_and(|text| text.trim_end().ends_with("return"));
         return returned.then(|| caller_name(interp)).flatten().unwrap_or_else(|| "tensor".into());
     };
@@ -228,7 +228,7 @@ pub(crate) fn target_name(interp: &mut Interp<'_>, span: Span) -> Arc<str> {
     name
 }
 
-/// The variable that the innermost active call is assigned to; the function's name if there is none.
+/// The variable to which the innermost active call is assigned; the function's name if there is none.
 fn caller_name(interp: &Interp<'_>) -> Option<Arc<str>> {
     let calls = interp.kernel_calls();
     let target = |span: Span| {
@@ -253,7 +253,7 @@ fn target_before(text: &str) -> Option<&str> {
     if line.trim().is_empty()
         && let Some(before) = joined
     {
-        // A call on a line of its own: `x = (` or `x = \` above it.
+        // A call on a separate line: `x = (` or `x = \` above it.
         line = before.trim_end_matches('\\');
         line = line.get(line.rfind('\n').map_or(0, |i| i + 1)..)?;
     }
@@ -270,7 +270,7 @@ fn target_before(text: &str) -> Option<&str> {
     if let Some(head) = before.strip_suffix(".append") {
         return last_name(head);
     }
-    // Inside something larger: the variable at the start of the line.
+    // Nested in a larger expression: the variable at the start of the line.
     let (head, rest) = line.split_once('=')?;
     if rest.starts_with('=') {
         return None;
@@ -278,7 +278,7 @@ fn target_before(text: &str) -> Option<&str> {
     name_of_item(head, rest)
 }
 
-/// What follows the last `;` of a line, or the `:` of a compound statement.
+/// The text after the last `;` of a line, or the `:` of a compound statement.
 fn last_statement(line: &str) -> &str {
     const COMPOUND: &[&str] =
         &["async", "class", "def", "elif", "else", "except", "finally", "for", "if", "try", "while", "with"];
@@ -297,7 +297,7 @@ fn last_statement(line: &str) -> &str {
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => depth -= 1,
             (None, ';') if depth <= 0 => start = at + 1,
-            // Below 0, the line ends what earlier ones began.
+            // Below 0, the line closes brackets of earlier lines.
             (None, ':')
                 if (depth < 0 || depth == 0 && is_header(&line[start..at]))
                     && !matches!(chars.peek(), Some((_, '='))) =>
@@ -310,8 +310,8 @@ fn last_statement(line: &str) -> &str {
     &line[start..]
 }
 
-/// The variable of `head`, `a, b` or one name, that gets what follows `items`: each of several gets one, and the last one what is inside of
-/// something larger.
+/// The variable of `head`, `a, b` or one name, for the item after `items`: each of several gets one, and the last one also nested
+/// items.
 fn name_of_item<'t>(head: &'t str, items: &str) -> Option<&'t str> {
     let items = items.trim_start();
     let (mut depth, mut count) = (0_usize, 0);
@@ -331,7 +331,7 @@ fn name_of_item<'t>(head: &'t str, items: &str) -> Option<&'t str> {
     }
 }
 
-/// The identifier at the end of the text; of `self.name` and `names[i]` the `name` and `names`.
+/// The identifier at the end of the text; the `name` and `names` of `self.name` and `names[i]`.
 fn last_name(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let text = if text.ends_with(']') { text.get(..text.rfind('[')?)? } else { text };

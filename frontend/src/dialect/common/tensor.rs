@@ -1,4 +1,4 @@
-//! Tensors as values: attributes and methods. What an index or an operator means is the dialect's.
+//! Tensors as values: attributes and methods. Indices and operators are defined by the dialect.
 
 use std::rc::Rc;
 
@@ -109,7 +109,7 @@ impl Object for Tensor {
             "ndim" => Value::Int(self.ndim() as i64),
             "size" => Value::Int(self.view.elements() as i64),
             "itemsize" => Value::Int(self.view.dtype.size() as i64),
-            // As of a grid, so that a kernel can take either.
+            // As for a grid, so that a kernel can accept either.
             "data" => Value::object(self.clone()),
             "base_tensor" => Value::object(Tensor::whole(self.storage.clone())),
             "address" => match self.storage.address {
@@ -362,7 +362,7 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<build::
     let dim = given(dim).map_or(Ok(0), |v| int(&v, "ap: indirect_dim", span))?;
     let mut scalar = given(scalar);
     if let Some(Value::Int(i)) = scalar {
-        // An index that is known already: rows of the view, as it would be on the device.
+        // A constant index: rows of the view, as on the device.
         let d = match t.dim("ap: indirect_dim", dim, 0) {
             Ok(d) => d,
             Err(v) => return Ok(Err(v)),

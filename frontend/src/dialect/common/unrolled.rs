@@ -1,4 +1,4 @@
-//! Iterations of an unrolled loop that make the same as the one before, see [`crate::build::builder::Piece`].
+//! Iterations of an unrolled loop that repeat the previous one, see [`crate::build::builder::Piece`].
 
 use nki_isa::program::{Step, Trail};
 
@@ -7,24 +7,24 @@ use crate::build::builder::{Extent, Other, Piece};
 use crate::eval::Interp;
 use crate::eval::foreign::Iterations;
 
-/// What the iterations of a loop have made.
+/// The results of a loop's iterations.
 #[derive(Debug, Default)]
 pub(crate) struct Unrolled {
-    /// Where the iterations that were evaluated ended, except for the first.
+    /// The extents after the evaluated iterations, except for the first.
     ends: Vec<Extent>,
-    /// The last of them, with the elements by which its views move in one iteration.
+    /// The last of them, with the elements by which its views move per iteration.
     last: Option<(Piece, Vec<i64>)>,
 }
 
 impl Unrolled {
-    /// For a loop that is about to be unrolled; `None` where iterations cannot be copied.
+    /// The state for a loop before unrolling; `None` if iterations cannot be copied.
     pub(crate) fn of(interp: &mut Interp<'_>) -> Option<Box<dyn Iterations>> {
         let plain = !interp.options.strict && state(interp).no_reorder.is_empty();
         plain.then(|| Box::new(Unrolled::default()) as Box<dyn Iterations>)
     }
 }
 
-/// The trail that `trail` of a piece is in another one, which begins with this value of the loop's variable.
+/// The trail in another piece that corresponds to `trail` of this one, for this value of the loop's variable.
 fn later(trail: &Trail, piece: &Piece, pieces: usize, value: i64) -> Trail {
     let mut trail = trail.clone();
     match (trail.parent, &mut trail.step) {

@@ -1,4 +1,4 @@
-//! Conversions between values and what instructions and views take.
+//! Conversions from values to the operands of instructions and views.
 
 use std::fmt::Display;
 
@@ -16,11 +16,11 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
 
-/// Operands are lists of lists at most, and short: lists may hold themselves, or one list many times.
+/// Operands are at most lists of lists, and short: a list may contain itself, or another list many times.
 const MAX_DEPTH: u32 = 8;
 const MAX_ITEMS: u32 = 1 << 16;
 
-/// An operand of an instruction. `None` for a value that no operand takes.
+/// An operand of an instruction. `None` for a value that cannot be an operand.
 pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
     nested_arg(value, 0, &mut 0)
 }
@@ -77,7 +77,7 @@ fn object_arg(value: &Value) -> Option<Arg> {
     value.downcast::<ReplicaGroup>().map(ReplicaGroup::to_arg)
 }
 
-/// Refuses a view without elements where it would be used.
+/// Rejects the use of a view without elements.
 pub(crate) fn not_empty(t: &Tensor, what: impl Display, span: Span) -> EvalResult<()> {
     match t.is_empty() {
         true => Err(super::errors::raise("", &t.nothing(&what.to_string()), span, &[&t.storage])),

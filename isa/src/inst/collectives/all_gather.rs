@@ -57,7 +57,7 @@ impl Instruction for AllGather {
         let Some((_, group)) = super::own_group(machine, &self.replica_group) else { return Ok(()) };
         let all = machine.contributions();
         for (i, (src, dst)) in self.srcs.0.iter().zip(&self.dsts.0).enumerate() {
-            let parts = group.iter().map(|&r| super::brought(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
+            let parts = group.iter().map(|&r| super::contributed(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
             super::put(machine, dst, join(&parts, &src.shape(), self.collective_dim as usize), false)?;
         }
         Ok(())
@@ -76,7 +76,7 @@ impl Instruction for AllGather {
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        super::bring(machine, &self.srcs)
+        super::contribution(machine, &self.srcs)
     }
 
     fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {

@@ -57,7 +57,7 @@ impl Instruction for AllReduce {
         let Some((_, group)) = super::own_group(machine, &self.replica_group) else { return Ok(()) };
         let all = machine.contributions();
         for (i, (src, dst)) in self.srcs.0.iter().zip(&self.dsts.0).enumerate() {
-            let parts = group.iter().map(|&r| super::brought(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
+            let parts = group.iter().map(|&r| super::contributed(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
             let parts: Vec<&[u32]> = parts.iter().map(Vec::as_slice).collect();
             super::put(machine, dst, reduce(self.op, src.dtype, &parts), true)?;
         }
@@ -77,7 +77,7 @@ impl Instruction for AllReduce {
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        super::bring_values(machine, &self.srcs)
+        super::contribution_values(machine, &self.srcs)
     }
 
     fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {

@@ -66,7 +66,7 @@ impl Instruction for AllToAll {
         let Some((at, group)) = super::own_group(machine, &self.replica_group) else { return Ok(()) };
         let all = machine.contributions();
         for (i, (src, dst)) in self.srcs.0.iter().zip(&self.dsts.0).enumerate() {
-            let parts = group.iter().map(|&r| super::brought(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
+            let parts = group.iter().map(|&r| super::contributed(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
             let dim = self.collective_dim as usize;
             let shape = src.shape();
             let mine: Vec<Vec<u32>> = parts.iter().map(|p| chunk(p, &shape, dim, group.len(), at)).collect();
@@ -90,7 +90,7 @@ impl Instruction for AllToAll {
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        super::bring(machine, &self.srcs)
+        super::contribution(machine, &self.srcs)
     }
 
     fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {

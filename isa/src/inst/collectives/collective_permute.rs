@@ -81,7 +81,7 @@ impl Instruction for CollectivePermute {
         let all = machine.contributions();
         let source = self.source_target_pairs.0.iter().find(|p| p.get(1) == Some(&me)).and_then(|p| p.first());
         match (source, self.dsts.0.first()) {
-            (Some(&source), Some(dst)) => super::put(machine, dst, super::brought(&all, source, 0)?, false),
+            (Some(&source), Some(dst)) => super::put(machine, dst, super::contributed(&all, source, 0)?, false),
             _ => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ impl Instruction for CollectivePermute {
         let me = i64::from(machine.rank());
         // A rank that sends nothing may have an unwritten source.
         if self.source_target_pairs.0.iter().any(|p| p.first() == Some(&me)) {
-            super::bring(machine, &self.srcs)
+            super::contribution(machine, &self.srcs)
         } else {
             Ok(Vec::new())
         }

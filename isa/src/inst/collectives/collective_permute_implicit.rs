@@ -56,7 +56,7 @@ impl Instruction for CollectivePermuteImplicit {
         let all = machine.contributions();
         let before = group[(at + group.len() - 1) % group.len()];
         for (i, dst) in self.dsts_by_channel.0.iter().enumerate() {
-            super::put(machine, dst, super::brought(&all, before, i)?, false)?;
+            super::put(machine, dst, super::contributed(&all, before, i)?, false)?;
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Instruction for CollectivePermuteImplicit {
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        super::bring(machine, &Views(self.srcs_by_channel.0.clone()))
+        super::contribution(machine, &Views(self.srcs_by_channel.0.clone()))
     }
 
     fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {

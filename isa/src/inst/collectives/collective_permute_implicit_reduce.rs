@@ -63,7 +63,7 @@ impl Instruction for CollectivePermuteImplicitReduce {
         let all = machine.contributions();
         let before = group[(at + group.len() - 1) % group.len()];
         for (i, dst) in self.dsts_by_channel.0.iter().enumerate() {
-            super::put(machine, dst, super::brought(&all, before, i)?, true)?;
+            super::put(machine, dst, super::contributed(&all, before, i)?, true)?;
         }
         Ok(())
     }
@@ -83,8 +83,8 @@ impl Instruction for CollectivePermuteImplicitReduce {
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        let left = super::bring_values(machine, &Views(self.srcs0_by_channel.0.clone()))?;
-        let right = super::bring_values(machine, &Views(self.srcs1_by_channel.0.clone()))?;
+        let left = super::contribution_values(machine, &Views(self.srcs0_by_channel.0.clone()))?;
+        let right = super::contribution_values(machine, &Views(self.srcs1_by_channel.0.clone()))?;
         let dtypes = self.dsts_by_channel.0.iter().map(|v| v.dtype);
         let reduced = left.into_iter().zip(right).zip(dtypes).map(|((a, b), dtype)| {
             let (shape, a, b) = (a.dim(), a.into_iter().collect::<Vec<_>>(), b.into_iter().collect::<Vec<_>>());

@@ -227,12 +227,12 @@ pub(crate) fn same<T: PartialEq>(what: &str, a: &T, b: &T) -> Result<(), String>
 }
 
 /// The data to send: all elements, as bits.
-pub(crate) fn bring(machine: &mut dyn Machine, srcs: &Views) -> Result<Vec<Array2<u32>>, Fault> {
+pub(crate) fn contribution(machine: &mut dyn Machine, srcs: &Views) -> Result<Vec<Array2<u32>>, Fault> {
     srcs.0.iter().map(|v| machine.read_bits(v)).collect()
 }
 
 /// The data to send for a reduction: floats as fp32 bits, integers as bits.
-pub(crate) fn bring_values(machine: &mut dyn Machine, srcs: &Views) -> Result<Vec<Array2<u32>>, Fault> {
+pub(crate) fn contribution_values(machine: &mut dyn Machine, srcs: &Views) -> Result<Vec<Array2<u32>>, Fault> {
     srcs.0
         .iter()
         .map(|v| if v.dtype.is_float() { Ok(machine.read_tile(v)?.mapv(f32::to_bits)) } else { machine.read_bits(v) })
@@ -270,15 +270,15 @@ pub(crate) fn put(machine: &mut dyn Machine, dst: &View, elements: Vec<u32>, val
     if values && dst.dtype.is_float() {
         machine.write_tile(dst, tile.mapv(f32::from_bits).view())
     } else if values {
-        let held = machine.held();
-        machine.write_bits(dst, tile.mapv(|bits| held.bits(dst.dtype, bits)).view())
+        let representation = machine.representation();
+        machine.write_bits(dst, tile.mapv(|bits| representation.bits(dst.dtype, bits)).view())
     } else {
         machine.write_bits(dst, tile.view())
     }
 }
 
 /// All elements that a member contributes for tensor `i`, in order.
-pub(crate) fn brought(contributions: &[Contribution], rank: i64, i: usize) -> Result<Vec<u32>, Fault> {
+pub(crate) fn contributed(contributions: &[Contribution], rank: i64, i: usize) -> Result<Vec<u32>, Fault> {
     let member = contributions.iter().find(|c| i64::from(c.member) == rank);
     match member.and_then(|c| c.tiles.get(i)) {
         Some(tile) => Ok(tile.iter().copied().collect()),

@@ -61,7 +61,7 @@ impl Instruction for ReduceScatter {
         let Some((at, group)) = super::own_group(machine, &self.replica_group) else { return Ok(()) };
         let all = machine.contributions();
         for (i, (src, dst)) in self.srcs.0.iter().zip(&self.dsts.0).enumerate() {
-            let parts = group.iter().map(|&r| super::brought(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
+            let parts = group.iter().map(|&r| super::contributed(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
             let dim = self.collective_dim as usize;
             let mine: Vec<Vec<u32>> = parts.iter().map(|p| chunk(p, &src.shape(), dim, group.len(), at)).collect();
             let mine: Vec<&[u32]> = mine.iter().map(Vec::as_slice).collect();
@@ -83,7 +83,7 @@ impl Instruction for ReduceScatter {
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        super::bring_values(machine, &self.srcs)
+        super::contribution_values(machine, &self.srcs)
     }
 
     fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {

@@ -39,13 +39,13 @@ fn run(inst: &Inst, m: &TestMachine, src: &View, dst: &View, values: &[&[f32]]) 
         m.set_f32(src, values[rank]);
         m
     };
-    let brought: Vec<Contribution> = (0..values.len())
+    let contributions: Vec<Contribution> = (0..values.len())
         .map(|r| Contribution { member: r as u32, tiles: inst.contribute(&mut on(r)).unwrap() })
         .collect();
     (0..values.len())
         .map(|r| {
             let mut m = on(r);
-            m.brought = brought.clone();
+            m.contributions = contributions.clone();
             m.run(inst.clone()).unwrap();
             m.f32s(dst)
         })
@@ -171,7 +171,7 @@ fn variable_lengths_are_read_when_they_run() {
     let tile = |v: &[u32]| Array2::from_shape_vec((1, v.len()), v.to_vec()).unwrap();
     let bits = |v: &[f32]| tile(&v.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
     // Rank 0 sends 1 element at 3 to rank 0 and 2 at 0 to rank 1; rank 1 sends 2 at 1 to rank 0 and none to rank 1.
-    m.brought = vec![
+    m.contributions = vec![
         Contribution { member: 0, tiles: vec![bits(&[1., 2., 3., 4.]), tile(&[1, 2, 3, 0])] },
         Contribution { member: 1, tiles: vec![bits(&[5., 6., 7., 8.]), tile(&[2, 0, 1, 0])] },
     ];
@@ -186,7 +186,7 @@ fn variable_lengths_are_read_when_they_run() {
         row.dims[0].count = 1;
         assert_eq!(m.bits(&row), counts);
     }
-    m.brought[1].tiles[1] = tile(&[3, 0, 0, 0]);
+    m.contributions[1].tiles[1] = tile(&[3, 0, 0, 0]);
     let e = m.run(inst).unwrap_err();
     assert!(e.contains("rank 1 sends 3 elements, `dst` has room for 2"), "{e}");
 }
@@ -278,10 +278,10 @@ fn a_prepared_collective_goes_by_the_metadata_of_its_preparation() {
             m
         })
         .collect();
-    let brought: Vec<Contribution> =
+    let contributions: Vec<Contribution> =
         machines.iter_mut().map(|m| Contribution { member: m.rank, tiles: start.contribute(m).unwrap() }).collect();
     for (rank, m) in machines.iter_mut().enumerate() {
-        m.brought = brought.clone();
+        m.contributions = contributions.clone();
         m.run(start.clone()).unwrap();
         let expected = [[0.0, -1.0, 10.0, 11.0], [1.0, 2.0, 12.0, -1.0]][rank];
         assert_eq!(m.f32s(&dst), expected, "rank {rank}");

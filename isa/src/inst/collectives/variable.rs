@@ -62,14 +62,14 @@ pub(crate) fn check(
 }
 
 /// The data that a member sends: the source, then the send rows of the metadata.
-pub(crate) fn bring(
+pub(crate) fn contribution(
     machine: &mut dyn Machine,
     srcs: &Views,
     metadata: &View,
     ranks: u32,
     prepared: bool,
 ) -> Result<Vec<Array2<u32>>, Fault> {
-    let mut out = super::bring(machine, srcs)?;
+    let mut out = super::contribution(machine, srcs)?;
     let rows = 2 * ranks as usize;
     out.push(match prepared {
         true => row(prepared_metadata(machine, 0, rows)?)?,
@@ -141,8 +141,8 @@ pub(crate) fn execute(
     };
     let mut counts = Vec::with_capacity(n);
     for (s, &rank) in group.iter().enumerate() {
-        let data = super::brought(&all, rank, 0)?;
-        let sends = super::brought(&all, rank, 1)?;
+        let data = super::contributed(&all, rank, 0)?;
+        let sends = super::contributed(&all, rank, 1)?;
         let column = if flags.one_chunk { 0 } else { me };
         let (count, from) = (sends[column] as usize, sends[n + column] as usize);
         let slot = if flags.displacements { room.saturating_sub(displacements[s]) } else { room / n };
@@ -233,7 +233,7 @@ macro_rules! collective {
                 machine: &mut dyn $crate::machine::Machine,
             ) -> Result<Vec<ndarray::Array2<u32>>, $crate::machine::Fault> {
                 let ranks = super::group_size(&self.replica_group);
-                super::variable::bring(machine, &self.srcs, &self.metadata_tensor, ranks, $prepared)
+                super::variable::contribution(machine, &self.srcs, &self.metadata_tensor, ranks, $prepared)
             }
 
             /// The counts may differ between members.

@@ -108,8 +108,8 @@ impl Instruction for Sendrecv {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let brought = machine.contributions();
-        let from = brought.iter().find(|c| i64::from(c.member) == self.recv_from_rank);
+        let contributions = machine.contributions();
+        let from = contributions.iter().find(|c| i64::from(c.member) == self.recv_from_rank);
         match from.and_then(|c| c.tiles.first()) {
             Some(tile) => machine.write_bits(&self.dst, tile.view()),
             None => Err(Fault::new("internal", format!("core {} has sent nothing", self.recv_from_rank))),
@@ -197,7 +197,7 @@ mod tests {
         let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
         let inst = swap(&src, &dst);
         let mine = inst.contribute(&mut m).unwrap();
-        m.brought = vec![
+        m.contributions = vec![
             Contribution { member: 0, tiles: mine.clone() },
             Contribution { member: 1, tiles: vec![mine[0].mapv(|b| b ^ 0x8000)] },
         ];

@@ -111,8 +111,8 @@ impl Instruction for TensorPartitionReduce {
             let reduced = tile.fold_axis(Axis(0), None, |acc: &Option<i64>, &x| {
                 Some(acc.map_or(x, |acc| integer::scalar(self.alu(), width, acc, x)))
             });
-            let (dtype, held) = (self.dst.dtype, machine.held());
-            let bits = reduced.mapv(|x| held.bits(dtype, i64_to_bits(dtype, x.unwrap_or(0))));
+            let (dtype, representation) = (self.dst.dtype, machine.representation());
+            let bits = reduced.mapv(|x| representation.bits(dtype, i64_to_bits(dtype, x.unwrap_or(0))));
             return machine.write_bits(&self.dst, bits.insert_axis(Axis(0)).view());
         }
         let tile = machine.read_tile(&self.data)?;

@@ -19,7 +19,7 @@ pub fn magnitude(x: f32) -> u32 {
 
 /// The largest magnitude of a row; 0 if it is empty.
 #[inline]
-pub fn most(row: &[f32]) -> u32 {
+pub fn max_magnitude(row: &[f32]) -> u32 {
     if row.len() > SHORT {
         return most_of_long(row);
     }
@@ -37,10 +37,10 @@ fn most_of_long(row: &[f32]) -> u32 {
 /// The limits of fp32 and bfloat16 are first tested with the sum of the row: a finite sum of the values, or of the doubled values, proves that
 /// each value is finite, or below 2^127. A sum takes one instruction per vector, a maximum of magnitudes two.
 #[inline]
-pub fn reaches(row: &[f32], limit: u32) -> bool {
+pub fn any_at_least(row: &[f32], limit: u32) -> bool {
     let suspect =
         row.len() <= SHORT || limit < TOP_BINADE || !sum_is_finite(row, if limit == INFINITE { 1.0 } else { 2.0 });
-    suspect && most(row) >= limit
+    suspect && max_magnitude(row) >= limit
 }
 
 #[inline(never)]
@@ -125,7 +125,7 @@ impl Kernel for AnyMagnitudeOutside<'_> {
 
 /// Raises each element of `cover` to at least the magnitude of the corresponding element of `row`.
 #[inline(never)]
-pub fn raise(cover: &mut [u32], row: &[f32]) {
+pub fn raise_to(cover: &mut [u32], row: &[f32]) {
     dispatch(Raise(cover, row));
 }
 
@@ -141,16 +141,16 @@ impl Kernel for Raise<'_> {
     }
 }
 
-/// Definition of a new value in a result (see [`first_new`]).
+/// Definition of a new value in a result (see [`first_new_non_finite`]).
 #[derive(Debug, Clone, Copy)]
-pub struct Newness {
+pub struct NewNonFinite {
     /// The smallest magnitude that the result's type stores as infinity or NaN.
     pub limit: u32,
     /// Whether the arithmetic can produce infinity or NaN; else only the rounding to the result's type can.
     pub arises: bool,
 }
 
-impl Newness {
+impl NewNonFinite {
     /// Whether the result `x` is infinite or NaN although its operands, of magnitude `cover` at most, are not.
     /// An operand of [`LARGEST`] counts as infinite.
     #[inline(always)]
@@ -165,12 +165,12 @@ impl Newness {
 
 /// Position of the first new value of `row`; `cover` has the largest magnitude of each value's operands.
 #[inline(never)]
-pub fn first_new(row: &[f32], cover: &[u32], new: Newness) -> Option<usize> {
+pub fn first_new_non_finite(row: &[f32], cover: &[u32], new: NewNonFinite) -> Option<usize> {
     let all = || row.iter().zip(cover);
     dispatch(AnyNew(row, cover, new)).then(|| all().position(|(&x, &c)| new.is_new(x, c))).flatten()
 }
 
-struct AnyNew<'a>(&'a [f32], &'a [u32], Newness);
+struct AnyNew<'a>(&'a [f32], &'a [u32], NewNonFinite);
 
 impl Kernel for AnyNew<'_> {
     type Output = bool;
@@ -191,13 +191,13 @@ mod tests {
 
     #[test]
     fn finds_the_largest_magnitude_at_every_place() {
-        assert_eq!(most(&[]), 0);
+        assert_eq!(max_magnitude(&[]), 0);
         for n in [1, 7, 16, 17, 100, 333] {
             for at in [0, n / 2, n - 1] {
                 for special in [f32::NEG_INFINITY, f32::NAN, -f32::NAN, 1e30] {
                     let mut r = row(n);
                     r[at] = special;
-                    assert_eq!(most(&r), magnitude(special), "{n} {at} {special}");
+                    assert_eq!(max_magnitude(&r), magnitude(special), "{n} {at} {special}");
                 }
             }
         }
@@ -209,16 +209,16 @@ mod tests {
         for n in [0, 1, 16, 17, 63, 64, 100, 333] {
             for limit in [INFINITE, bf16, magnitude(65520.0)] {
                 let mut r = row(n);
-                assert!(!reaches(&r, limit), "{n} {limit:x}");
+                assert!(!any_at_least(&r, limit), "{n} {limit:x}");
                 let below = f32::from_bits(limit - 1);
                 r.fill(below);
-                assert!(!reaches(&r, limit), "{n} {limit:x}: all are just below");
+                assert!(!any_at_least(&r, limit), "{n} {limit:x}: all are just below");
                 for at in if n == 0 { vec![] } else { vec![0, n / 2, n - 1] } {
                     for special in [f32::from_bits(limit), -f32::from_bits(limit), f32::NAN, f32::NEG_INFINITY] {
                         for others in [0.0, below, -below] {
                             let mut r = vec![others; n];
                             r[at] = special;
-                            assert!(reaches(&r, limit), "{n} {at} {special} {limit:x} among {others}");
+                            assert!(any_at_least(&r, limit), "{n} {at} {special} {limit:x} among {others}");
                         }
                     }
                 }
@@ -227,7 +227,7 @@ mod tests {
         // The sum of infinities of both signs is NaN.
         let mut r = row(100);
         (r[3], r[67]) = (f32::INFINITY, f32::NEG_INFINITY);
-        assert!(reaches(&r, INFINITE) && reaches(&r, bf16));
+        assert!(any_at_least(&r, INFINITE) && any_at_least(&r, bf16));
     }
 
     #[test]
@@ -245,20 +245,20 @@ mod tests {
 
     #[test]
     fn tells_new_values_from_those_that_the_operands_have() {
-        let f32s = Newness { limit: INFINITE, arises: true };
+        let f32s = NewNonFinite { limit: INFINITE, arises: true };
         let (inf, nan) = (f32::INFINITY, f32::NAN);
         let finite = magnitude(3.0);
         assert!(f32s.is_new(inf, finite) && f32s.is_new(nan, finite) && f32s.is_new(nan, INFINITE));
         assert!(!f32s.is_new(inf, INFINITE) && !f32s.is_new(-inf, LARGEST) && !f32s.is_new(nan, magnitude(nan)));
         assert!(!f32s.is_new(3e38, finite));
-        let half = Newness { limit: magnitude(65520.0), arises: false };
+        let half = NewNonFinite { limit: magnitude(65520.0), arises: false };
         assert!(half.is_new(70000.0, finite) && !half.is_new(inf, finite) && !half.is_new(f32::MIN, finite));
         let mut r = row(100);
         r[40] = inf;
         r[41] = nan;
         let mut cover = vec![0; 100];
-        assert_eq!(first_new(&r, &cover, f32s), Some(40));
-        raise(&mut cover, &r);
-        assert_eq!(first_new(&r, &cover, f32s), None);
+        assert_eq!(first_new_non_finite(&r, &cover, f32s), Some(40));
+        raise_to(&mut cover, &r);
+        assert_eq!(first_new_non_finite(&r, &cover, f32s), None);
     }
 }

@@ -4,21 +4,21 @@ use super::simd::{Kernel, dispatch};
 use crate::machine::RowF32;
 
 /// Rows processed in parallel.
-pub const ABREAST: usize = 8;
+pub const BATCH_ROWS: usize = 8;
 /// One value for each of these rows.
-pub type Abreast = [f32; ABREAST];
+pub type Batch = [f32; BATCH_ROWS];
 
 struct Scan<'a, F> {
-    state: Abreast,
-    rows: [&'a mut [f32]; ABREAST],
-    others: [&'a [f32]; ABREAST],
+    state: Batch,
+    rows: [&'a mut [f32]; BATCH_ROWS],
+    others: [&'a [f32]; BATCH_ROWS],
     next: F,
 }
 
-impl<F: Fn(Abreast, Abreast, Abreast) -> Abreast> Kernel for Scan<'_, F> {
-    type Output = Abreast;
+impl<F: Fn(Batch, Batch, Batch) -> Batch> Kernel for Scan<'_, F> {
+    type Output = Batch;
     #[inline(always)]
-    fn run(self) -> Abreast {
+    fn run(self) -> Batch {
         let Scan { mut state, rows, others, next } = self;
         let length = rows[0].len();
         let mut rows = rows.map(|row| &mut row[..length]);
@@ -39,13 +39,13 @@ pub fn scan(
     rows: &mut [RowF32<'_>],
     other: usize,
     start: impl Fn(&RowF32<'_>) -> f32,
-    next: impl Fn(Abreast, Abreast, Abreast) -> Abreast + Copy,
+    next: impl Fn(Batch, Batch, Batch) -> Batch + Copy,
     end: impl Fn(&RowF32<'_>, f32),
 ) {
-    for rows in rows.chunks_mut(ABREAST) {
+    for rows in rows.chunks_mut(BATCH_ROWS) {
         // Spare rows in place of the missing ones.
         let length = rows[0].outs[0].len();
-        let mut spare = vec![0.0; (ABREAST - rows.len()) * length];
+        let mut spare = vec![0.0; (BATCH_ROWS - rows.len()) * length];
         let others = std::array::from_fn(|r| rows.get(r).unwrap_or(&rows[0]).ins[other]);
         let state = std::array::from_fn(|r| rows.get(r).map_or(0.0, &start));
         let state = {
@@ -69,13 +69,13 @@ pub fn fold(
     end: impl Fn(f32) -> f32,
 ) {
     let skipped = usize::from(start.is_none());
-    for rows in rows.chunks_mut(ABREAST) {
+    for rows in rows.chunks_mut(BATCH_ROWS) {
         // The first row in place of the missing ones.
-        let ins: [&[f32]; ABREAST] = std::array::from_fn(|r| rows.get(r).unwrap_or(&rows[0]).ins[0]);
+        let ins: [&[f32]; BATCH_ROWS] = std::array::from_fn(|r| rows.get(r).unwrap_or(&rows[0]).ins[0]);
         for g in 0..rows[0].outs[0].len() {
             let groups = ins.map(|row| &row[g * group..(g + 1) * group]);
             let first = groups.map(|x| start.unwrap_or_else(|| x[0]));
-            let state = fold_abreast(groups.map(|x| &x[skipped..]), first, step);
+            let state = fold_batch(groups.map(|x| &x[skipped..]), first, step);
             for (row, state) in rows.iter_mut().zip(state) {
                 row.outs[0][g] = end(state);
             }
@@ -85,17 +85,17 @@ pub fn fold(
 
 /// The final states of rows of equal length. Square blocks are transposed in registers, which is faster than loading column by column.
 #[allow(clippy::needless_range_loop, reason = "an index is that of a column of all rows")]
-fn fold_abreast(rows: [&[f32]; ABREAST], mut state: Abreast, step: impl Fn(f32, f32) -> f32 + Copy) -> Abreast {
-    let count = rows[0].len() / ABREAST;
-    let blocks = rows.map(|row| &row.as_chunks::<ABREAST>().0[..count]);
+fn fold_batch(rows: [&[f32]; BATCH_ROWS], mut state: Batch, step: impl Fn(f32, f32) -> f32 + Copy) -> Batch {
+    let count = rows[0].len() / BATCH_ROWS;
+    let blocks = rows.map(|row| &row.as_chunks::<BATCH_ROWS>().0[..count]);
     for i in 0..count {
         // `map` would pass the block through memory (measured, four times slower).
-        let block: [[f32; ABREAST]; ABREAST] = std::array::from_fn(|r| blocks[r][i]);
-        for column in 0..ABREAST {
+        let block: [[f32; BATCH_ROWS]; BATCH_ROWS] = std::array::from_fn(|r| blocks[r][i]);
+        for column in 0..BATCH_ROWS {
             state = std::array::from_fn(|r| step(state[r], block[r][column]));
         }
     }
-    for i in count * ABREAST..rows[0].len() {
+    for i in count * BATCH_ROWS..rows[0].len() {
         state = std::array::from_fn(|r| step(state[r], rows[r][i]));
     }
     state

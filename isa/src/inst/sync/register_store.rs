@@ -67,7 +67,7 @@ impl Instruction for RegisterStore {
         let bits = value as u32;
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size().clamp(1, 4));
         self.note_changed(machine, value, bits & mask);
-        let bits = machine.held().bits(self.dst.dtype, bits & mask);
+        let bits = machine.representation().bits(self.dst.dtype, bits & mask);
         machine.write_bits(&self.dst, arr2(&[[bits]]).view())
     }
 

@@ -47,11 +47,11 @@ impl Instruction for Rng {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let (dtype, held) = (self.dst.dtype, machine.held());
+        let (dtype, representation) = (self.dst.dtype, machine.representation());
         let mask = u32::MAX >> (32 - 8 * dtype.size() as u32);
         Generators::of(self.engine).map_bits(machine, &self.dst, &[], &mut |row| {
             if mask != u32::MAX {
-                row.outs[0].iter_mut().for_each(|b| *b = held.bits(dtype, *b & mask));
+                row.outs[0].iter_mut().for_each(|b| *b = representation.bits(dtype, *b & mask));
             }
         })
     }

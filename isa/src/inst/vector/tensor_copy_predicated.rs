@@ -82,7 +82,7 @@ impl Instruction for TensorCopyPredicated {
             ScalarOperand::Register(r) if dtype.is_int() => i64_to_bits(dtype, machine.register(*r)),
             ScalarOperand::Register(r) => f32_to_bits(dtype, machine.register(*r) as f32),
         };
-        let fixed = machine.held().bits(dtype, fixed);
+        let fixed = machine.representation().bits(dtype, fixed);
         let mut sources: SmallVec<[&View; 2]> = SmallVec::new();
         sources.extend((count < mask.len()).then_some(&self.dst));
         sources.extend(self.src.view());

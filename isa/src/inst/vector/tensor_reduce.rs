@@ -7,7 +7,7 @@ use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
-use crate::machine::{Context, Fault, Machine, TogetherF32};
+use crate::machine::{BatchF32, Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
@@ -184,7 +184,7 @@ impl Instruction for TensorReduce {
             });
         }
         let end = move |value: f32| if negate { -value } else { value };
-        let in_order: TogetherF32 = match op {
+        let in_order: BatchF32 = match op {
             AluOp::Add => Box::new(move |rows| scan::fold(rows, group, Some(0.0), |a, b| a + b, end)),
             AluOp::Multiply => Box::new(move |rows| scan::fold(rows, group, Some(1.0), |a, b| a * b, end)),
             AluOp::Subtract => Box::new(move |rows| scan::fold(rows, group, None, |a, b| a - b, end)),
@@ -198,7 +198,7 @@ impl Instruction for TensorReduce {
                 return machine.map_f32(&[&self.dst], &[&self.data], Box::new(row), None);
             }
         };
-        machine.map_f32_together(&[&self.dst], &[&self.data], in_order, None)
+        machine.map_f32_batch(&[&self.dst], &[&self.data], in_order, None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -8,12 +8,12 @@ use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Lanes, one_of};
 use crate::inst::math::alu::{self, WithLanes};
-use crate::inst::math::scan::{ABREAST, Abreast, scan};
+use crate::inst::math::scan::{BATCH_ROWS, Batch, scan};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check, inert};
-use crate::machine::{Context, Fault, Machine, RowF32, TogetherF32};
+use crate::machine::{BatchF32, Context, Fault, Machine, RowF32};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
@@ -111,9 +111,9 @@ impl Instruction for TensorScalarCumulative {
         let lanes = Arc::new(lanes);
         let own = accumulators::partitions(&self.dst);
         let update = Arc::clone(&lanes).into_update(own.clone());
-        let together =
+        let batch =
             alu::with_lanes(self.op1, false, Running { op: self.op0, imm0, loads, imm1, first: own.start, lanes });
-        machine.map_f32_together(&[&self.dst], &sources, together, Some(update))
+        machine.map_f32_batch(&[&self.dst], &sources, batch, Some(update))
     }
 
     fn accumulators(&self) -> Option<AccumulatorUse> {
@@ -121,11 +121,11 @@ impl Instruction for TensorScalarCumulative {
             engine: Engine::Vector,
             reads: self.reduce_cmd == ReduceCmd::Reduce,
             sets: true,
-            spoils: false,
+            clobbers: false,
             resets: self.reduce_cmd != ReduceCmd::Reduce,
             // `dst` holds all accumulated values.
             reduces: false,
-            delivers: true,
+            reads_out: true,
         })
     }
 
@@ -178,9 +178,9 @@ struct Running {
     lanes: Arc<Lanes>,
 }
 
-impl WithLanes<ABREAST> for Running {
-    type Output = TogetherF32;
-    fn with(self, running: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
+impl WithLanes<BATCH_ROWS> for Running {
+    type Output = BatchF32;
+    fn with(self, running: impl Fn(Batch, Batch) -> Batch + Copy + Send + Sync + 'static) -> BatchF32 {
         let Running { op, imm0, loads, imm1, first, lanes } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {

@@ -3,13 +3,13 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::math::alu::{self, WithLanes};
-use crate::inst::math::scan::{ABREAST, Abreast, scan};
+use crate::inst::math::scan::{BATCH_ROWS, Batch, scan};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
-use crate::machine::{Context, Fault, Machine, TogetherF32};
+use crate::machine::{BatchF32, Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
@@ -93,8 +93,8 @@ impl Instruction for TensorTensorScan {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.data0, &self.data1]);
         let initial = scalars::scalar_f32(machine, Some(&self.initial), &mut sources);
-        let together = alu::with_lanes(self.op0, self.reverse0, First { scan: self, initial });
-        machine.map_f32_together(&[&self.dst], &sources, together, None)
+        let batch = alu::with_lanes(self.op0, self.reverse0, First { scan: self, initial });
+        machine.map_f32_batch(&[&self.dst], &sources, batch, None)
     }
 
     fn values(&self) -> Values<'_> {
@@ -119,17 +119,17 @@ struct Second<F> {
     initial: Scalar<f32>,
 }
 
-impl WithLanes<ABREAST> for First<'_> {
-    type Output = TogetherF32;
-    fn with(self, f: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
+impl WithLanes<BATCH_ROWS> for First<'_> {
+    type Output = BatchF32;
+    fn with(self, f: impl Fn(Batch, Batch) -> Batch + Copy + Send + Sync + 'static) -> BatchF32 {
         let First { scan, initial } = self;
         alu::with_lanes(scan.op1, scan.reverse1, Second { f, initial })
     }
 }
 
-impl<F: Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static> WithLanes<ABREAST> for Second<F> {
-    type Output = TogetherF32;
-    fn with(self, g: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
+impl<F: Fn(Batch, Batch) -> Batch + Copy + Send + Sync + 'static> WithLanes<BATCH_ROWS> for Second<F> {
+    type Output = BatchF32;
+    fn with(self, g: impl Fn(Batch, Batch) -> Batch + Copy + Send + Sync + 'static) -> BatchF32 {
         let Second { f, initial } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {

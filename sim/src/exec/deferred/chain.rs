@@ -1,9 +1,9 @@
-//! Matmuls, joined to chains, with operands that stay packed.
+//! Chains of matmuls with cached packed operands.
 //!
-//! A matmul waits until an instruction other than a move of [`moves`](super::moves) accesses memory, or a matmul has another destination. So the
-//! matmuls of a contraction become one chain, shared between threads once. The order of the sums is that of one matmul after the other.
+//! A matmul is deferred until an instruction other than a move of [`moves`](super::moves) accesses memory, or a matmul has another destination. The
+//! matmuls of a contraction thus form one chain, which is divided among threads once. The order of the sums is that of separate matmuls.
 //!
-//! An operand that is exactly the result of a move that waits is packed from the source of the move: the next load of the same elements finds it packed.
+//! An operand that is exactly the result of a deferred move is packed from the source of the move; the next load of the same elements reuses it.
 
 use ndarray::{ArrayViewMut2, ShapeBuilder};
 use nki_isa::gemm::{self, Packed, Side};
@@ -24,11 +24,11 @@ const CHAIN: usize = 64;
 #[derive(Debug)]
 pub(super) struct Chain<'p> {
     to: Access,
-    /// Whether the first is added to what is there.
+    /// Whether the first product is added to the destination.
     add: bool,
     /// Indices of packed operands.
     operands: Vec<(usize, usize)>,
-    /// Moves that wait with the matmuls, and how many of them came before the last matmul.
+    /// Deferred moves, with the number of those before the last matmul.
     moves: Moves,
     before_last: usize,
     /// Storages that operands are packed from.
@@ -38,17 +38,17 @@ pub(super) struct Chain<'p> {
 }
 
 impl<'p> Chain<'p> {
-    /// The moves that wait with the chain.
+    /// The moves deferred with the chain.
     pub(super) fn moves(&self) -> &Moves {
         &self.moves
     }
 
-    /// The same, to add to them.
+    /// The moves deferred with the chain, mutable.
     pub(super) fn moves_mut(&mut self) -> &mut Moves {
         &mut self.moves
     }
 
-    /// Whether a move may wait with the chain: the chain neither writes its source or destination nor is still to pack what it overwrites.
+    /// Whether a move may be deferred with the chain: the chain must neither write its source or destination nor still pack bytes that it overwrites.
     pub(super) fn admits(&self, to: &Access, from: &Source) -> bool {
         let written = self.to.storage;
         to.storage != written && from.access.storage != written && !self.packed_from.contains(&to.storage)
@@ -103,7 +103,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Where the elements of an operand are while moves wait; none if they are partly in the source of a move and partly elsewhere.
+    /// Location of an operand's elements while moves are deferred; none if only some of them are in the source of a move.
     fn waiting_source(&self, operand: &Access) -> Option<Source> {
         let copied = |(to, from): (&Access, &Access)| same_elements(to, operand).then(|| Source::of(from));
         match &self.deferred.pending {
@@ -115,7 +115,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Adds a matmul to the chain that waits, or to a new one, which takes over the moves that wait. Its operands are packed from `sources`.
+    /// Adds a matmul to the pending chain or to a new one, which takes over the pending moves. Its operands are packed from `sources`.
     fn join_chain(&mut self, to: Access, add: bool, operands: [Access; 2], sources: [Source; 2]) {
         if !matches!(self.deferred.pending, Pending::Matmuls(_)) {
             self.deferred.packs.begin_chain();
@@ -170,14 +170,14 @@ impl<'p> Interpreter<'p> {
         packs.find(&memory.storages, key, source)
     }
 
-    /// Performs moves that no matmul has taken over.
+    /// Performs moves that belong to no matmul.
     pub(super) fn perform_moves(&mut self, moves: &Moves) {
         let dead = self.dead_storages();
         moves.perform(&mut self.deferred.memory, &dead);
         self.release_dead();
     }
 
-    /// Computes the chain that waits. The moves after its last matmul wait for the next chain.
+    /// Computes the pending chain. The moves after its last matmul remain pending for the next chain.
     fn end_chain(&mut self) {
         match take(&mut self.deferred.pending) {
             Pending::Matmuls(mut chain) => {
@@ -188,7 +188,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Computes the matmuls of a chain, after which moves go on waiting.
+    /// Computes the matmuls of a chain, after which the later moves remain pending.
     pub(super) fn multiply_chain(&mut self, chain: Chain<'p>, later: Moves) {
         let Chain { to, add, operands, moves, watched, .. } = chain;
         let dead = self.dead_storages();
@@ -206,7 +206,7 @@ impl<'p> Interpreter<'p> {
         });
         gemm::accumulate(&chain, add, out.expect("looked at when the matmul was deferred"));
         if !watched.is_empty() {
-            self.look_at_products(&to, add, &watched);
+            self.inspect_products(&to, add, &watched);
         }
         if later.len() > 0 {
             self.deferred.pending = Pending::Moves(later);

@@ -1,11 +1,11 @@
-//! The memory of a run, and the instructions that are not computed on it yet.
+//! The memory of a run, and the instructions not yet computed on it.
 //!
-//! An instruction is checked, traced and recorded as written when its turn comes. Its values may be computed later, together with those of others:
+//! An instruction is checked, traced and recorded as written in program order. Its values may be computed later, together with those of others:
 //! matmuls that add to one destination are a [`chain`], with the [`moves`] between them and before them; partition-wise instructions are a [`run`].
-//! One of the three at most waits at a time.
+//! At most one of the three is pending at a time.
 //!
-//! The bytes of memory are reached through [`Interpreter::memory`] only, which computes what waits first; the fields of [`Deferred`] are private to this
-//! module. What is known without bytes (where tensors are, what has been written) is always up to date: [`Deferred::account`].
+//! The bytes of memory are accessible only through [`Interpreter::memory`], which first computes pending instructions; the fields of [`Deferred`] are
+//! private to this module. Metadata (locations of tensors, written bytes) is always up to date: [`Deferred::account`].
 
 mod chain;
 #[cfg(test)]
@@ -33,14 +33,14 @@ pub(super) use run::{BLOCK, What, apart};
 
 use super::interpreter::Interpreter;
 
-/// Memory with what waits to be computed on it.
+/// Memory with the instructions pending on it.
 pub(super) struct Deferred<'p> {
     memory: Memory<'p>,
     pending: Pending<'p>,
     packs: Packs,
 }
 
-/// Instructions that wait to be computed.
+/// Instructions that are not computed yet.
 #[derive(Default)]
 enum Pending<'p> {
     #[default]
@@ -55,31 +55,31 @@ impl<'p> Deferred<'p> {
         Deferred { memory, pending: Pending::Nothing, packs: Packs::default() }
     }
 
-    /// What is known of memory without its bytes.
+    /// The metadata of memory, without its bytes.
     pub(super) fn account(&mut self) -> Account<'_, 'p> {
         self.memory.account()
     }
 
-    /// See [`nki_isa::Machine::begin_accumulate`]. Only a sum accesses bytes: for one, nothing may wait.
+    /// See [`nki_isa::Machine::begin_accumulate`]. Only a sum accesses bytes, so only a sum flushes pending instructions.
     pub(super) fn begin_accumulate(&mut self, to: &Access, mode: Option<bool>) -> Accumulation {
         debug_assert!(mode == Some(false) || matches!(self.pending, Pending::Nothing), "bytes are about to be read");
         self.memory.begin_accumulate(to, mode)
     }
 
-    /// Where automatic placement put tensors.
+    /// The automatic placement of tensors.
     pub(super) fn placement(&self) -> &'p Placement {
         self.memory.placement()
     }
 }
 
 impl<'p> Interpreter<'p> {
-    /// Memory, after everything that waits has been computed.
+    /// Memory, after all pending instructions have been computed.
     pub(super) fn memory(&mut self) -> &mut Memory<'p> {
         self.flush();
         &mut self.deferred.memory
     }
 
-    /// Computes what waits. Instructions that are computed at once begin with it, so that findings are in program order.
+    /// Computes pending instructions. Instructions that are not deferred flush first, so that findings are in program order.
     pub(super) fn flush(&mut self) {
         match take(&mut self.deferred.pending) {
             Pending::Nothing => {}
@@ -89,26 +89,26 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Computes moves and matmuls that wait: the next instruction may join a run, but neither of these.
+    /// Computes pending moves and matmuls: the next instruction may join a run, but neither of these.
     pub(super) fn flush_matmuls(&mut self) {
         if matches!(self.deferred.pending, Pending::Moves(_) | Pending::Matmuls(_)) {
             self.flush();
         }
     }
 
-    /// Computes a run that waits: the next instruction may join a chain, but not a run.
+    /// Computes a pending run: the next instruction may join a chain, but not a run.
     fn flush_rows(&mut self) {
         if matches!(self.deferred.pending, Pending::Rows(_)) {
             self.flush();
         }
     }
 
-    /// Releases the buffers of tensors whose lifetime ends before the current statement, unless instructions that wait may still use them.
+    /// Releases the buffers of tensors whose lifetime ends before the current statement, unless pending instructions may still use them.
     ///
-    /// That holds in dynamic loops as well: a tensor that a further iteration needs lives to the end of the loop.
+    /// This is valid in dynamic loops too: a tensor that a further iteration needs lives to the end of the loop.
     pub(super) fn release_dead(&mut self) {
-        let looks = self.observer.as_ref().is_some_and(|o| o.looks());
-        if looks || !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
+        let inspects = self.observer.as_ref().is_some_and(|o| o.inspects());
+        if inspects || !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
             return;
         }
         while let Some(tensor) = self.core.next_dead() {
@@ -116,25 +116,25 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// The storages that only tensors have whose lifetime ends before the current statement, so that nobody reads their bytes any more.
+    /// The storages used only by tensors whose lifetime ends before the current statement, so that their bytes are never read again.
     fn dead_storages(&self) -> Vec<usize> {
-        let looks = self.observer.as_ref().is_some_and(|o| o.looks());
-        if looks || !self.core.loops.is_empty() || !self.core.posted.is_empty() {
+        let inspects = self.observer.as_ref().is_some_and(|o| o.inspects());
+        if inspects || !self.core.loops.is_empty() || !self.core.posted.is_empty() {
             return Vec::new();
         }
         let memory = &self.deferred.memory;
         self.core.all_dead().filter_map(|tensor| memory.own_storage(tensor)).collect()
     }
 
-    /// Before a statement that loads from HBM: a run that has stored a result there ends, and what only the run used is released. The load then takes
-    /// buffers that are used again.
+    /// Before a statement that loads from HBM: ends a run that has stored a result there, and releases the tensors that only the run used. The load
+    /// then reuses their buffers.
     pub(super) fn end_stored_run(&mut self) {
         if matches!(&self.deferred.pending, Pending::Rows(run) if run.has_stored()) {
             self.flush_without_dead();
         }
     }
 
-    /// Computes what waits. Rows of tensors whose lifetime ends before the current statement exist for no longer than a run needs them.
+    /// Computes pending instructions. Rows of tensors whose lifetime ends before the current statement exist only while a run uses them.
     pub(super) fn flush_without_dead(&mut self) {
         match take(&mut self.deferred.pending) {
             Pending::Rows(run) => {

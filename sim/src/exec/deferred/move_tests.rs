@@ -1,4 +1,4 @@
-//! Moves that wait with matmuls give the values that they give one by one.
+//! Moves deferred with matmuls give the same values as separate moves.
 
 use nki_isa::{DType, Program, Space, TensorId, View};
 use proptest::collection::vec;
@@ -8,29 +8,29 @@ use super::tests::both;
 use crate::HostTensor;
 use crate::testing::*;
 
-/// Tiles have the shape `[ROWS, COLUMNS]`, or `[COLUMNS, ROWS]` if they are turned.
+/// Tiles have the shape `[ROWS, COLUMNS]`, or `[COLUMNS, ROWS]` if they are transposed.
 const ROWS: u32 = 16;
 const COLUMNS: u32 = 32;
-/// Tiles of each shape, of which the last is a new one each time it is written whole.
+/// Tiles of each shape; the last is replaced by a new one whenever it is written whole.
 const TILES: usize = 3;
 const RESULTS: usize = 2;
-/// Parts of a tile: quarters of its columns, or of the rows of a turned one.
+/// Parts of a tile: quarters of its columns, or of the rows of a transposed one.
 const QUARTERS: u32 = 4;
 
-/// A step of a program. A quarter is that of both tiles.
+/// A step of a program. A quarter applies to both tiles.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Rows of the input, or of the output where it has been written, to a tile.
+    /// Rows of the input, or of the output if they have been written, to a tile.
     Load { to: usize, block: usize, from_output: bool, quarter: Option<u32> },
-    /// A tile to a turned one, or back.
+    /// A tile to a transposed one, or the reverse.
     Transpose { from: usize, to: usize, back: bool, on_tensor: bool, quarter: Option<u32> },
     /// A tile to another of the same shape.
     Copy { from: usize, to: usize, turned: bool, quarter: Option<u32> },
     /// A product of two tiles of the same shape.
     Product { to: usize, operands: [usize; 2], turned: bool, accumulate: Option<bool> },
-    /// A part of a result to a turned tile, if both are fp32.
+    /// A part of a result to a transposed tile, if both are fp32.
     TransposeResult { from: usize, to: usize },
-    /// A part of a result to a tile, and perhaps the tile to the output.
+    /// A part of a result to a tile, and optionally the tile to the output.
     Evict { from: usize, to: usize, store: Option<usize> },
 }
 
@@ -71,7 +71,7 @@ impl Tiles {
         if self.turned { [COLUMNS, ROWS] } else { [ROWS, COLUMNS] }
     }
 
-    /// A tensor for tile `n`: the first turned tile is in PSUM.
+    /// A tensor for tile `n`: the first transposed tile is in PSUM.
     fn tensor(&self, b: &mut Builder, n: usize) -> TensorId {
         let space = if self.turned && n == 0 { Space::Psum } else { Space::Sbuf };
         b.tensor("t", space, &self.shape(), self.dtype)
@@ -89,7 +89,7 @@ impl Tiles {
         }
     }
 
-    /// The view that is about to be written.
+    /// The view of the next write.
     fn target(&mut self, b: &mut Builder, n: usize, quarter: Option<u32>) -> View {
         if n == TILES - 1 && quarter.is_none() {
             self.tensors[n] = self.tensor(b, n);
@@ -144,7 +144,7 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
             }
             Step::Product { to, operands, turned, accumulate } => {
                 let side = &tiles[usize::from(turned)];
-                // The first turned tile is in PSUM, where no operand may be.
+                // The first transposed tile is in PSUM, which cannot hold operands.
                 let [left, right] = operands.map(|n| side.view(&b, n.max(turned.into()), None));
                 let size = side.shape()[1];
                 let to = pattern(b.whole(results[to]), 0, 0, &[(1, size), (1, size)]);
@@ -200,7 +200,7 @@ fn input(dtype: DType) -> HostTensor {
     input
 }
 
-/// Elements of both outputs; all NaNs are the same.
+/// Bits of the elements of both outputs; all NaNs are equal.
 fn bits(outputs: &[HostTensor]) -> Vec<u32> {
     let bits = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
     let elements = |host: &HostTensor| -> Vec<u32> {

@@ -1,4 +1,4 @@
-//! Moves of elements that wait for the matmuls that use them: loads from HBM, transposes, and copies of the results of both.
+//! Moves of elements deferred to the matmuls that use them: loads from HBM, transposes, and copies of the results of both.
 //!
 //! A matmul packs its operand directly from the source of the move. A tile whose lifetime ends before the moves are computed is never filled.
 
@@ -8,10 +8,10 @@ use crate::exec::interpreter::Interpreter;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 
-/// Most moves that wait.
-const MOST: usize = 128;
+/// Maximum number of deferred moves.
+const MAX_PENDING: usize = 128;
 
-/// Where the elements of a matrix are in memory.
+/// The location of a matrix's elements in memory.
 #[derive(Debug, Clone)]
 pub(in crate::exec) struct Source {
     pub(in crate::exec) access: Access,
@@ -20,7 +20,7 @@ pub(in crate::exec) struct Source {
 }
 
 impl Source {
-    /// The elements of an access as they are.
+    /// The elements of an access, not transposed.
     pub(super) fn of(access: &Access) -> Self {
         Source { access: access.clone(), transposed: false }
     }
@@ -36,19 +36,19 @@ impl Source {
     }
 }
 
-/// A move that waits: without conversion, from one storage to another.
+/// A deferred move: without conversion, from one storage to another.
 #[derive(Debug)]
 struct Move {
     to: Access,
     from: Source,
 }
 
-/// Moves that wait, in program order. None writes to the source of another.
+/// Deferred moves, in program order. None writes to the source of another.
 #[derive(Debug, Default)]
 pub(super) struct Moves(Vec<Move>);
 
 impl Moves {
-    /// Where the elements of an operand are while the moves wait; none if they are partly in the source of a move and partly elsewhere.
+    /// Location of an operand's elements while the moves are deferred; none if only some of them are in the source of a move.
     pub(super) fn source(&self, operand: &Access) -> Option<Source> {
         match self.0.iter().rfind(|m| m.to.storage == operand.storage) {
             Some(last) => same_elements(&last.to, operand).then(|| last.from.clone()),
@@ -56,20 +56,20 @@ impl Moves {
         }
     }
 
-    /// Whether the elements of the access arrive with a move that waits.
-    fn bring(&self, access: &Access) -> bool {
+    /// Whether a deferred move writes all elements of the access.
+    fn writes_all(&self, access: &Access) -> bool {
         self.0.iter().any(|m| m.to.storage == access.storage)
     }
 
     fn admit(&self, to: &Access) -> bool {
-        self.0.len() < MOST && self.0.iter().all(|m| m.from.access.storage != to.storage)
+        self.0.len() < MAX_PENDING && self.0.iter().all(|m| m.from.access.storage != to.storage)
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Removes and returns the moves from a number on.
+    /// Removes and returns the moves from an index on.
     pub(super) fn split_off(&mut self, first: usize) -> Moves {
         Moves(self.0.split_off(first))
     }
@@ -78,7 +78,7 @@ impl Moves {
         self.0.push(Move { to, from });
     }
 
-    /// Performs the moves, except those to storages that are `dead`.
+    /// Performs the moves, except those to `dead` storages.
     pub(super) fn perform(&self, memory: &mut Memory<'_>, dead: &[usize]) {
         for Move { to, from } in self.0.iter().filter(|m| !dead.contains(&m.to.storage)) {
             if from.transposed {
@@ -108,7 +108,7 @@ fn keeps_elements(to: &Access, from: &Access) -> bool {
 }
 
 impl<'p> Interpreter<'p> {
-    /// The moves that wait, also those that wait with a chain of matmuls.
+    /// The pending moves, including those pending with a chain of matmuls.
     pub(super) fn waiting_moves(&self) -> Option<&Moves> {
         match &self.deferred.pending {
             Pending::Moves(moves) => Some(moves),
@@ -117,16 +117,16 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Whether a copy is a load, or copies what a move that waits brings: it may wait as well.
+    /// Whether a copy may be deferred: it is a load, or copies the destination of a deferred move.
     pub(in crate::exec) fn may_follow_moves(&self, to: &Access, from: &Access) -> bool {
         let Some(moves) = self.waiting_moves() else { return false };
         let memory = &self.deferred.memory;
         let same = keeps_elements(to, from) && (to.rows, to.per_row) == (from.rows, from.per_row);
-        let continues = same && moves.bring(from) && memory.storages[to.storage].pitch > 0;
+        let continues = same && moves.writes_all(from) && memory.storages[to.storage].pitch > 0;
         continues || is_load(memory, to, from)
     }
 
-    /// Defers a copy behind moves or matmuls that wait; returns whether that is possible.
+    /// Defers a copy after pending moves or matmuls; returns whether that is possible.
     pub(super) fn copy_behind_moves(&mut self, to: &Access, from: &Access) -> bool {
         self.may_follow_moves(to, from)
             && self.waiting_moves().and_then(|m| m.source(from)).is_some_and(|source| self.join_moves(to, source))
@@ -158,7 +158,7 @@ impl<'p> Interpreter<'p> {
         self.join_moves(to, Source::of(from).turned())
     }
 
-    /// Lets a move wait; returns whether that is possible: neither the destinations of others that wait nor their operands may change.
+    /// Adds a deferred move; returns whether that is possible: neither the destinations nor the operands of pending instructions may change.
     fn join_moves(&mut self, to: &Access, from: Source) -> bool {
         let moves = match &mut self.deferred.pending {
             Pending::Moves(moves) => moves,
@@ -174,7 +174,7 @@ impl<'p> Interpreter<'p> {
     }
 }
 
-/// Whether both are the same elements in the same order.
+/// Whether both access the same elements in the same order.
 pub(super) fn same_elements(a: &Access, b: &Access) -> bool {
     a.starts.is_none()
         && b.starts.is_none()

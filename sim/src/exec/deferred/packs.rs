@@ -1,7 +1,7 @@
-//! Packed operands of matmuls, kept as long as the bytes they were packed from do not change.
+//! Packed operands of matmuls, cached until their source bytes change.
 //!
-//! They lie side by side in blocks of memory with huge pages: the inner loop of a multiplication reads them one after the other, and on small pages
-//! both the search for addresses and the processor's prefetching would begin anew every 4 KiB.
+//! They are adjacent in blocks of memory with huge pages: the inner loop of a multiplication reads them sequentially, and small pages would
+//! cost a TLB lookup and restart the hardware prefetcher every 4 KiB.
 
 use ndarray::{ArrayView2, ShapeBuilder};
 use nki_isa::DType;
@@ -16,16 +16,16 @@ use crate::buffer::Buffer;
 use crate::memory::elements::Steps;
 use crate::memory::{Memory, Storage};
 
-/// Bytes of packed operands that are kept: two float32 matrices of 2048 x 2048.
+/// Bytes of cached operands: two float32 matrices of 2048 x 2048.
 const KEEP: usize = 32 << 20;
-/// Most operands that are kept.
+/// Maximum number of cached operands.
 const KEEP_OPERANDS: usize = 512;
-/// Bytes of the smallest block, which begins with a page, and of the largest.
+/// Bytes of the smallest block, which starts at a page boundary, and of the largest.
 const BLOCK: [usize; 2] = [64 << 10, 8 << 20];
-/// Elements to be packed from which the work is shared between threads.
+/// Number of elements above which packing is divided among threads.
 const PARALLEL_ABOVE: usize = 32 * 1024;
 
-/// Elements of a storage at a time.
+/// Elements of one version of a storage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) side: Side,
@@ -47,42 +47,42 @@ struct Entry {
     layout: Layout,
     /// When it was last used.
     used: u64,
-    /// Where the elements are, until they are packed.
+    /// The source of the elements, until they are packed.
     fresh: Option<Source>,
-    /// Where they are packed: the block, and the place in it.
+    /// The location of the packed elements: the block, and the slot in it.
     block: usize,
     place: usize,
 }
 
-/// Places of one size for packed operands.
+/// Slots of one size for packed operands.
 #[derive(Debug)]
 struct Block {
-    /// Bytes of a place.
+    /// Bytes of a slot.
     size: usize,
     memory: Buffer,
-    /// The operand in each place, the last ones of which may be free.
+    /// The operand in each slot; the last ones may be free.
     entries: Vec<usize>,
 }
 
-/// Packed operands, kept by storage, version of the storage and elements.
+/// Packed operands, cached by storage, version of the storage and elements.
 #[derive(Debug, Default)]
 pub(super) struct Packs {
     entries: Vec<Entry>,
     blocks: Vec<Block>,
     index: FxHashMap<Key, usize>,
-    /// Of all places that are taken.
+    /// Total bytes of occupied slots.
     bytes: usize,
     /// Counts chains.
     clock: u64,
 }
 
 impl Packs {
-    /// What is asked for from now on is kept until the next chain begins.
+    /// Protects the operands used from now on until the next chain begins.
     pub(super) fn begin_chain(&mut self) {
         self.clock += 1;
     }
 
-    /// The index of an operand that is packed, or will be, of one of these storages.
+    /// The index of a packed operand, or of one to be packed, from one of these storages.
     pub(super) fn find(&mut self, storages: &[Storage], key: Key, source: Source) -> usize {
         if let Some(&i) = self.index.get(&key) {
             self.entries[i].used = self.clock;
@@ -104,14 +104,14 @@ impl Packs {
         i
     }
 
-    /// An operand with a place of so many bytes that nobody can ask for any more: something else has been written to its storage. Its memory is
-    /// likely to be in a cache.
+    /// An operand in a slot of `size` bytes that has become unreachable, because its storage has been overwritten. Its memory is
+    /// probably still in a CPU cache.
     fn left(&self, storages: &[Storage], size: usize) -> Option<usize> {
         let is_left = |e: &Entry| e.used < self.clock && storages[e.key.storage].version() != e.key.version;
         self.entries.iter().position(|e| self.blocks[e.block].size == size && is_left(e))
     }
 
-    /// If there are too many operands, the one with a place of so many bytes that was used longest ago, unless the current chain needs it.
+    /// If there are too many operands, the least recently used one in a slot of `size` bytes, unless the current chain needs it.
     fn oldest(&self, size: usize) -> Option<usize> {
         if self.bytes < KEEP && self.entries.len() < KEEP_OPERANDS {
             return None;
@@ -121,7 +121,7 @@ impl Packs {
         of_size.min_by_key(|(_, e)| e.used).map(|(i, _)| i)
     }
 
-    /// A free place for an operand: its block and where in the block. Each block is as large as all others of its size together, within limits.
+    /// A free slot for an operand: its block and index in the block. Each block is as large as all others of its size together, within limits.
     fn place(&mut self, size: usize, entry: usize) -> (usize, usize) {
         self.bytes += size;
         let free = |b: &Block| b.size == size && b.entries.len() < b.memory.len() / size;
@@ -189,17 +189,17 @@ impl Packs {
     }
 }
 
-/// Bytes of the place of an operand: one of few sizes, so that operands can take each other's places, and whole lines of the cache.
+/// Bytes of an operand's slot: one of few sizes, so that slots can be reused, and a whole number of cache lines.
 fn place_of(layout: Layout) -> usize {
     let bytes = layout.bytes();
     bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(64)).max(64)
 }
 
-/// The elements of a part of an operand that is to be packed.
+/// The source elements of a part of an operand.
 enum Elements<'a> {
     /// fp32 in memory.
     Direct(ArrayView2<'a, f32>),
-    /// Something else, to be converted.
+    /// Another layout or type, to be converted.
     Converted(Box<Source>),
 }
 
@@ -208,7 +208,7 @@ fn turned(view: ArrayView2<'_, f32>, transposed: bool) -> ArrayView2<'_, f32> {
 }
 
 thread_local! {
-    /// A converted tile, kept for its memory.
+    /// A buffer for a converted tile, kept for reuse.
     static CONVERTED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 

@@ -1,22 +1,22 @@
-//! What a thread does with the rows of an instruction: where they are, how they are converted, and the functions applied to them.
+//! A thread's plan for the rows of an instruction: their locations, conversions, and the functions applied to them.
 
-use nki_isa::machine::{RowF32, RowsF32, TogetherF32};
+use nki_isa::machine::{BatchF32, RowF32, RowsF32};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-use super::run::{BLOCK, Passing, Step, What};
+use super::run::{BLOCK, Step, Transient, What};
 use crate::Buffer;
 use crate::exec::values::Watch;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::elements::{self, Codec, Steps};
 
-/// Where the rows of an operand are.
+/// The location of an operand's rows.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
-    /// Position of the first in the storage.
+    /// Position of the first row in the storage.
     first: usize,
-    /// Bytes to the next.
+    /// Bytes to the next row.
     pitch: isize,
 }
 
@@ -31,12 +31,12 @@ impl Rows {
     }
 }
 
-/// A source as the rows see it.
+/// A source of the rows.
 struct Input<'m> {
     codec: Codec,
     steps: Steps,
     count: usize,
-    /// Dense fp32 that is read where it is.
+    /// Dense fp32 that is read in place.
     plain: bool,
     rows: Rows,
     from: From<'m>,
@@ -46,13 +46,13 @@ struct Input<'m> {
 enum From<'m> {
     /// A storage that the run does not write.
     Elsewhere(&'m [u8]),
-    /// One that it writes, by number.
+    /// A storage that the run writes, by number.
     Here(usize),
-    /// That of a destination of the same instruction: 0 or 1.
+    /// The storage of a destination of the same instruction: 0 or 1.
     Beside(usize),
 }
 
-/// A destination as the rows see it.
+/// A destination of the rows.
 struct Output {
     codec: Codec,
     steps: Steps,
@@ -71,11 +71,11 @@ pub(super) struct Plan<'m> {
     outputs: SmallVec<[Output; 2]>,
     what: &'m What,
     watch: Option<&'m Watch<'m>>,
-    /// Elements of a row that have to be converted or computed elsewhere: of sources, and of destinations.
+    /// Elements of a row that need scratch memory: of sources, and of destinations.
     space: (usize, usize),
 }
 
-/// A thread's part of a storage: bytes, and where in the storage they begin.
+/// A thread's part of a storage: its bytes, and their start in the storage.
 pub(super) struct Piece<'d> {
     pub(super) bytes: &'d mut [u8],
     pub(super) start: usize,
@@ -88,7 +88,7 @@ pub(super) struct Scratch {
     floats: Vec<f32>,
 }
 
-/// The first `count` of some elements.
+/// The first `count` elements of a buffer, extended if necessary.
 fn at_least(floats: &mut Vec<f32>, count: usize) -> &mut [f32] {
     if floats.len() < count {
         floats.resize(count, 0.0);
@@ -100,7 +100,7 @@ pub(super) fn aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().align_offset(4) == 0
 }
 
-/// Whether rows in memory that is aligned can be used where they are.
+/// Whether rows in aligned memory can be used in place.
 fn is_plain(codec: Codec, steps: &Steps, rows: Rows) -> bool {
     rows.first.is_multiple_of(4) && rows.pitch % 4 == 0 && codec.is_f32() && elements::is_dense(steps, codec)
 }
@@ -113,7 +113,7 @@ pub(super) fn plan<'m>(
 ) -> Plan<'m> {
     let piece = |a: &Access| written.iter().position(|w| w.storage == a.storage);
     let slot = |a: &Access| step.to.iter().position(|o| o.storage == a.storage);
-    // Rows of passing storages are aligned.
+    // Rows of transient storages are aligned.
     let all_aligned = |k: usize| buffers[k].as_deref().is_none_or(aligned);
     let input = |a: &'m Access| {
         let (steps, rows) = (memory.steps(a), Rows::of(memory, a));
@@ -144,14 +144,14 @@ pub(super) fn plan<'m>(
     }
 }
 
-/// Omits copies whose one side is a passing storage that nothing else writes (a load) or else touches (a store): who reads what was
-/// loaded reads it where it came from, and who made what is stored writes it where it goes, if nothing touches that place in between.
+/// Omits copies with a transient storage on one side that nothing else writes (a load) or accesses (a store): readers of a loaded
+/// value read its source, and the producer of a stored value writes its destination, if nothing accesses that location in between.
 pub(super) fn without_copies<'m>(
     mut plans: Vec<Plan<'m>>,
-    passing: &[Passing],
+    transient: &[Transient],
     all_aligned: impl Fn(usize) -> bool,
 ) -> Vec<Plan<'m>> {
-    let passes = |k: usize| passing.iter().any(|p| p.piece == k);
+    let passes = |k: usize| transient.iter().any(|p| p.piece == k);
     let mut n = 0;
     while n < plans.len() {
         let writes = |k: usize| plans.iter().flat_map(|p| &p.outputs).filter(|o| o.piece == k).count();
@@ -213,15 +213,15 @@ pub(super) fn without_copies<'m>(
     plans
 }
 
-/// Most sources of an instruction whose rows are used where they are.
+/// Maximum number of sources of an instruction whose rows are used in place.
 const MOST_PLAIN: usize = 6;
 
-/// A row of fp32 where it is.
+/// A row of fp32 in place.
 fn words(bytes: &[u8], at: usize, count: usize) -> &[f32] {
     bytemuck::cast_slice(&bytes[at..at + count * 4])
 }
 
-/// The storages of an instruction's destinations, set apart from those that its sources are read in.
+/// The storages of an instruction's destinations, separate from those of its sources.
 type Own<'d> = [Option<Piece<'d>>; 2];
 
 impl Plan<'_> {
@@ -236,7 +236,7 @@ impl Plan<'_> {
         match self.what {
             What::Map(f) if self.is_plain() => self.map_plain(rows, &mut own, pieces, f),
             What::Map(f) => rows.for_each(|i| self.map(i, &mut own, pieces, f, scratch)),
-            What::Together(f) => self.together(rows, &mut own, pieces, f, scratch),
+            What::Batch(f) => self.batch(rows, &mut own, pieces, f, scratch),
             What::Copy => rows.for_each(|i| self.copy(i, &mut own, pieces, scratch)),
             What::Fill(value) => rows.for_each(|i| self.fill(i, &mut own, *value, scratch)),
         }
@@ -247,8 +247,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Shows the watch a row of a source of 32-bit integers.
-    fn look_at_integers(&self, i: usize, source: usize, bytes: &[u8], at: usize) {
+    /// Passes a row of 32-bit integers of a source to the watch.
+    fn inspect_integers(&self, i: usize, source: usize, bytes: &[u8], at: usize) {
         if let Some(watch) = self.watch.filter(|w| w.takes_integers(source)) {
             let input = &self.inputs[source];
             let mut packed = vec![0; input.count * input.codec.size()];
@@ -272,7 +272,7 @@ impl Plan<'_> {
         for (n, input) in self.inputs.iter().enumerate() {
             let at = input.rows.at(i);
             let convert = |bytes: &[u8], at: usize, space: &mut &'a mut [f32], packed: &mut Vec<u8>| {
-                self.look_at_integers(i, n, bytes, at);
+                self.inspect_integers(i, n, bytes, at);
                 let (mine, others) = std::mem::take(space).split_at_mut(input.count);
                 *space = others;
                 elements::read_f32(bytes, at, &input.steps, input.codec, packed, mine);
@@ -295,12 +295,12 @@ impl Plan<'_> {
         ins
     }
 
-    /// Whether every row can be used where it is.
+    /// Whether every row can be used in place.
     fn is_plain(&self) -> bool {
         self.space == (0, 0) && self.inputs.len() <= MOST_PLAIN
     }
 
-    /// Partitions whose rows are all used where they are: nothing is left to do but `f`, for rows may be short.
+    /// Partitions whose rows are all used in place: only `f` remains, since rows may be short.
     fn map_plain(&self, rows: Range<usize>, own: &mut Own<'_>, pieces: &[Option<Piece<'_>>], f: &RowsF32) {
         let mut sources: [(&[u8], usize); MOST_PLAIN] = [(&[], 0); MOST_PLAIN];
         for (source, input) in sources.iter_mut().zip(&self.inputs) {
@@ -334,7 +334,7 @@ impl Plan<'_> {
         }
     }
 
-    /// One partition: calls `f`, writes what was not computed in place.
+    /// One partition: calls `f` and writes the results that were not computed in place.
     fn map(&self, i: usize, own: &mut Own<'_>, pieces: &[Option<Piece<'_>>], f: &RowsF32, scratch: &mut Scratch) {
         let Scratch { packed, floats } = scratch;
         let (space, results) = at_least(floats, self.space.0 + self.space.1).split_at_mut(self.space.0);
@@ -367,7 +367,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Writes a destination's row from the first of `values`; gives those that follow.
+    /// Writes a destination's row from the start of `values`; returns the rest.
     fn store<'v>(&self, i: usize, o: &Output, own: &mut Own<'_>, values: &'v [f32], packed: &mut Vec<u8>) -> &'v [f32] {
         let (mine, others) = values.split_at(o.count);
         if let Some(p) = &mut own[o.slot] {
@@ -376,13 +376,13 @@ impl Plan<'_> {
         others
     }
 
-    /// Several partitions at once: what `f` gives is always written after it.
-    fn together(
+    /// Several partitions at once: the results of `f` are always written afterwards.
+    fn batch(
         &self,
         rows: Range<usize>,
         own: &mut Own<'_>,
         pieces: &[Option<Piece<'_>>],
-        f: &TogetherF32,
+        f: &BatchF32,
         scratch: &mut Scratch,
     ) {
         let Scratch { packed, floats } = scratch;
@@ -432,7 +432,7 @@ impl Plan<'_> {
         let length = output.count * size;
         if input.codec != output.codec {
             let values = at_least(floats, output.count);
-            self.look_at_integers(i, 0, bytes, at);
+            self.inspect_integers(i, 0, bytes, at);
             elements::read_f32(bytes, at, &input.steps, input.codec, packed, values);
             if let Some(watch) = self.watch {
                 watch.row(i, &[], &[&mut *values]);

@@ -1,12 +1,13 @@
 //! Partition-wise instructions, computed together.
 //!
-//! Such an instruction waits until something else touches memory. A run of them is shared between threads once: each thread does all instructions of the
-//! run for its own partitions, one partition after the other, and a partition's elements stay in its cache from the load to the store.
+//! Such an instruction is deferred until something else accesses memory. A run of them is divided among threads once: each thread executes all
+//! instructions of the run for its own partitions, one partition after the other, and a partition's elements stay in its cache from the load to the
+//! store.
 //!
-//! Partition `i` of every instruction touches only what no other partition writes. A storage that the run writes is on chip and accessed from one first
-//! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows are disjoint.
+//! Partition `i` of every instruction accesses only bytes that no other partition writes. A storage that the run writes is either on chip and
+//! accessed from the same first row, row by row; or it is in HBM, only one operand of the run accesses it, and its rows are disjoint.
 
-use nki_isa::machine::{RowsF32, StateUpdate, TogetherF32, alone};
+use nki_isa::machine::{BatchF32, RowsF32, StateUpdate, one_partition};
 use nki_isa::share::{share, threads};
 use nki_isa::{Fault, View};
 use smallvec::SmallVec;
@@ -23,13 +24,13 @@ use crate::exec::values::Watch;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 
-/// Partitions that a thread takes through the run at a time: their elements are to stay in its first cache.
+/// Partitions that a thread processes together: their elements should stay in its L1 cache.
 pub(in crate::exec) const BLOCK: usize = 8;
-/// Elements (of all operands together) from which work is shared between threads.
+/// Number of elements (of all operands together) above which work is divided among threads.
 const PARALLEL_ABOVE: usize = 64 * 1024;
 /// Pieces of a run for each thread.
 const PIECES: usize = 4;
-/// Longest run: tensors that it uses are not given back before it ends.
+/// Maximum length of a run: its tensors are not released before it ends.
 const LONGEST: usize = 32;
 
 /// Instructions that are not computed yet.
@@ -37,9 +38,9 @@ const LONGEST: usize = 32;
 pub(super) struct Run<'p> {
     steps: Vec<Step<'p>>,
     updates: Vec<StateUpdate>,
-    /// Storages in which nothing was written before the run.
+    /// Storages without any written bytes before the run.
     fresh: Vec<usize>,
-    /// A result has been stored in HBM: the next load begins another run, in buffers that are used again.
+    /// Whether a result has been stored in HBM: the next load then starts another run, in reused buffers.
     stored: bool,
 }
 
@@ -50,37 +51,37 @@ pub(super) struct Step<'p> {
     pub(super) watch: Option<Box<Watch<'p>>>,
 }
 
-/// What is done with the rows.
+/// The operation on the rows.
 pub(in crate::exec) enum What {
     Map(RowsF32),
-    Together(TogetherF32),
+    Batch(BatchF32),
     /// One source to one destination, element by element.
     Copy,
-    /// An element's bytes to all of one destination.
+    /// One bit pattern to all elements of one destination.
     Fill([u8; 4]),
 }
 
-/// A storage that the run makes and nobody reads after it: its rows need not exist for longer than they are computed with.
-pub(super) struct Passing {
+/// A storage that is local to the run: its rows exist only while they are in use.
+pub(super) struct Transient {
     /// The storage, by number.
     pub(super) piece: usize,
-    /// Its row that is the first of the run.
+    /// Its row for the first row of the run.
     row: usize,
     pitch: usize,
 }
 
 thread_local! {
-    /// Rows of passing storages.
-    static PASSING: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+    /// Rows of transient storages.
+    static TRANSIENT: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
-/// Whether row `i` of `b` can only touch what row `i` of `a` touches, where both are in one storage.
+/// Whether row `i` of `b` can only access bytes of row `i` of `a`, if both are in one storage.
 fn in_step(memory: &Memory<'_>, a: &Access, b: &Access) -> bool {
     memory.storages[a.storage].pitch > 0 && a.row == b.row && a.row_step == 1 && b.row_step == 1
 }
 
-/// Whether the instruction's partitions are apart from each other.
+/// Whether the instruction's partitions are independent of each other.
 pub(in crate::exec) fn apart(memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
     let Some(rows) = to.first().map(|a| a.rows) else { return false };
     let regular = |a: &Access| a.starts.is_none() && a.rows == rows && a.per_row > 0;
@@ -104,7 +105,7 @@ impl Run<'_> {
         self.stored
     }
 
-    /// Whether it is nothing but loads from HBM without conversion.
+    /// Whether it consists only of loads from HBM without conversion.
     pub(super) fn only_loads(&self, memory: &Memory<'_>) -> bool {
         self.updates.is_empty()
             && self
@@ -113,17 +114,17 @@ impl Run<'_> {
                 .all(|s| matches!(s.what, What::Copy) && s.watch.is_none() && is_load(memory, &s.to[0], &s.from[0]))
     }
 
-    /// The last of the copies, of which it consists, that write to the storage: destination and source.
+    /// Destination and source of the last copy to the storage, in a run of copies.
     pub(super) fn last_copy_to(&self, storage: usize) -> Option<(&Access, &Access)> {
         self.steps.iter().map(|s| (&s.to[0], &s.from[0])).rfind(|(to, _)| to.storage == storage)
     }
 
-    /// Destination and source of the copies of which it consists.
+    /// Destinations and sources of a run of copies.
     pub(super) fn into_copies(self) -> impl Iterator<Item = (Access, Access)> {
         self.steps.into_iter().filter_map(|mut s| Some((s.to.pop()?, s.from.pop()?)))
     }
 
-    /// Whether the instruction, whose partitions are apart, may join the run.
+    /// Whether the instruction, whose partitions are independent, may join the run.
     fn admits(&self, memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         let Some(first) = self.steps.first() else { return true };
         let overlaps = |old: &Access, written: bool, new: &Access| {
@@ -139,7 +140,7 @@ impl Run<'_> {
 }
 
 impl<'p> Interpreter<'p> {
-    /// See [`nki_isa::Machine::map_f32`] and [`nki_isa::Machine::map_f32_together`].
+    /// See [`nki_isa::Machine::map_f32`] and [`nki_isa::Machine::map_f32_batch`].
     pub(in crate::exec) fn defer_rows(
         &mut self,
         dsts: &[&View],
@@ -156,7 +157,7 @@ impl<'p> Interpreter<'p> {
         self.flush();
         match what {
             What::Map(f) => self.map_rows(&to, &from, &f, watch),
-            What::Together(f) => self.map_rows(&to, &from, &alone(f), watch),
+            What::Batch(f) => self.map_rows(&to, &from, &one_partition(f), watch),
             What::Copy | What::Fill(_) => unreachable!("they are deferred by functions of their own"),
         }
         if let Some((name, change)) = update {
@@ -165,7 +166,7 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Defers the writing of equal elements; says whether it can be.
+    /// Defers writing equal elements; returns whether that is possible.
     pub(in crate::exec) fn defer_fill(&mut self, to: &Access, value: [u8; 4]) -> bool {
         let to = std::slice::from_ref(to);
         let deferred = apart(&self.deferred.memory, to, &[]);
@@ -175,7 +176,7 @@ impl<'p> Interpreter<'p> {
         deferred
     }
 
-    /// Defers a copy; says whether it can be.
+    /// Defers a copy; returns whether that is possible.
     pub(in crate::exec) fn defer_copy(&mut self, to: &Access, from: &Access) -> bool {
         if self.copy_behind_moves(to, from) {
             return true;
@@ -192,7 +193,7 @@ impl<'p> Interpreter<'p> {
         true
     }
 
-    /// Adds an instruction to the run that waits, or to a new one; gives the run.
+    /// Adds an instruction to the pending run or to a new one; returns the run.
     fn join_run(&mut self, to: Accesses, from: Accesses, what: What, watch: Option<Box<Watch<'p>>>) -> &mut Run<'p> {
         let admits = |run: &Run<'_>| run.admits(&self.deferred.memory, &to, &from);
         if !matches!(&self.deferred.pending, Pending::Rows(run) if admits(run)) {
@@ -214,7 +215,7 @@ impl<'p> Interpreter<'p> {
         run
     }
 
-    /// Computes a run. Nobody will read the storages `dead` any more.
+    /// Computes a run. The `dead` storages are not read any more.
     pub(super) fn compute_run(&mut self, run: Run<'p>, dead: &[usize]) {
         let Run { steps, updates, fresh, .. } = run;
         let rows = steps[0].to[0].rows;
@@ -230,19 +231,19 @@ impl<'p> Interpreter<'p> {
             }
         }
         let passes = |a: &Access| dead.contains(&a.storage) && fresh.contains(&a.storage);
-        let passing = |(piece, a): (usize, &&Access)| {
+        let transient = |(piece, a): (usize, &&Access)| {
             let pitch = self.deferred.memory.storages[a.storage].pitch;
-            (passes(a) && pitch.is_multiple_of(64)).then_some(Passing { piece, row: a.row, pitch })
+            (passes(a) && pitch.is_multiple_of(64)).then_some(Transient { piece, row: a.row, pitch })
         };
-        let passing: Vec<Passing> = written.iter().enumerate().filter_map(passing).collect();
+        let transient: Vec<Transient> = written.iter().enumerate().filter_map(transient).collect();
         let mut taken: Vec<Option<Buffer>> = Vec::new();
         for (k, a) in written.iter().enumerate() {
-            let stays = !passing.iter().any(|p| p.piece == k);
+            let stays = !transient.iter().any(|p| p.piece == k);
             taken.push(stays.then(|| self.deferred.memory.storages[a.storage].take()));
         }
         let memory = &self.deferred.memory;
         let plans: Vec<Plan<'_>> = steps.iter().map(|s| plan(memory, &written, &taken, s)).collect();
-        let plans = without_copies(plans, &passing, |k| taken[k].as_deref().is_none_or(aligned));
+        let plans = without_copies(plans, &transient, |k| taken[k].as_deref().is_none_or(aligned));
         let mut parts: Vec<(Range<usize>, Vec<Option<Piece<'_>>>)> =
             (0..shares).map(|k| (rows * k / shares..rows * (k + 1) / shares, Vec::new())).collect();
         for (a, buffer) in written.iter().zip(&mut taken) {
@@ -260,10 +261,10 @@ impl<'p> Interpreter<'p> {
             }
         }
         let compute = |(rows, pieces): (Range<usize>, Vec<Option<Piece<'_>>>)| {
-            let (mut scratch, mut space) = (SCRATCH.take(), PASSING.take());
-            pass(rows, pieces, &plans, &passing, &mut scratch, &mut space);
+            let (mut scratch, mut space) = (SCRATCH.take(), TRANSIENT.take());
+            pass(rows, pieces, &plans, &transient, &mut scratch, &mut space);
             SCRATCH.set(scratch);
-            PASSING.set(space);
+            TRANSIENT.set(space);
         };
         share(threads, parts, compute);
         drop(plans);
@@ -285,27 +286,27 @@ impl<'p> Interpreter<'p> {
     }
 }
 
-/// Takes a thread's rows through the run.
+/// Computes a thread's rows of the run.
 fn pass<'d>(
     rows: Range<usize>,
     mut pieces: Vec<Option<Piece<'d>>>,
     plans: &[Plan<'_>],
-    passing: &[Passing],
+    transient: &[Transient],
     scratch: &mut Scratch,
     space: &'d mut Vec<u64>,
 ) {
-    let needed: usize = passing.iter().map(|p| BLOCK * p.pitch).sum();
+    let needed: usize = transient.iter().map(|p| BLOCK * p.pitch).sum();
     space.resize(space.len().max(needed / 8 + 8), 0);
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(space);
     let aligned = bytes.as_ptr().align_offset(64).min(63);
     let mut rest = &mut bytes[aligned..];
-    for p in passing {
+    for p in transient {
         let (bytes, others) = rest.split_at_mut(BLOCK * p.pitch);
         rest = others;
         pieces[p.piece] = Some(Piece { bytes, start: 0 });
     }
     for first in rows.clone().step_by(BLOCK) {
-        for p in passing {
+        for p in transient {
             if let Some(piece) = &mut pieces[p.piece] {
                 piece.start = (p.row + first) * p.pitch;
             }
@@ -316,7 +317,7 @@ fn pass<'d>(
     }
 }
 
-/// The bytes of a storage that rows of a run may write: on chip whole rows.
+/// The bytes of a storage that rows of a run may write: whole rows on chip.
 fn extent(memory: &Memory<'_>, a: &Access, rows: &Range<usize>) -> Range<usize> {
     let pitch = memory.storages[a.storage].pitch;
     if pitch > 0 {

@@ -1,4 +1,4 @@
-//! Instructions that wait give the values that they give one by one.
+//! Deferred instructions give the same values as separate ones.
 
 use nki_isa::{DType, Program, Space, TensorId, View};
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use crate::exec::{ExecOptions, Extent, Moment, Observed, Observer, Rank, run, ru
 use crate::place::place;
 use crate::testing::*;
 
-/// Reads everything that is written, so that nothing waits.
+/// Reads everything that is written, so that nothing is deferred.
 struct Eager;
 
 impl Observer for Eager {
@@ -32,7 +32,7 @@ enum Kind {
     StoreLoad,
 }
 
-/// An instruction on parts of tiles: the first is its destination. A tile past [`TILES`] is a new one, which is written whole and dies soon.
+/// An instruction on parts of tiles: the first is its destination. A tile from [`TILES`] on is a new one, which is written whole and dies soon.
 #[derive(Debug, Clone)]
 struct Step {
     kind: Kind,
@@ -92,7 +92,7 @@ fn input() -> HostTensor {
     host_f32("x", &[ROWS as usize * TILES, COLUMNS as usize], &values)
 }
 
-/// The outputs of a program: with instructions that wait, and one by one.
+/// The outputs of a program: with deferred instructions, and one by one.
 pub(super) fn both(program: &Program, input: &HostTensor) -> [Vec<HostTensor>; 2] {
     let placement = place(program).expect("fits");
     let waiting = run(program, &placement, vec![input.clone()], &ExecOptions::default()).expect("runs");
@@ -106,7 +106,7 @@ fn first_of_both(program: &Program) -> [Vec<f32>; 2] {
     both(program, &input()).map(|outputs| f32s(&outputs[0]))
 }
 
-/// A value on its way to a tile may not arrive before an earlier instruction has read the tile.
+/// A forwarded value may not reach a tile before an earlier instruction has read the tile.
 #[test]
 fn a_value_waits_for_readers_of_its_destination() {
     let copied = |to, from, columns| Step { kind: Kind::Copy, tiles: [to, from, from], columns };
@@ -117,10 +117,10 @@ fn a_value_waits_for_readers_of_its_destination() {
     assert_eq!(waiting, eager);
 }
 
-/// A step of a program of loads and matmuls. Tiles past [`TILES`] are new ones, which live to the next step that makes one.
+/// A step of a program of loads and matmuls. Tiles from [`TILES`] on are new ones, which live until the next step that creates one.
 #[derive(Debug, Clone)]
 enum Tensor {
-    /// Rows of the input, or of the output where it has been written, to a tile, or to a quarter of one.
+    /// Rows of the input, or of the output if they have been written, to a tile, or to a quarter of one.
     Load { tile: usize, block: usize, from_output: bool, quarter: Option<u32> },
     /// A product of two tiles, or of quarters of them, to a result.
     Product { to: usize, operands: [usize; 2], accumulate: Option<bool> },

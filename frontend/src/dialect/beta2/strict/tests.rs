@@ -1,4 +1,4 @@
-//! What `--strict` reports: the lists of constructs that the official compiler's reader rejects.
+//! Findings of `--strict`: the lists of constructs that the official compiler's reader rejects.
 
 use crate::Options;
 use crate::eval::tests::run_files;
@@ -101,7 +101,7 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         let body: String = code.lines().map(|l| format!("    {l}\n")).collect();
         let source = format!("{head}{body}");
         let out = run_files(&[("k.py", &source)], &[], &options);
-        // A decorator is outside of its function's text, where the head defines it.
+        // A decorator is outside its function's text, before the head.
         if what.starts_with("the decorator") {
             assert!(out.contains(what), "{code}: {out}");
             continue;
@@ -110,7 +110,7 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         let out = run_files(&[("k.py", &source)], &[], &loose);
         assert!(!out.contains("strict"), "{code}: {out}");
     }
-    // Refused by the simulator too, so nothing says that it accepts them.
+    // Rejected by the simulator too, so there is no finding that the simulator accepts them.
     let refused: &[(&str, &str)] = &[
         ("async def f():\n    pass\nf()", "unsupported-syntax"),
         ("type T = int", "unsupported-syntax"),
@@ -121,7 +121,7 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         let out = run_files(&[("k.py", &format!("{head}{body}"))], &[], &options);
         assert!(out.starts_with(slug) && out.lines().count() == 1, "{code}: {out}");
     }
-    // What the compiler has is passed over.
+    // Constructs that the compiler supports are not reported.
     let fine = "    x = [1, 2]\n    y = {'a': x, 'b': (1, len(x))}\n    for pair in enumerate(zip(x, x)):\n        i, v = pair\n        if i in x and v != 3:\n            x.append(sum(x))\n    \
                 c = Base(a=3)\n    print(f'{c.a} {y}', min(x), isinstance(c, Base))\n";
     let out = run_files(&[("k.py", &format!("{head}{fine}"))], &[], &options);

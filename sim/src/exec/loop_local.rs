@@ -12,14 +12,14 @@ use crate::memory::account::Account;
 
 /// The tensors of a core that are renewed, by the position of the loop.
 #[derive(Debug, Default)]
-pub(super) struct Renewed {
+pub(super) struct LoopLocalTensors {
     /// On-chip tensors declared in the body: values written by an earlier iteration are not theirs.
     made: FxHashMap<u32, Vec<TensorId>>,
     /// PSUM tensors used only by this loop: the first matmul of an iteration overwrites them.
     sums: FxHashMap<u32, Vec<TensorId>>,
 }
 
-impl Renewed {
+impl LoopLocalTensors {
     /// Collects the tensors from the statements of a core.
     pub(super) fn new(program: &Program, statements: &[Statement<'_>]) -> Self {
         let mut out = Self::default();
