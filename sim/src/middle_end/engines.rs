@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 
 use super::uses::each_view;
 use super::{Changes, What};
-use crate::place::extent;
 use crate::timeline::Ps;
 use crate::timing::cost::{CostKind, CostModel, Direction, Place};
 use crate::trace::NodeIndex;
@@ -160,7 +159,7 @@ impl Access {
 
 /// The bytes by which accesses to a tensor are distinguished: exact on chip, the whole tensor in HBM.
 fn part(view: &View) -> (i64, i64) {
-    if view.space.is_on_chip() { extent(view) } else { (0, i64::MAX) }
+    if view.space.is_on_chip() { view.byte_span() } else { (0, i64::MAX) }
 }
 
 /// Accesses to one tensor.

@@ -66,18 +66,6 @@ pub(crate) struct Part {
     pub(crate) at: u32,
 }
 
-/// The first byte of a tensor that a view names in a partition, and the byte after the last.
-pub(crate) fn extent(view: &View) -> (i64, i64) {
-    let size = view.dtype.size() as i64;
-    let (mut low, mut high) = (view.offset, view.offset);
-    for dim in view.free_dims() {
-        let span = dim.stride * (i64::from(dim.count) - 1).max(0);
-        low += span.min(0);
-        high += span.max(0);
-    }
-    (low * size, (high + 1) * size)
-}
-
 /// Handling of a memory that is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Capacity {
@@ -92,7 +80,7 @@ impl Placement {
     /// The start of the tensor if its parts were contiguous with the one that contains `view`.
     pub(crate) fn base(&self, view: &View, address: Address) -> i64 {
         let Some(parts) = self.parts.get(&view.tensor) else { return i64::from(address.byte) };
-        let (low, _) = extent(view);
+        let (low, _) = view.byte_span();
         let part = parts.iter().find(|p| p.start <= low && low < p.end);
         part.map_or(i64::from(address.byte), |p| i64::from(p.at) - p.start)
     }

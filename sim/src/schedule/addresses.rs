@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::Clock;
-use crate::place::{ALIGN, Free, Part, Placement, Rule, extent};
+use crate::place::{ALIGN, Free, Part, Placement, Rule};
 use crate::timeline::Ps;
 use crate::timing::lower::Lowered;
 
@@ -98,7 +98,7 @@ fn taken(bytes: i64) -> Option<u32> {
 fn uses(program: &Program, low: &Lowered<'_>, clock: &Clock, is_free: impl Fn(TensorId) -> bool) -> Vec<Use> {
     let free: Vec<bool> = (0..program.tensors.len() as u32).map(|id| is_free(TensorId(id))).collect();
     let whole = |id: TensorId| (0, program.tensor(id).bytes() as i64);
-    let bytes = |view: &View| if view.indirect.is_some() { whole(view.tensor) } else { extent(view) };
+    let bytes = |view: &View| if view.indirect.is_some() { whole(view.tensor) } else { view.byte_span() };
     // By tensor: the byte ranges of its parts, in order; and its uses as a whole.
     let mut parts: Vec<SmallVec<[(i64, i64); 1]>> = vec![SmallVec::new(); free.len()];
     let mut uses = Uses::default();

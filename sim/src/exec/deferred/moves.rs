@@ -56,8 +56,8 @@ impl Moves {
         }
     }
 
-    /// Whether a deferred move writes all elements of the access.
-    fn writes_all(&self, access: &Access) -> bool {
+    /// Whether a deferred move writes to the storage of the access.
+    fn write_to(&self, access: &Access) -> bool {
         self.0.iter().any(|m| m.to.storage == access.storage)
     }
 
@@ -122,7 +122,7 @@ impl<'p> Interpreter<'p> {
         let Some(moves) = self.waiting_moves() else { return false };
         let memory = &self.deferred.memory;
         let same = keeps_elements(to, from) && (to.rows, to.per_row) == (from.rows, from.per_row);
-        let continues = same && moves.writes_all(from) && memory.storages[to.storage].pitch > 0;
+        let continues = same && moves.write_to(from) && memory.storages[to.storage].pitch > 0;
         continues || is_load(memory, to, from)
     }
 
