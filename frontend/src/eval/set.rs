@@ -1,7 +1,7 @@
-//! Sets in CPython's order: that of a hash table, which decides in which order a loop over a set runs.
+//! Sets in CPython's iteration order, which follows from its hash table.
 //!
-//! The order is followed for items whose hashes are the same in every run: numbers, and tuples and frozensets of them. A set
-//! with other items, such as strings, is in the order in which they were added: any order is one of CPython's.
+//! The order is reproduced for items with the same hash in every run: numbers, and tuples and frozensets of them. A set
+//! with other items, such as strings, iterates in insertion order, as their hashes vary from run to run.
 
 use std::cell::OnceCell;
 
@@ -11,7 +11,7 @@ use super::value::Value;
 
 /// Slots of an empty table.
 const SMALLEST: usize = 8;
-/// Neighbours of a slot that are looked at before the next jump.
+/// Neighbours of a slot that are probed before the next jump.
 const LINEAR_PROBES: usize = 9;
 const PERTURB_SHIFT: u32 = 5;
 
@@ -24,7 +24,7 @@ enum Slot {
     Full(u64, Key),
 }
 
-/// The hash table that CPython has for a set.
+/// CPython's hash table of a set.
 #[derive(Clone)]
 pub(super) struct SetTable {
     slots: Vec<Slot>,
@@ -61,7 +61,7 @@ impl SetTable {
         self.slots.len() - 1
     }
 
-    /// The first slot on the way of a hash for which `ends` holds.
+    /// The first slot in the probe sequence of a hash for which `ends` holds.
     fn probe(&self, hash: u64, mut ends: impl FnMut(usize, &Slot) -> bool) -> usize {
         let mask = self.mask();
         let (mut perturb, mut at) = (hash, hash as usize & mask);
@@ -75,7 +75,7 @@ impl SetTable {
         }
     }
 
-    /// Puts an item that the set does not have into the first empty slot.
+    /// Stores a new item in the first empty slot.
     fn place(&mut self, hash: u64, key: Key) {
         let at = self.probe(hash, |_, slot| matches!(slot, Slot::Empty));
         self.slots[at] = Slot::Full(hash, key);
@@ -84,7 +84,7 @@ impl SetTable {
         self.order.take();
     }
 
-    /// Adds an item that the set does not have: to the last slot of a removed item on its way, or to the empty one at the end.
+    /// Adds a new item: in the last slot of a removed item in its probe sequence, or in the empty slot at its end.
     fn add(&mut self, hash: u64, key: Key) {
         let mut free = None;
         self.probe(hash, |at, slot| {
@@ -109,7 +109,7 @@ impl SetTable {
         self.resize(if self.used > 50_000 { self.used * 2 } else { self.used * 4 });
     }
 
-    /// Makes a table with more than so many slots, without those of removed items.
+    /// Rebuilds the table with more than `least` slots, without those of removed items.
     fn resize(&mut self, least: usize) {
         let mut size = SMALLEST;
         while size <= least {
@@ -124,7 +124,7 @@ impl SetTable {
         }
     }
 
-    /// Makes room for so many items that are about to be added.
+    /// Makes room for `items` further items.
     fn reserve(&mut self, items: usize) {
         if (self.fill + items) * 5 >= self.mask() * 3 {
             self.resize((self.used + items) * 2);
@@ -152,7 +152,7 @@ impl SetTable {
         }
     }
 
-    /// Takes the item that `pop` gives.
+    /// Removes and returns the item that `pop` returns.
     fn pop(&mut self) -> Option<Key> {
         let (start, mask) = (self.finger & self.mask(), self.mask());
         let slots = (start..=mask).chain(0..start);
@@ -176,12 +176,12 @@ impl SetTable {
     }
 }
 
-/// What the other operand of a method of sets is, which decides how CPython goes over it.
+/// The kind of a set method's other operand, which decides how CPython iterates over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     /// A set.
     Set,
-    /// A dict, whose keys are taken.
+    /// A dict, of which the keys count.
     Dict,
     /// Another iterable.
     Items,
@@ -194,7 +194,7 @@ impl Dict {
         Some(table.order.get_or_init(|| table.keys().filter_map(|(_, key)| self.position(key)).collect()))
     }
 
-    /// An item was added.
+    /// Records that an item was added.
     pub(super) fn note_added(&mut self, key: &Key) {
         let Some(table) = &mut self.table else { return };
         match key.stable_hash() {
@@ -203,14 +203,14 @@ impl Dict {
         }
     }
 
-    /// An item was removed.
+    /// Records that an item was removed.
     pub(super) fn note_removed(&mut self, key: &Key) {
         if let (Some(table), Some(hash)) = (&mut self.table, key.stable_hash()) {
             table.remove(hash as u64, key);
         }
     }
 
-    /// All items were removed.
+    /// Records that all items were removed.
     pub(super) fn note_cleared(&mut self) {
         if let Some(table) = &mut self.table {
             let finger = table.finger;
@@ -218,7 +218,7 @@ impl Dict {
         }
     }
 
-    /// Keeps the order in which the items were added, if it is another one than that of the table: it is that of the host.
+    /// Keeps the insertion order, which is the host's, if it differs from the order of the table.
     pub(crate) fn keep_order(&mut self) {
         if self.order().is_some_and(|order| !order.is_sorted()) {
             self.table = None;
@@ -272,14 +272,14 @@ impl Dict {
         other.iter().for_each(|(key, item, _)| self.add(key, item));
     }
 
-    /// A copy, as CPython makes one of a set: without the slots of removed items.
+    /// A copy without the slots of removed items, as in CPython.
     pub(crate) fn copy_set(&self, is_frozen: bool) -> Dict {
         let mut copy = Dict::empty_set(is_frozen);
         copy.update(self, Operand::Set);
         copy
     }
 
-    /// The items that another container has, too.
+    /// The intersection with another container.
     pub(crate) fn intersection(&self, other: &Dict, operand: Operand) -> Dict {
         let mut common = Dict::empty_set(self.is_frozen);
         // Of two sets, the items of the smaller one are looked up in the other one.
@@ -291,7 +291,7 @@ impl Dict {
         common
     }
 
-    /// The items that another container does not have.
+    /// The difference from another container.
     pub(crate) fn difference(&self, other: &Dict, operand: Operand) -> Dict {
         if operand == Operand::Items || self.len() >> 2 > other.len() {
             let mut rest = self.copy_set(self.is_frozen);
@@ -315,7 +315,7 @@ impl Dict {
         }
     }
 
-    /// Removes the items that another container has, too, and adds those that only that one has.
+    /// Replaces the set by its symmetric difference with another container.
     pub(crate) fn toggle(&mut self, other: &Dict) {
         for (key, item, _) in other.iter() {
             if self.remove(key).is_none() {
@@ -324,7 +324,7 @@ impl Dict {
         }
     }
 
-    /// The items that one of two containers has.
+    /// The symmetric difference of two containers.
     pub(crate) fn symmetric_difference(&self, other: &Dict, operand: Operand) -> Dict {
         let mut one = Dict::empty_set(self.is_frozen);
         one.update(other, operand);
