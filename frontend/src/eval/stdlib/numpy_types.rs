@@ -1,4 +1,4 @@
-//! The classes of NumPy that have no values of their own: `np.integer`, `np.floating` and their kin, and `np.ndarray`.
+//! NumPy's abstract scalar classes, such as `np.integer` and `np.floating`, and `np.ndarray`.
 
 use nki_isa::DType;
 
@@ -10,7 +10,7 @@ use super::super::value::{Key, Value};
 use super::{array, dtype, scalar};
 use crate::host::HostDtype;
 
-/// A class that scalars derive from, or that of arrays.
+/// An abstract class of scalars, or the class of arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumpyClass {
     Generic,
@@ -24,19 +24,20 @@ pub(super) enum NumpyClass {
 }
 
 impl NumpyClass {
+    const ALL: [NumpyClass; 8] = [
+        NumpyClass::Generic,
+        NumpyClass::Number,
+        NumpyClass::Integer,
+        NumpyClass::SignedInteger,
+        NumpyClass::UnsignedInteger,
+        NumpyClass::Inexact,
+        NumpyClass::Floating,
+        NumpyClass::NdArray,
+    ];
+
     /// The class of this name.
     pub(super) fn named(name: &str) -> Option<NumpyClass> {
-        Some(match name {
-            "generic" => NumpyClass::Generic,
-            "number" => NumpyClass::Number,
-            "integer" => NumpyClass::Integer,
-            "signedinteger" => NumpyClass::SignedInteger,
-            "unsignedinteger" => NumpyClass::UnsignedInteger,
-            "inexact" => NumpyClass::Inexact,
-            "floating" => NumpyClass::Floating,
-            "ndarray" => NumpyClass::NdArray,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
     fn name(self) -> &'static str {

@@ -113,12 +113,7 @@ impl NumpyScalar {
 
     /// `str(scalar)`
     fn digits(&self) -> String {
-        match &self.number {
-            Value::Bool(true) => "True".into(),
-            Value::Bool(false) => "False".into(),
-            Value::Float(x) => show::scalar(self.dtype, *x),
-            other => other.as_int().unwrap_or(0).to_string(),
-        }
+        show::text(&self.array())
     }
 
     fn is_bool(&self) -> bool {

@@ -64,9 +64,7 @@ impl<'p> Interpreter<'p> {
         moving: &View,
         accumulate: Option<bool>,
     ) -> Result<(), Fault> {
-        if !matches!(&self.deferred.pending, Pending::Rows(run) if run.only_loads(&self.deferred.memory)) {
-            self.flush_rows();
-        }
+        self.defer_loads_as_moves();
         let to = self.destination(dst)?;
         let joins = |c: &Chain<'_>| c.operands.len() < CHAIN && same_elements(&c.to, &to);
         if matches!(&self.deferred.pending, Pending::Matmuls(chain) if !joins(chain)) {
@@ -91,7 +89,7 @@ impl<'p> Interpreter<'p> {
         }
         // A finding about a product reads the operands after the product has been written.
         let kept = |source: &Source| source.access.storage != to.storage;
-        let sources = [&left, &right].map(|operand| self.waiting_source(operand).filter(kept));
+        let sources = [&left, &right].map(|operand| self.pending_source(operand).filter(kept));
         let sources = match sources {
             [Some(left), Some(right)] => [left, right],
             _ => {
@@ -101,18 +99,6 @@ impl<'p> Interpreter<'p> {
         };
         self.join_chain(to, add, [left, right], sources);
         Ok(())
-    }
-
-    /// Location of an operand's elements while moves are deferred; none if only some of them are in the source of a move.
-    fn waiting_source(&self, operand: &Access) -> Option<Source> {
-        let copied = |(to, from): (&Access, &Access)| same_elements(to, operand).then(|| Source::of(from));
-        match &self.deferred.pending {
-            Pending::Rows(run) => match run.last_copy_to(operand.storage) {
-                Some(copy) => copied(copy),
-                None => Some(Source::of(operand)),
-            },
-            _ => self.waiting_moves().map_or_else(|| Some(Source::of(operand)), |moves| moves.source(operand)),
-        }
     }
 
     /// Adds a matmul to the pending chain or to a new one, which takes over the pending moves. Its operands are packed from `sources`.
@@ -128,11 +114,7 @@ impl<'p> Interpreter<'p> {
         let mut chain = match take(&mut self.deferred.pending) {
             Pending::Matmuls(chain) => chain,
             pending => {
-                let moves = match pending {
-                    Pending::Moves(moves) => moves,
-                    Pending::Rows(run) => Moves::of_run(run),
-                    _ => Moves::default(),
-                };
+                let moves = if let Pending::Moves(moves) = pending { moves } else { Moves::default() };
                 Box::new(Chain {
                     to,
                     add,

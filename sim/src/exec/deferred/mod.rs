@@ -96,13 +96,6 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Computes a pending run: the next instruction may join a chain, but not a run.
-    fn flush_rows(&mut self) {
-        if matches!(self.deferred.pending, Pending::Rows(_)) {
-            self.flush();
-        }
-    }
-
     /// Releases the buffers of tensors whose lifetime ends before the current statement, unless pending instructions may still use them.
     ///
     /// This is valid in dynamic loops too: a tensor that a further iteration needs lives to the end of the loop.

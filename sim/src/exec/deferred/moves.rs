@@ -2,6 +2,8 @@
 //!
 //! A matmul packs its operand directly from the source of the move. A tile whose lifetime ends before the moves are computed is never filled.
 
+use std::mem::take;
+
 use super::Pending;
 use super::run::Run;
 use crate::exec::interpreter::Interpreter;
@@ -109,7 +111,7 @@ fn keeps_elements(to: &Access, from: &Access) -> bool {
 
 impl<'p> Interpreter<'p> {
     /// The pending moves, including those pending with a chain of matmuls.
-    pub(super) fn waiting_moves(&self) -> Option<&Moves> {
+    fn pending_moves(&self) -> Option<&Moves> {
         match &self.deferred.pending {
             Pending::Moves(moves) => Some(moves),
             Pending::Matmuls(chain) => Some(chain.moves()),
@@ -119,17 +121,39 @@ impl<'p> Interpreter<'p> {
 
     /// Whether a copy may be deferred: it is a load, or copies the destination of a deferred move.
     pub(in crate::exec) fn may_follow_moves(&self, to: &Access, from: &Access) -> bool {
-        let Some(moves) = self.waiting_moves() else { return false };
+        let Some(moves) = self.pending_moves() else { return false };
         let memory = &self.deferred.memory;
         let same = keeps_elements(to, from) && (to.rows, to.per_row) == (from.rows, from.per_row);
         let continues = same && moves.write_to(from) && memory.storages[to.storage].pitch > 0;
         continues || is_load(memory, to, from)
     }
 
-    /// Defers a copy after pending moves or matmuls; returns whether that is possible.
+    /// Defers a copy that may follow the pending moves, if there are any; returns whether that is possible.
     pub(super) fn copy_behind_moves(&mut self, to: &Access, from: &Access) -> bool {
-        self.may_follow_moves(to, from)
-            && self.waiting_moves().and_then(|m| m.source(from)).is_some_and(|source| self.join_moves(to, source))
+        self.pending_source(from).is_some_and(|source| self.join_moves(to, source))
+    }
+
+    /// Location of an operand's elements while moves are pending; none if only some of them are in the source of a move.
+    pub(super) fn pending_source(&self, operand: &Access) -> Option<Source> {
+        match self.pending_moves() {
+            Some(moves) => moves.source(operand),
+            None => Some(Source::of(operand)),
+        }
+    }
+
+    /// Turns a pending run of nothing but loads into moves, and computes any other pending run.
+    pub(super) fn defer_loads_as_moves(&mut self) {
+        match take(&mut self.deferred.pending) {
+            Pending::Rows(run) if run.only_loads(&self.deferred.memory) => {
+                self.deferred.pending = Pending::Moves(Moves::of_run(run));
+            }
+            pending => {
+                self.deferred.pending = pending;
+                if matches!(self.deferred.pending, Pending::Rows(_)) {
+                    self.flush();
+                }
+            }
+        }
     }
 
     /// Defers a transpose of `from` to `to`; returns whether that is possible.
@@ -139,17 +163,8 @@ impl<'p> Interpreter<'p> {
         if !fits || !on_chip || !keeps_elements(to, from) {
             return false;
         }
-        match std::mem::take(&mut self.deferred.pending) {
-            Pending::Rows(run) if run.only_loads(&self.deferred.memory) => {
-                self.deferred.pending = Pending::Moves(Moves::of_run(run));
-            }
-            Pending::Nothing => self.deferred.pending = Pending::Moves(Moves::default()),
-            pending => {
-                self.deferred.pending = pending;
-                self.flush_rows();
-            }
-        }
-        let source = self.waiting_moves().and_then(|moves| moves.source(from));
+        self.defer_loads_as_moves();
+        let source = self.pending_source(from);
         if source.is_some_and(|source| self.join_moves(to, source.turned())) {
             return true;
         }

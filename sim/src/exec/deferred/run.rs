@@ -114,11 +114,6 @@ impl Run<'_> {
                 .all(|s| matches!(s.what, What::Copy) && s.watch.is_none() && is_load(memory, &s.to[0], &s.from[0]))
     }
 
-    /// Destination and source of the last copy to the storage, in a run of copies.
-    pub(super) fn last_copy_to(&self, storage: usize) -> Option<(&Access, &Access)> {
-        self.steps.iter().map(|s| (&s.to[0], &s.from[0])).rfind(|(to, _)| to.storage == storage)
-    }
-
     /// Destinations and sources of a run of copies.
     pub(super) fn into_copies(self) -> impl Iterator<Item = (Access, Access)> {
         self.steps.into_iter().filter_map(|mut s| Some((s.to.pop()?, s.from.pop()?)))

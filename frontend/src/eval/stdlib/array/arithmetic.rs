@@ -299,10 +299,14 @@ pub(crate) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value>
     }
 }
 
+/// The element type of an array or scalar.
+fn element_type(value: &Value) -> Option<HostDtype> {
+    value.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(value))
+}
+
 /// A number for an operator that takes an integer as it is, also if the type of the array beside it does not hold it.
 fn exact(number: &Value, beside: &Value) -> Value {
-    let dtype = beside.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(beside));
-    match (number, dtype) {
+    match (number, element_type(beside)) {
         (Value::Int(n), Some(dtype)) if !dtype.has(*n) => {
             Array::filled(HostDtype::I64, Vec::new(), Imm::Int(*n)).value()
         }
@@ -335,10 +339,10 @@ pub(crate) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> Eva
 pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> EvalResult<Value> {
     // A number takes the type of the array beside it; two numbers have types of their own.
     let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
-    let dtype_of = |v: &Value| v.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(v));
     let is_float = |v: &Value| matches!(v, Value::Float(_));
     let follows = |number: &Value, other: &Value| {
-        dtype_of(other).is_some_and(|dtype| dtype.is_of_numpy() || !is_float(number)) || dtype_of(number).is_some()
+        element_type(other).is_some_and(|dtype| dtype.is_of_numpy() || !is_float(number))
+            || element_type(number).is_some()
     };
     let (a, b, dtype, shape) =
         if follows(x, y) && follows(y, x) { pair(x, y, span)? } else { pair(&own(x)?, &own(y)?, span)? };

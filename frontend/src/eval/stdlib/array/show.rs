@@ -15,8 +15,8 @@ const EDGE: usize = 3;
 /// Characters of a line.
 const LINE: usize = 75;
 
-/// `str(array)`
-pub(super) fn text(array: &Array) -> String {
+/// `str` of an array or scalar.
+pub(crate) fn text(array: &Array) -> String {
     match array.values.first() {
         Some(&value) if array.shape.is_empty() => number(array.dtype, value),
         _ => nested(array, " ", " ", LINE),
@@ -58,7 +58,7 @@ fn number(dtype: HostDtype, value: Imm) -> String {
 }
 
 /// `str` of a scalar of floats.
-pub(crate) fn scalar(dtype: HostDtype, x: f64) -> String {
+fn scalar(dtype: HostDtype, x: f64) -> String {
     if !x.is_finite() {
         return special(x).into();
     }
