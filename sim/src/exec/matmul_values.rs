@@ -72,7 +72,7 @@ impl<'p> Interpreter<'p> {
 
     /// Checks the results of a chain of matmuls. Their operands are still in memory.
     pub(super) fn inspect_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
-        let memory = &*self.memory();
+        let memory = self.memory_of_products();
         let Some((base, row, _)) = memory.layout(to) else { return };
         let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[to.storage].bytes()).ok();
         let Some(words) = words else { return };

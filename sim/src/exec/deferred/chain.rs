@@ -3,7 +3,8 @@
 //! A matmul is deferred until an instruction other than a move of [`moves`](super::moves) accesses memory, or a matmul has another destination. The
 //! matmuls of a contraction thus form one chain, which is divided among threads once. The order of the sums is that of separate matmuls.
 //!
-//! An operand that is exactly the result of a deferred move is packed from the source of the move; the next load of the same elements reuses it.
+//! An operand that is the result of a deferred move, or a part of it, is packed from the source of the move; the next load of the same elements
+//! reuses it.
 
 use ndarray::{ArrayViewMut2, ShapeBuilder};
 use nki_isa::gemm::{self, Packed, Side};
@@ -11,8 +12,9 @@ use nki_isa::{Fault, Machine, View};
 use std::mem::take;
 
 use super::Pending;
-use super::moves::{Moves, Source, same_elements};
+use super::moves::Moves;
 use super::packs::Key;
+use super::source::{Source, same_elements};
 use crate::exec::interpreter::Interpreter;
 use crate::exec::matmul_values::Product;
 use crate::memory::access::Access;
@@ -66,6 +68,7 @@ impl<'p> Interpreter<'p> {
     ) -> Result<(), Fault> {
         self.defer_loads_as_moves();
         let to = self.destination(dst)?;
+        self.perform_moves_at(&to);
         let joins = |c: &Chain<'_>| c.operands.len() < CHAIN && same_elements(&c.to, &to);
         if matches!(&self.deferred.pending, Pending::Matmuls(chain) if !joins(chain)) {
             self.end_chain();
@@ -152,13 +155,6 @@ impl<'p> Interpreter<'p> {
         packs.find(&memory.storages, key, source)
     }
 
-    /// Performs moves that belong to no matmul.
-    pub(super) fn perform_moves(&mut self, moves: &Moves) {
-        let dead = self.dead_storages();
-        moves.perform(&mut self.deferred.memory, &dead);
-        self.release_dead();
-    }
-
     /// Computes the pending chain. The moves after its last matmul remain pending for the next chain.
     fn end_chain(&mut self) {
         match take(&mut self.deferred.pending) {
@@ -172,10 +168,10 @@ impl<'p> Interpreter<'p> {
 
     /// Computes the matmuls of a chain, after which the later moves remain pending.
     pub(super) fn multiply_chain(&mut self, chain: Chain<'p>, later: Moves) {
-        let Chain { to, add, operands, moves, watched, .. } = chain;
-        let dead = self.dead_storages();
+        let Chain { to, add, operands, mut moves, watched, .. } = chain;
+        moves.remove(&self.dead_storages());
+        self.leave_unfilled(moves, &later);
         let (memory, packs) = (&mut self.deferred.memory, &mut self.deferred.packs);
-        moves.perform(memory, &dead);
         packs.pack(memory);
         let chain: Vec<(Packed<'_>, Packed<'_>)> =
             operands.iter().map(|&(l, r)| (packs.operand(l), packs.operand(r))).collect();

@@ -4,8 +4,8 @@
 //! matmuls that add to one destination are a [`chain`], with the [`moves`] between them and before them; partition-wise instructions are a [`run`].
 //! At most one of the three is pending at a time.
 //!
-//! The bytes of memory are accessible only through [`Interpreter::memory`], which first computes pending instructions; the fields of [`Deferred`] are
-//! private to this module. Metadata (locations of tensors, written bytes) is always up to date: [`Deferred::account`].
+//! The bytes of memory are accessible only through [`Interpreter::memory`], which first computes pending instructions and fills tiles; the fields of
+//! [`Deferred`] are private to this module. Metadata (locations of tensors, written bytes) is always up to date: [`Deferred::account`].
 
 mod chain;
 #[cfg(test)]
@@ -14,6 +14,7 @@ mod moves;
 mod packs;
 mod plan;
 mod run;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -28,8 +29,8 @@ use moves::Moves;
 use packs::Packs;
 use run::Run;
 
-pub(super) use moves::Source;
 pub(super) use run::{BLOCK, What, apart};
+pub(super) use source::Source;
 
 use super::interpreter::Interpreter;
 
@@ -37,6 +38,9 @@ use super::interpreter::Interpreter;
 pub(super) struct Deferred<'p> {
     memory: Memory<'p>,
     pending: Pending<'p>,
+    /// Loads of earlier chains whose tiles only matmuls have used. Pending instructions access neither these tiles, except as operands of matmuls, nor
+    /// write to the sources of the loads.
+    unfilled: Moves,
     packs: Packs,
 }
 
@@ -52,7 +56,7 @@ enum Pending<'p> {
 
 impl<'p> Deferred<'p> {
     pub(super) fn new(memory: Memory<'p>) -> Self {
-        Deferred { memory, pending: Pending::Nothing, packs: Packs::default() }
+        Deferred { memory, pending: Pending::Nothing, unfilled: Moves::default(), packs: Packs::default() }
     }
 
     /// The metadata of memory, without its bytes.
@@ -79,11 +83,23 @@ impl<'p> Interpreter<'p> {
         &mut self.deferred.memory
     }
 
-    /// Computes pending instructions. Instructions that are not deferred flush first, so that findings are in program order.
+    /// Memory after a chain of matmuls has been computed: the results and the sources of its operands. Tiles may be unfilled.
+    pub(super) fn memory_of_products(&self) -> &Memory<'p> {
+        debug_assert!(matches!(self.deferred.pending, Pending::Nothing), "the chain is not computed yet");
+        &self.deferred.memory
+    }
+
+    /// Computes pending instructions and fills all tiles. Instructions that are not deferred flush first, so that findings are in program order.
     pub(super) fn flush(&mut self) {
+        self.compute_pending();
+        self.fill_tiles();
+    }
+
+    /// Computes pending instructions.
+    fn compute_pending(&mut self) {
         match take(&mut self.deferred.pending) {
             Pending::Nothing => {}
-            Pending::Moves(moves) => self.perform_moves(&moves),
+            Pending::Moves(moves) => self.perform_moves(moves),
             Pending::Matmuls(chain) => self.multiply_chain(*chain, Moves::default()),
             Pending::Rows(run) => self.compute_run(run, &[]),
         }
@@ -92,7 +108,7 @@ impl<'p> Interpreter<'p> {
     /// Computes pending moves and matmuls: the next instruction may join a run, but neither of these.
     pub(super) fn flush_matmuls(&mut self) {
         if matches!(self.deferred.pending, Pending::Moves(_) | Pending::Matmuls(_)) {
-            self.flush();
+            self.compute_pending();
         }
     }
 
@@ -105,6 +121,9 @@ impl<'p> Interpreter<'p> {
             return;
         }
         while let Some(tensor) = self.core.next_dead() {
+            if let Some(storage) = self.deferred.memory.own_storage(tensor) {
+                self.drop_unfilled(storage);
+            }
             self.deferred.memory.release(tensor);
         }
     }

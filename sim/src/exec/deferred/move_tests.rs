@@ -16,18 +16,21 @@ const TILES: usize = 3;
 const RESULTS: usize = 2;
 /// Parts of a tile: quarters of its columns, or of the rows of a transposed one.
 const QUARTERS: u32 = 4;
+/// Columns of a quarter, or its rows if the tile is transposed.
+const PART: u32 = COLUMNS / QUARTERS;
 
 /// A step of a program. A quarter applies to both tiles.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Rows of the input, or of the output if they have been written, to a tile.
-    Load { to: usize, block: usize, from_output: bool, quarter: Option<u32> },
+    /// Rows of the input, or of the output if they have been written, to a tile; optionally every n-th column before the others.
+    Load { to: usize, block: usize, from_output: bool, quarter: Option<u32>, every: u32 },
     /// A tile to a transposed one, or the reverse.
     Transpose { from: usize, to: usize, back: bool, on_tensor: bool, quarter: Option<u32> },
     /// A tile to another of the same shape.
     Copy { from: usize, to: usize, turned: bool, quarter: Option<u32> },
-    /// A product of two tiles of the same shape.
-    Product { to: usize, operands: [usize; 2], turned: bool, accumulate: Option<bool> },
+    /// A product of two tiles of the same shape, or of parts of them from this column (row of transposed ones) on. The last destination is the first
+    /// transposed tile, if the product fits and the tile is fp32.
+    Product { to: usize, operands: [usize; 2], turned: bool, accumulate: Option<bool>, part: Option<u32> },
     /// A part of a result to a transposed tile, if both are fp32.
     TransposeResult { from: usize, to: usize },
     /// A part of a result to a tile, and optionally the tile to the output.
@@ -37,16 +40,19 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let tile = || 0..TILES;
     let quarter = || proptest::option::weighted(0.2, 0..QUARTERS);
-    let load = (tile(), tile(), proptest::bool::weighted(0.2), quarter());
+    let load = (tile(), tile(), proptest::bool::weighted(0.2), quarter(), prop::sample::select(&[1, 2, 8][..]));
     let transpose = (tile(), tile(), any::<bool>(), any::<bool>(), quarter());
     let copied = (tile(), tile(), any::<bool>(), quarter());
-    let product = (0..RESULTS, [tile(), tile()], any::<bool>(), any::<Option<bool>>());
+    let part = proptest::option::of(0..=COLUMNS - PART);
+    let product = (0..=RESULTS, [tile(), tile()], any::<bool>(), any::<Option<bool>>(), part);
     let evict = (0..RESULTS, tile(), proptest::option::of(tile()));
     let step = prop_oneof![
-        3 => load.prop_map(|(to, block, from_output, quarter)| Step::Load { to, block, from_output, quarter }),
+        3 => load.prop_map(|(to, block, from_output, quarter, every)| Step::Load { to, block, from_output, quarter, every }),
         5 => transpose.prop_map(|(from, to, back, on_tensor, quarter)| Step::Transpose { from, to, back, on_tensor, quarter }),
         4 => copied.prop_map(|(from, to, turned, quarter)| Step::Copy { from, to, turned, quarter }),
-        5 => product.prop_map(|(to, operands, turned, accumulate)| Step::Product { to, operands, turned, accumulate }),
+        5 => product.prop_map(|(to, operands, turned, accumulate, part)| {
+            Step::Product { to, operands, turned, accumulate, part }
+        }),
         1 => (0..RESULTS, tile()).prop_map(|(from, to)| Step::TransposeResult { from, to }),
         1 => evict.prop_map(|(from, to, store)| Step::Evict { from, to, store }),
     ];
@@ -78,14 +84,16 @@ impl Tiles {
     }
 
     fn view(&self, b: &Builder, n: usize, quarter: Option<u32>) -> View {
+        quarter.map_or_else(|| b.whole(self.tensors[n]), |quarter| self.part(b, n, quarter * PART))
+    }
+
+    /// A part of a tile, from this column or row on.
+    fn part(&self, b: &Builder, n: usize, first: u32) -> View {
         let whole = b.whole(self.tensors[n]);
-        let Some(quarter) = quarter else { return whole };
-        let part = COLUMNS / QUARTERS;
-        let first = quarter * part;
         if self.turned {
-            pattern(whole, first, 0, &[(1, part), (1, ROWS)])
+            pattern(whole, first, 0, &[(1, PART), (1, ROWS)])
         } else {
-            pattern(whole, 0, first.into(), &[(1, ROWS), (1, part)])
+            pattern(whole, 0, first.into(), &[(1, ROWS), (1, PART)])
         }
     }
 
@@ -108,7 +116,7 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
         (0..RESULTS).map(|_| b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32)).collect();
     let mut tiles = [false, true].map(|turned| Tiles::new(&mut b, turned, dtype));
     let block = |b: &Builder, id, n: usize, quarter: Option<u32>| {
-        let (first, count) = quarter.map_or((0, COLUMNS), |q| (q * COLUMNS / QUARTERS, COLUMNS / QUARTERS));
+        let (first, count) = quarter.map_or((0, COLUMNS), |q| (q * PART, PART));
         let first = i64::from(n as u32 * ROWS * COLUMNS + first);
         pattern(b.whole(id), 0, first, &[(COLUMNS.into(), ROWS), (1, count)])
     };
@@ -125,8 +133,15 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
     }
     for step in steps {
         match *step {
-            Step::Load { to, block: n, from_output, quarter } => {
-                let from = block(&b, if from_output { out } else { x }, n, quarter);
+            Step::Load { to, block: n, from_output, quarter, every } => {
+                let source = if from_output { out } else { x };
+                let from = if every > 1 && quarter.is_none() {
+                    let first = i64::from(n as u32 * ROWS * COLUMNS);
+                    let dims = [(COLUMNS.into(), ROWS), (1, every), (every.into(), COLUMNS / every)];
+                    pattern(b.whole(source), 0, first, &dims)
+                } else {
+                    block(&b, source, n, quarter)
+                };
                 let to = tiles[0].target(&mut b, to, quarter);
                 b.push(dma(to, from));
             }
@@ -142,13 +157,21 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
                 let to = tiles[usize::from(turned)].target(&mut b, to, quarter);
                 b.push(copy(to, from));
             }
-            Step::Product { to, operands, turned, accumulate } => {
+            Step::Product { to, operands, turned, accumulate, part } => {
                 let side = &tiles[usize::from(turned)];
                 // The first transposed tile is in PSUM, which cannot hold operands.
-                let [left, right] = operands.map(|n| side.view(&b, n.max(turned.into()), None));
-                let size = side.shape()[1];
-                let to = pattern(b.whole(results[to]), 0, 0, &[(1, size), (1, size)]);
-                b.push(matmul(to, left, right, accumulate));
+                let operand = |n: usize| {
+                    let n = n.max(turned.into());
+                    part.map_or_else(|| side.view(&b, n, None), |first| side.part(&b, n, first))
+                };
+                let [left, right] = operands.map(operand);
+                let size = if turned || part.is_none() { side.shape()[1] } else { PART };
+                let to = match results.get(to) {
+                    Some(&result) => result,
+                    None if dtype == DType::F32 && size <= ROWS => tiles[1].tensors[0],
+                    None => continue,
+                };
+                b.push(matmul(pattern(b.whole(to), 0, 0, &[(1, size), (1, size)]), left, right, accumulate));
             }
             Step::TransposeResult { from, to } if dtype == DType::F32 => {
                 let from = pattern(b.whole(results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);

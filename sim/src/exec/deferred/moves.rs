@@ -1,42 +1,19 @@
 //! Moves of elements deferred to the matmuls that use them: loads from HBM, transposes, and copies of the results of both.
 //!
-//! A matmul packs its operand directly from the source of the move. A tile whose lifetime ends before the moves are computed is never filled.
+//! A matmul packs its operand, which may be a part of a tile, directly from the source of the move. A tile whose lifetime ends before the moves are computed is never filled.
+//! Other loaded tiles are filled when something other than a matmul uses them, or when the source of the load is about to change.
 
 use std::mem::take;
 
-use super::Pending;
 use super::run::Run;
+use super::source::{Overlap, Source, overlap};
+use super::{Deferred, Pending};
 use crate::exec::interpreter::Interpreter;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 
 /// Maximum number of deferred moves.
 const MAX_PENDING: usize = 128;
-
-/// The location of a matrix's elements in memory.
-#[derive(Debug, Clone)]
-pub(in crate::exec) struct Source {
-    pub(in crate::exec) access: Access,
-    /// Element `[i, j]` of the matrix is element `[j, i]` of the access.
-    pub(in crate::exec) transposed: bool,
-}
-
-impl Source {
-    /// The elements of an access, not transposed.
-    pub(super) fn of(access: &Access) -> Self {
-        Source { access: access.clone(), transposed: false }
-    }
-
-    /// Rows and columns of the matrix.
-    pub(in crate::exec) fn shape(&self) -> (usize, usize) {
-        let (rows, columns) = (self.access.rows, self.access.per_row);
-        if self.transposed { (columns, rows) } else { (rows, columns) }
-    }
-
-    fn turned(self) -> Self {
-        Source { transposed: !self.transposed, ..self }
-    }
-}
 
 /// A deferred move: without conversion, from one storage to another.
 #[derive(Debug)]
@@ -50,12 +27,16 @@ struct Move {
 pub(super) struct Moves(Vec<Move>);
 
 impl Moves {
-    /// Location of an operand's elements while the moves are deferred; none if only some of them are in the source of a move.
+    /// Location of an operand's elements while the moves are deferred; none if only some of them are in the source of one move.
     pub(super) fn source(&self, operand: &Access) -> Option<Source> {
-        match self.0.iter().rfind(|m| m.to.storage == operand.storage) {
-            Some(last) => same_elements(&last.to, operand).then(|| last.from.clone()),
-            None => Some(Source::of(operand)),
+        for m in self.0.iter().rev().filter(|m| m.to.storage == operand.storage) {
+            match overlap(operand, &m.to) {
+                Overlap::Nothing => {}
+                Overlap::All { rows, columns } => return m.from.part(rows, columns),
+                Overlap::Some => return None,
+            }
         }
+        Some(Source::of(operand))
     }
 
     /// Whether a deferred move writes to the storage of the access.
@@ -63,8 +44,23 @@ impl Moves {
         self.0.iter().any(|m| m.to.storage == access.storage)
     }
 
+    /// Whether a deferred move reads from the storage of the access.
+    fn read_from(&self, access: &Access) -> bool {
+        self.0.iter().any(|m| m.from.access.storage == access.storage)
+    }
+
+    /// Whether all moves read from HBM, whose tensors are never released.
+    fn all_read_hbm(&self, memory: &Memory<'_>) -> bool {
+        self.0.iter().all(|m| memory.storages[m.from.access.storage].pitch == 0)
+    }
+
+    /// Removes the moves to these storages.
+    pub(super) fn remove(&mut self, storages: &[usize]) {
+        self.0.retain(|m| !storages.contains(&m.to.storage));
+    }
+
     fn admit(&self, to: &Access) -> bool {
-        self.0.len() < MAX_PENDING && self.0.iter().all(|m| m.from.access.storage != to.storage)
+        self.0.len() < MAX_PENDING && !self.read_from(to)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -80,9 +76,9 @@ impl Moves {
         self.0.push(Move { to, from });
     }
 
-    /// Performs the moves, except those to `dead` storages.
-    pub(super) fn perform(&self, memory: &mut Memory<'_>, dead: &[usize]) {
-        for Move { to, from } in self.0.iter().filter(|m| !dead.contains(&m.to.storage)) {
+    /// Performs the moves.
+    fn perform(&self, memory: &mut Memory<'_>) {
+        for Move { to, from } in &self.0 {
             if from.transposed {
                 memory.transpose(to, &from.access);
             } else {
@@ -133,12 +129,64 @@ impl<'p> Interpreter<'p> {
         self.pending_source(from).is_some_and(|source| self.join_moves(to, source))
     }
 
-    /// Location of an operand's elements while moves are pending; none if only some of them are in the source of a move.
+    /// Location of an operand's elements while moves are deferred; none if only some of them are in the source of a move.
     pub(super) fn pending_source(&self, operand: &Access) -> Option<Source> {
         match self.pending_moves() {
-            Some(moves) => moves.source(operand),
-            None => Some(Source::of(operand)),
+            Some(moves) if moves.write_to(operand) => moves.source(operand),
+            _ => self.deferred.unfilled.source(operand),
         }
+    }
+
+    /// Performs moves on which no matmul depends.
+    pub(super) fn perform_moves(&mut self, mut moves: Moves) {
+        moves.remove(&self.dead_storages());
+        moves.perform(&mut self.deferred.memory);
+        self.release_dead();
+    }
+
+    /// Before a chain of matmuls is computed: leaves loaded tiles unfilled, because further matmuls may use them, and performs other moves. The `later`
+    /// moves remain pending.
+    pub(super) fn leave_unfilled(&mut self, moves: Moves, later: &Moves) {
+        let Deferred { memory, unfilled, .. } = &mut self.deferred;
+        let leave = moves.all_read_hbm(memory) && !moves.0.iter().any(|m| later.write_to(&m.to));
+        if leave && unfilled.len() + moves.len() <= MAX_PENDING {
+            unfilled.0.extend(moves.0);
+        } else {
+            moves.perform(memory);
+        }
+    }
+
+    /// Fills the tiles that are still unfilled.
+    pub(super) fn fill_tiles(&mut self) {
+        let mut moves = take(&mut self.deferred.unfilled);
+        if moves.len() > 0 {
+            moves.remove(&self.dead_storages());
+            moves.perform(&mut self.deferred.memory);
+        }
+    }
+
+    /// Before an instruction that accesses these operands: fills the tiles that are still unfilled if one is among them, or is to be filled from
+    /// bytes that the instruction writes.
+    pub(super) fn fill_tiles_before(&mut self, to: &[Access], from: &[Access]) {
+        let unfilled = &self.deferred.unfilled;
+        let uses = |a: &Access| unfilled.write_to(a);
+        if to.iter().any(|a| uses(a) || unfilled.read_from(a)) || from.iter().any(uses) {
+            self.fill_tiles();
+        }
+    }
+
+    /// Before a matmul to `to`: performs the deferred moves if any of them is to the same storage or from it. The first matmul of a sum may zero some
+    /// elements at once.
+    pub(super) fn perform_moves_at(&mut self, to: &Access) {
+        self.fill_tiles_before(std::slice::from_ref(to), &[]);
+        if self.pending_moves().is_some_and(|moves| moves.write_to(to) || moves.read_from(to)) {
+            self.flush();
+        }
+    }
+
+    /// Before the buffer of a storage is released: its tile need not be filled.
+    pub(super) fn drop_unfilled(&mut self, storage: usize) {
+        self.deferred.unfilled.remove(&[storage]);
     }
 
     /// Turns a pending run of nothing but loads into moves, and computes any other pending run.
@@ -147,12 +195,11 @@ impl<'p> Interpreter<'p> {
             Pending::Rows(run) if run.only_loads(&self.deferred.memory) => {
                 self.deferred.pending = Pending::Moves(Moves::of_run(run));
             }
-            pending => {
-                self.deferred.pending = pending;
-                if matches!(self.deferred.pending, Pending::Rows(_)) {
-                    self.flush();
-                }
+            Pending::Rows(run) => {
+                let dead = self.dead_storages();
+                self.compute_run(run, &dead);
             }
+            pending => self.deferred.pending = pending,
         }
     }
 
@@ -175,6 +222,7 @@ impl<'p> Interpreter<'p> {
 
     /// Adds a deferred move; returns whether that is possible: neither the destinations nor the operands of pending instructions may change.
     fn join_moves(&mut self, to: &Access, from: Source) -> bool {
+        self.fill_tiles_before(std::slice::from_ref(to), &[]);
         let moves = match &mut self.deferred.pending {
             Pending::Moves(moves) => moves,
             Pending::Matmuls(chain) if chain.admits(to, &from) => chain.moves_mut(),
@@ -187,13 +235,4 @@ impl<'p> Interpreter<'p> {
         }
         free
     }
-}
-
-/// Whether both access the same elements in the same order.
-pub(super) fn same_elements(a: &Access, b: &Access) -> bool {
-    a.starts.is_none()
-        && b.starts.is_none()
-        && (a.storage, a.codec, a.row, a.row_step, a.column, a.column_step, a.rows)
-            == (b.storage, b.codec, b.row, b.row_step, b.column, b.column_step, b.rows)
-        && a.inner == b.inner
 }

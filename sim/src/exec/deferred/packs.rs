@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::moves::Source;
+use super::source::Source;
 use crate::buffer::Buffer;
 use crate::memory::elements::Steps;
 use crate::memory::{Memory, Storage};

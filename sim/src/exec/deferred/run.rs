@@ -192,9 +192,10 @@ impl<'p> Interpreter<'p> {
     fn join_run(&mut self, to: Accesses, from: Accesses, what: What, watch: Option<Box<Watch<'p>>>) -> &mut Run<'p> {
         let admits = |run: &Run<'_>| run.admits(&self.deferred.memory, &to, &from);
         if !matches!(&self.deferred.pending, Pending::Rows(run) if admits(run)) {
-            self.flush();
+            self.compute_pending();
             self.deferred.pending = Pending::Rows(Run::default());
         }
+        self.fill_tiles_before(&to, &from);
         let memory = &mut self.deferred.memory;
         let Pending::Rows(run) = &mut self.deferred.pending else { unreachable!("a run has just been made") };
         for (n, a) in to.iter().enumerate() {
