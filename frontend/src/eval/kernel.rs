@@ -94,9 +94,17 @@ impl Interp<'_> {
     /// function of it calls. The function `wanted` is one of them in any case.
     pub(crate) fn candidates(&self, module: &Rc<Module>, wanted: Option<&str>) -> Vec<Candidate> {
         let mut found = Vec::new();
-        for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
+        let mut seen: Vec<&Rc<Kernel>> = Vec::new();
+        let globals = module.globals.borrow();
+        for (symbol, value) in module.symbols.borrow().iter().zip(globals.iter()) {
             let (function, kernel) = match value {
                 Value::Function(function) => (function.clone(), None),
+                // Another name of a kernel.
+                Value::Kernel(kernel)
+                    if seen.iter().any(|k| Rc::ptr_eq(k, kernel)) && wanted != Some(&*self.name(*symbol)) =>
+                {
+                    continue;
+                }
                 // The grid of `four = inner[4]` is for the host's call: `inner` is the kernel.
                 Value::Kernel(kernel) if !kernel.has_grid => match &kernel.function {
                     Value::Function(function) => (function.clone(), Some(kernel)),
@@ -105,6 +113,7 @@ impl Interp<'_> {
                 _ => continue,
             };
             if Rc::ptr_eq(&function.module, module) {
+                seen.extend(kernel);
                 let name = self.name(*symbol).to_string();
                 let no_config = || (Value::None, Value::None);
                 let candidate = Candidate {

@@ -517,6 +517,7 @@ fn kernels_are_found() {
         list("from nki import jit as J\n@J(mode='x')\ndef a():\n    pass\ndef b():\n    pass\nc = J(b)\n"),
         "a c"
     );
+    assert_eq!(list("import nki\n@nki.jit\ndef a():\n    pass\nb = a\n"), "a");
     // Without a decorator, what another function calls is a helper.
     assert_eq!(list("def h(x):\n    return h(x)\ndef a():\n    return [h(i) for i in range(2)]\n"), "a");
     assert_eq!(

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::math::activation::ActFn;
 use crate::names::{AluOp, ReduceCmd};
+use crate::view::View;
 
 /// The elements of the operands that contribute to an element of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +52,23 @@ pub struct Values<'a> {
     pub exact: Option<Exact<'a>>,
     /// Whether all ones in each result marks a missing value: clipping to it loses nothing.
     pub marks_absence: [bool; 2],
+    /// The operand whose elements the first result contains unchanged where a condition holds, and does not depend on elsewhere.
+    pub selected: Option<&'a View>,
 }
 
 impl<'a> Values<'a> {
     /// Results of arithmetic, which can be infinite or NaN even if no operand is.
     pub fn computed(feeds: Feeds) -> Self {
         let (arises, marks_absence) = ([true, true], [false, false]);
-        Values { feeds, arises, registers: None, immediates: SmallVec::new(), exact: None, marks_absence }
+        Values {
+            feeds,
+            arises,
+            registers: None,
+            immediates: SmallVec::new(),
+            exact: None,
+            marks_absence,
+            selected: None,
+        }
     }
 
     /// Values of the operands, positions or bounded numbers: none is infinite or NaN unless an operand is.
@@ -88,6 +99,11 @@ impl<'a> Values<'a> {
     pub(crate) fn with_numbers<'o>(self, operands: impl IntoIterator<Item = &'o ScalarOperand>) -> Self {
         let number = |o: &ScalarOperand| if let ScalarOperand::Imm(i) = o { Some(i.as_f32()) } else { None };
         Values { immediates: operands.into_iter().filter_map(number).collect(), ..self }
+    }
+
+    /// Adds the operand whose elements are selected.
+    pub(crate) fn selecting(self, selected: Option<&'a View>) -> Self {
+        Values { selected, ..self }
     }
 
     /// Adds the first result in exact arithmetic.

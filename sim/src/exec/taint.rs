@@ -3,7 +3,7 @@
 //! Tracking starts at the first such read, so a kernel without one pays nothing. From then on each byte that an instruction writes is
 //! tainted if its sources are: element by element if results and operands have the same elements, by row or column if the
 //! instruction works so, else the whole result. The value must confirm the taint: an output element counts only if it still holds the
-//! value of unwritten memory, NaN or the pattern of integers.
+//! value of unwritten memory, NaN or the pattern of integers. So does an element that an instruction selects by a condition.
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::values::Feeds;
@@ -168,13 +168,17 @@ impl Interpreter<'_> {
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
         let mut sources: Vec<(Access, Vec<bool>)> = Vec::new();
-        let feeds = inst.values().feeds;
+        let values = inst.values();
+        let feeds = values.feeds;
         let own = footprint.writes.iter().filter(|_| feeds == Feeds::Product);
         let reads: Vec<&View> = footprint.reads.iter().chain(own).copied().collect();
         for view in reads {
             let Ok(Some(access)) = self.locate(view, OobMode::Skip) else { continue };
             let mut flags = vec![false; access.elements()];
             self.each_flag(&access, |element, bytes| flags[element] |= bytes.contains(&true));
+            if values.selected == Some(view) && flags.contains(&true) {
+                self.keep_selected(&access, footprint.writes[0], &mut flags);
+            }
             sources.push((access, flags));
         }
         let keeps = keeps_what_it_reads(inst, &footprint);
@@ -193,6 +197,30 @@ impl Interpreter<'_> {
             }
             self.each_flag(&to, |element, flags| flags.fill(result[element]));
         }
+    }
+
+    /// Clears the flags of elements that an executed instruction has not selected: they hold the value of unwritten memory, and the result does not.
+    fn keep_selected(&mut self, from: &Access, result: &View, flags: &mut [bool]) {
+        let Ok(Some(to)) = self.locate(result, OobMode::Skip) else { return };
+        let same_kind = from.codec.dtype.is_float() == to.codec.dtype.is_float();
+        if same_kind && from.elements() == to.elements() && from.storage != to.storage {
+            let [from, to] = [from, &to].map(|access| self.holds_unwritten_value(access));
+            flags.iter_mut().zip(from.iter().zip(to)).for_each(|(flag, (from, to))| *flag &= !from || to);
+        }
+    }
+
+    /// For each element, whether it holds the value of unwritten memory: NaN, or the pattern of integers.
+    fn holds_unwritten_value(&mut self, access: &Access) -> Vec<bool> {
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        self.memory().gather(access, &mut bytes);
+        if access.codec.dtype.is_float() {
+            let mut values = vec![0.0f32; access.elements()];
+            access.codec.to_f32(&bytes, &mut values);
+            return values.into_iter().map(f32::is_nan).collect();
+        }
+        let size = access.codec.size();
+        let pattern = access.codec.poison();
+        bytes.chunks_exact(size).map(|element| element == &pattern[..size]).collect()
     }
 
     /// Calls [`Self::spread_taint`] for the executed current statement.
@@ -232,18 +260,8 @@ impl Interpreter<'_> {
         self.taint.as_ref()?;
         let (access, flags) = self.flags_of(tensor)?;
         let missing = self.deferred.account().unwritten_elements(&access);
-        let size = access.codec.size();
-        let mut bytes = vec![0; access.elements() * size];
-        self.memory().gather(&access, &mut bytes);
-        let poison = access.codec.poison();
-        let mut values = vec![0.0; access.elements()];
-        let float = access.codec.dtype.is_float();
-        if float {
-            access.codec.to_f32(&bytes, &mut values);
-        }
-        let holds =
-            |i: usize| if float { values[i].is_nan() } else { bytes[i * size..(i + 1) * size] == poison[..size] };
-        let mut reached = (0..flags.len()).filter(|&i| flags[i] && !missing[i] && holds(i));
+        let holds = self.holds_unwritten_value(&access);
+        let mut reached = (0..flags.len()).filter(|&i| flags[i] && !missing[i] && holds[i]);
         let first = reached.next()?;
         Some(Reached { elements: 1 + reached.count(), first })
     }

@@ -268,7 +268,7 @@ impl Builder {
             )
             .help(format!(
                 "split dimension 0 into tiles of at most {} (nl.tile_size.pmax), or move it to a free dimension; storage for several \
-                 tiles is made with nl.alloc_tiles",
+                 tiles is made with nl.alloc_tiles, in neuronxcc.nki by dimensions before an nl.par_dim",
                 self.arch.partitions
             )));
         }

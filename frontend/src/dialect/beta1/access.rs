@@ -17,7 +17,7 @@ use crate::dialect::common::clip::Clip;
 use crate::dialect::common::errors::raise;
 use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Object;
+use crate::eval::foreign::{Object, unknown_attribute};
 use crate::eval::value::Value;
 use crate::eval::{Interp, stdlib::dtype};
 
@@ -165,6 +165,11 @@ impl Object for Access {
             "ndim" => Value::Int(self.frame.len() as i64),
             _ => return None,
         })
+    }
+
+    /// Views of an access out of bounds do not exist.
+    fn no_attribute(&self, interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
+        if self.base.has_method(interp, name) { self.refuse(span) } else { unknown_attribute(self, name, span) }
     }
 
     fn item(&self, _interp: &mut Interp<'_>, this: &Value, index: &Value, span: Span) -> EvalResult<Value> {

@@ -82,6 +82,17 @@ impl IndexTile {
         }
     }
 
+    /// The same numbers in each of `rows` partitions, if the first of several axes has length 1.
+    pub(super) fn in_partitions(&self, rows: u32) -> Self {
+        let mut out = self.clone();
+        if let [first, _, ..] = &mut out.axes[..]
+            && first.count == 1
+        {
+            *first = Axis { count: rows, coefficient: 0 };
+        }
+        out
+    }
+
     fn map(&self, f: impl Fn(i64) -> Option<i64>) -> Option<Self> {
         let mut out = self.clone();
         out.constant = f(out.constant)?;

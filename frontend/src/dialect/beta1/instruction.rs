@@ -40,8 +40,10 @@ pub(crate) const WITH_DST: &[&str] =
     &["dma_copy", "nc_stream_shuffle", "select_reduce", "tensor_copy_predicated", "tensor_scalar_cumulative"];
 
 /// Instructions whose operands and results have different layouts, so that no common axis can be masked.
-const NO_MASK: &[&str] =
-    &["dma_transpose", "local_gather", "sequence_bounds", "tensor_partition_reduce", "nc_transpose"];
+const NO_MASK: &[&str] = &["local_gather", "sequence_bounds", "tensor_partition_reduce"];
+
+/// Instructions that exchange the two axes of a tile: a mask of the operand leaves the transposed part of the result.
+const TRANSPOSES: &[&str] = &["dma_transpose", "nc_transpose"];
 
 /// Elementwise instructions, so that a mask may leave several rectangles.
 const OF_ELEMENTS: &[&str] = &[
@@ -137,7 +139,14 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
         return Ok(done);
     }
     let restricts = |clip: &Clip| !clip.is_empty() && clip.restricts();
-    if NO_MASK.contains(&schema.name) && clips.iter().flatten().any(restricts) {
+    let in_two_axes = || {
+        let data = ["data", "src"].iter().find_map(|name| given(interp, &POLICY, schema, &args, name));
+        let place = data.map(|data| Place::of(data, schema.name, span)).transpose();
+        place.is_ok_and(|place| place.flatten().is_some_and(|place| place.rank() == 2))
+            && given(interp, &POLICY, schema, &args, "axes").is_none_or(Value::is_none)
+    };
+    let no_mask_here = NO_MASK.contains(&schema.name) || TRANSPOSES.contains(&schema.name) && !in_two_axes();
+    if no_mask_here && clips.iter().flatten().any(restricts) {
         return Err(no_mask(&format!("nisa.{}", schema.name), span));
     }
     if !with_dst(schema) {
@@ -251,6 +260,9 @@ fn of_result(
     }
     if OWN_FREE_AXIS.contains(&schema.name) {
         return Ok(of_partitions(whole, clip));
+    }
+    if TRANSPOSES.contains(&schema.name) {
+        return Ok(clip.reversed());
     }
     let given = |name| given(interp, &POLICY, schema, outlines, name);
     if schema.name == "tensor_reduce"
@@ -432,10 +444,20 @@ fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         return Err(wrong("nisa.iota: expr", "an index tile", &expr, span));
     };
     let dtype = opt_dtype(d, what, span)?.unwrap_or(DType::I32);
+    let made = iota_tile(interp, &tile, dtype, span)?;
+    // All of it is computed; the part left by the mask is assigned.
+    if let Some(clips) = clips {
+        state(interp).note_mask(made.storage.id, clips);
+    }
+    Ok(Value::object(made))
+}
+
+/// A tile of the numbers of an index tile.
+pub(super) fn iota_tile(interp: &mut Interp<'_>, tile: &IndexTile, dtype: DType, span: Span) -> EvalResult<Tensor> {
     let mut shape: Vec<i64> = tile.axes.iter().map(|a| i64::from(a.count)).collect();
     shape.resize(shape.len().max(2), 1);
-    let (offset, channel, pattern) = pattern(&tile);
-    let made = lower(interp, what, span, &[], |l| {
+    let (offset, channel, pattern) = pattern(tile);
+    lower(interp, "nisa.iota", span, &[], |l| {
         let dst = l.tile(&shape, dtype, Space::Sbuf)?;
         let operands = [
             ("dst", Arg::View(dst.view.clone())),
@@ -444,12 +466,7 @@ fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             ("channel_multiplier", Arg::Int(channel)),
         ];
         l.emit("iota", &operands).map(|()| dst)
-    })?;
-    // All of it is computed; the part left by the mask is assigned.
-    if let Some(clips) = clips {
-        state(interp).note_mask(made.storage.id, clips);
-    }
-    Ok(Value::object(made))
+    })
 }
 
 /// Whether Beta 1 has the instruction.

@@ -7,12 +7,13 @@ use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::Place;
-use super::affine::{arange, clip_of, clips_of, one_clip};
+use super::affine::{IndexTile, Moved, arange, clip_of, clips_of, one_clip};
 use super::assign::LoopReduce;
 use super::clips::{narrowed, of_rank, of_reduction};
+use super::instruction::iota_tile as iota;
 use super::{make, matmul, memory, ops, programs, selection};
 use crate::build;
-use crate::build::lower::{Lower, Operand, is_column};
+use crate::build::lower::{Lower, Operand, extents, is_column};
 use crate::build::ops::{Op, OpKind};
 use crate::build::tensor::{Storage, Tensor};
 use crate::dialect::common::clip::Clip;
@@ -163,6 +164,7 @@ fn masked(
     reduced: Option<&[i64]>,
     run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
 ) -> EvalResult<Value> {
+    let operands = with_numbers(interp, operands, what, span)?;
     let places = operands.iter().map(|value| Place::of(value, what, span)).collect::<EvalResult<Vec<_>>>()?;
     let widest = places.iter().flatten().map(Place::rank).max().unwrap_or(0);
     let mut about: Vec<Rc<Storage>> = Vec::new();
@@ -171,7 +173,7 @@ fn masked(
     }
     let about: Vec<&Storage> = about.iter().map(|s| &**s).collect();
     let each = |of: &dyn Fn(&Place) -> EvalResult<Tensor>| {
-        let one = |(value, place): (&&Value, &Option<Place>)| match place {
+        let one = |(value, place): (&Value, &Option<Place>)| match place {
             Some(place) => of(place).map(Operand::Tile),
             None => operand(value, what, span),
         };
@@ -206,6 +208,27 @@ fn masked(
     }
     state(interp).note_mask(whole.storage.id, left);
     Ok(Value::object(whole))
+}
+
+/// The operands, with index tiles as tiles of their numbers in as many partitions as the others have.
+fn with_numbers(interp: &mut Interp<'_>, operands: &[&Value], what: &str, span: Span) -> EvalResult<Vec<Value>> {
+    let mut rows = 1;
+    for value in operands {
+        if let Some(place) = Place::of(value, what, span)? {
+            rows = rows.max(place.outline(span)?.view.partitions());
+        }
+    }
+    operands.iter().map(|value| numbers(interp, value, rows, span)).collect()
+}
+
+/// An index tile as a tile of int32, which the old compiler made of it; other values unchanged.
+pub(super) fn numbers(interp: &mut Interp<'_>, value: &Value, rows: u32, span: Span) -> EvalResult<Value> {
+    if let Some(tile) = value.downcast::<IndexTile>() {
+        return iota(interp, &tile.in_partitions(rows), DType::I32, span).map(Value::object);
+    }
+    let Some(moved) = value.downcast::<Moved>() else { return Ok((*value).clone()) };
+    let (offset, tile) = (Value::object(moved.by.clone()), Value::object(moved.tile.clone()));
+    operator(interp, AluOp::Add, &offset, &tile, span)
 }
 
 pub(super) fn need(value: Option<Value>) -> Value {
@@ -268,8 +291,7 @@ pub(super) fn binary(
     if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
         let (rows, other) = (a.view.partitions(), b.view.partitions());
         is_row = !spread && rows != other && rows.min(other) == 1;
-        let rank = a.ndim().max(b.ndim());
-        let (a, b) = (ranked(a, rank)?, ranked(b, rank)?);
+        let (a, b) = aligned(a, b)?;
         let wide = |l: &mut Lower<'_>, t: Tensor, n: u32| {
             if spread && t.view.partitions() == 1 && n > 1 { l.spread(&t, n) } else { Ok(t) }
         };
@@ -309,12 +331,30 @@ pub(super) fn vector_is_read(ops: &[AluOp], vector: DType, data: DType, result: 
         || ops.iter().all(is_exact) && [vector, data, result].into_iter().all(is_wide_int)
 }
 
-fn ranked(t: &Tensor, rank: usize) -> build::Result<Tensor> {
-    let mut t = t.clone();
-    while t.ndim() < rank {
-        t = t.expand_dim(1)?;
+/// Two tiles with as many dimensions. Missing ones come after the partitions, as in NumPy, or last if only then the shapes are compatible: kernels
+/// combine tiles with the results of reductions over the last axis, which lack it.
+pub(super) fn aligned(a: &Tensor, b: &Tensor) -> build::Result<(Tensor, Tensor)> {
+    let rank = a.ndim().max(b.ndim());
+    let ranked = |t: &Tensor, at_end: bool| {
+        let mut t = t.clone();
+        while t.ndim() < rank {
+            t = t.expand_dim(if at_end { t.ndim() as i64 } else { 1 })?;
+        }
+        Ok(t)
+    };
+    let both = |at_end| Ok((ranked(a, at_end)?, ranked(b, at_end)?));
+    let fit = |(a, b): &(Tensor, Tensor)| compatible(&extents(a)[1..], &extents(b)[1..]);
+    let of_numpy = both(false)?;
+    if a.ndim() == b.ndim() || fit(&of_numpy) {
+        return Ok(of_numpy);
     }
-    Ok(t)
+    let at_end = both(true)?;
+    Ok(if fit(&at_end) { at_end } else { of_numpy })
+}
+
+/// Whether shapes with as many dimensions can be broadcast.
+pub(super) fn compatible(a: &[i64], b: &[i64]) -> bool {
+    a.iter().zip(b).all(|(&m, &n)| m == n || m == 1 || n == 1)
 }
 
 /// `nl.add(...)` and all other called operators.

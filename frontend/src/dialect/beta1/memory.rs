@@ -6,7 +6,7 @@ use nki_isa::{Arg, Space};
 use super::access::Place;
 use super::affine::{clip_of, clips_of, each_part};
 use super::clips::narrowed;
-use super::language::{bind_known, lower, need, operand, opt_dtype};
+use super::language::{bind_known, lower, need, numbers, operand, opt_dtype};
 use super::{assign, ops};
 use crate::build;
 use crate::build::builder::Request;
@@ -103,7 +103,7 @@ pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     let what = "nl.store";
     let [dst, value, mask, mode, _] = bind_known(interp, args, what, ["dst", "value", "mask", "mode", "name"], 2)?;
     let skip = skips(mode, what, span)?;
-    let (dst, value) = (need(dst), need(value));
+    let (dst, value) = (need(dst), numbers(interp, &need(value), 1, span)?);
     let clips = clips_of(mask.as_ref(), span)?;
     for clip in each_part(clips.as_deref()) {
         store_part(interp, &dst, &value, clip, skip, span)?;

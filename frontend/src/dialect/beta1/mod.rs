@@ -295,7 +295,8 @@ fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value>
         "neuronxcc.nki.language.constants" if name == "sizeinbytes" => native(module, name, size_in_bytes),
         "neuronxcc.nki.isa" | "neuronxcc.nki.isa.constants" => isa_name(module, name),
         "neuronxcc.nki.typing" => match name {
-            "tensor" | "mutable_tensor" | "scalar" => object(ApiClass("tensor")),
+            "tensor" | "mutable_tensor" => object(ApiClass("tensor")),
+            "scalar" => native(module, name, scalar),
             // `nt.tensor[nt.mutable]` is `nt.mutable_tensor`.
             "mutable" => object(ApiClass("mutable")),
             _ => None,
@@ -310,6 +311,14 @@ fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value>
         "neuronxcc.nki.compiler.psum" => alloc::attribute(Space::Psum, name),
         _ => None,
     }
+}
+
+/// `nt.scalar(tile)`: the bound of a loop on the device.
+fn scalar(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let message =
+        "nt.scalar: loops as long as a number of the device says are not supported for kernels of neuronxcc.nki";
+    Err(Raise::at("unsupported-api", message, args.span, "in this call")
+        .help("pass the number of iterations to the kernel as an int; the current language has nl.dynamic_range"))
 }
 
 fn language_name(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value> {

@@ -8,9 +8,8 @@ use nki_isa::{DType, Dim, Space};
 use super::access::Place;
 use super::clips::{of_partitions, of_rank};
 use super::instruction::{DOUBLE_ROW, POLICY, position};
-use super::language::lower;
+use super::language::{aligned, compatible, lower};
 use super::ops;
-use crate::build;
 use crate::build::lower::extents;
 use crate::build::lower::results::reduced_last;
 use crate::build::ops::OpKind;
@@ -105,6 +104,7 @@ pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs)
 /// The arguments with the dimensions that the instruction expects.
 pub(super) fn arranged(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
     match schema.name {
+        "tensor_copy_predicated" => repeat_predicate(interp, schema, &mut args),
         "tensor_tensor" => repeat_operands(interp, schema, &mut args),
         "tensor_reduce" => move_reduced(interp, schema, &mut args)?,
         _ => {}
@@ -132,22 +132,30 @@ fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs
     let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
     let (Some(one), Some(other)) = (tile("data1"), tile("data2")) else { return };
     let (of_one, of_other) = (extents(&one), extents(&other));
-    let fits = one.view.free_elements() == other.view.free_elements();
+    // (P, 1, n) and (P, n, 1) have as many elements, but each repeats along the axis of the other.
+    let repeats = of_one.len() == of_other.len() && of_one != of_other && compatible(&of_one, &of_other);
+    let fits = one.view.free_elements() == other.view.free_elements() && !repeats;
     if fits || of_one.first() != of_other.first() {
         return;
     }
-    let dims = of_one.len().max(of_other.len());
-    let aligned = |mut tile: Tensor| -> build::Result<Tensor> {
-        while tile.ndim() < dims {
-            tile = tile.expand_dim(1)?;
-        }
-        Ok(tile)
-    };
-    let (Ok(one), Ok(other)) = (aligned(one), aligned(other)) else { return };
+    let Ok((one, other)) = aligned(&one, &other) else { return };
     let shape: Vec<i64> = extents(&one).iter().zip(extents(&other)).map(|(a, b)| *a.max(&b)).collect();
     let (Ok(one), Ok(other)) = (one.broadcast_to(&shape), other.broadcast_to(&shape)) else { return };
     set(interp, schema, args, "data1", Value::object(one));
     set(interp, schema, args, "data2", Value::object(other));
+}
+
+/// Repeats a predicate along the free dimensions in which it has one element, or which it lacks, as far as `dst` has more.
+fn repeat_predicate(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
+    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let (Some(dst), Some(predicate)) = (tile("dst"), tile("predicate")) else { return };
+    if predicate.view.free_elements() == dst.view.free_elements() || predicate.ndim() > dst.ndim() {
+        return;
+    }
+    let repeated = aligned(&predicate, &dst).and_then(|(predicate, dst)| predicate.broadcast_to(&extents(&dst)));
+    if let Ok(repeated) = repeated {
+        set(interp, schema, args, "predicate", Value::object(repeated));
+    }
 }
 
 /// The arguments with each access as if it were inside its tensor: for the shape of the result.

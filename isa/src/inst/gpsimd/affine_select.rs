@@ -154,7 +154,8 @@ impl Instruction for AffineSelect {
     }
 
     fn values(&self) -> Values<'_> {
-        Values { immediates: [self.on_false_value.as_f32()].into_iter().collect(), ..Values::moved(Feeds::Elements) }
+        let moved = Values::moved(Feeds::Elements).selecting(Some(&self.on_true_tile));
+        Values { immediates: [self.on_false_value.as_f32()].into_iter().collect(), ..moved }
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

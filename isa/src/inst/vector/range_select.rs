@@ -161,7 +161,7 @@ impl Instruction for RangeSelect {
     }
 
     fn values(&self) -> Values<'_> {
-        Values::moved(Feeds::Elements).reduced(self.reduce_op, self.reduce_cmd)
+        Values::moved(Feeds::Elements).reduced(self.reduce_op, self.reduce_cmd).selecting(Some(&self.on_true_tile))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

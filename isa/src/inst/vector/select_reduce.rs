@@ -100,7 +100,10 @@ impl Instruction for SelectReduce {
     }
 
     fn values(&self) -> Values<'_> {
-        Values::moved(Feeds::Elements).reduced(self.reduce_op, self.reduce_cmd).with_numbers([&self.on_false])
+        Values::moved(Feeds::Elements)
+            .reduced(self.reduce_op, self.reduce_cmd)
+            .with_numbers([&self.on_false])
+            .selecting(Some(&self.on_true))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -102,7 +102,7 @@ impl Instruction for TensorCopyPredicated {
     }
 
     fn values(&self) -> Values<'_> {
-        Values::moved(Feeds::Elements).with_numbers([&self.src])
+        Values::moved(Feeds::Elements).with_numbers([&self.src]).selecting(self.src.view())
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,0 +1,214 @@
+"""Kernels for neuronxcc.nki: operands of other shapes than the result, index tiles as numbers, and masked transposes."""
+
+import warnings
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.typing as nt
+import numpy as np
+import pytest
+
+import nki_sim
+
+
+@pytest.fixture(autouse=True, params=["tracer", "parser"])
+def frontend(request, monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", request.param)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nki_sim.KernelWarning)
+        yield request.param
+
+
+def normal(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@nki.jit
+def added(x, y, rows, how):
+    a, b = nl.load(x), nl.load(y)
+    if how == "instruction":
+        made = nisa.tensor_tensor(a, b, nl.add)
+    elif how == "function":
+        made = nl.add(a, b)
+    else:
+        made = a + b
+    out = nl.ndarray(made.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, made)
+    return out
+
+
+@pytest.mark.parametrize("how", ["instruction", "function", "operator"])
+@pytest.mark.parametrize(
+    "x, y, as_if",
+    [
+        ((4, 1, 8), (4, 8, 1), (4, 8, 1)),
+        ((4, 8, 1), (4, 1, 8), (4, 1, 8)),
+        ((4, 1, 8), (4, 3, 1), (4, 3, 1)),
+        ((4, 3, 8), (4, 3, 8), (4, 3, 8)),
+        # Missing axes come first, as in NumPy, or last if only that fits.
+        ((4, 3, 8), (4, 8), (4, 1, 8)),
+        ((4, 3, 8), (4, 3), (4, 3, 1)),
+        ((1, 8, 4, 2), (1, 8, 4), (1, 8, 4, 1)),
+        ((4, 3, 3), (4, 3), (4, 1, 3)),
+    ],
+)
+def test_operands_repeat(x, y, as_if, how):
+    x, y = normal(*x), normal(*y)
+    np.testing.assert_array_equal(added(x, y, 4, how), x + y.reshape(as_if))
+
+
+@nki.jit
+def with_reduced(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    nl.store(out, t - nisa.tensor_reduce(np.max, t, axis=(3,)))
+    return out
+
+
+def test_the_result_of_a_reduction_lacks_the_last_axis():
+    x = normal(2, 8, 4, 2)
+    np.testing.assert_array_equal(with_reduced(x), x - x.max(-1, keepdims=True))
+
+
+def test_shapes_that_do_not_fit():
+    with pytest.raises(nki_sim.KernelError, match=r"\(4, 3, 8\) and `b` of shape \(4, 1, 5\)"):
+        added(normal(4, 3, 8), normal(4, 5), 4, "operator")
+
+
+@nki.jit
+def predicated(x, p):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    to = nl.full(x.shape, -1.0, dtype=x.dtype)
+    nisa.tensor_copy_predicated(src=nl.load(x), dst=to, predicate=nl.load(p))
+    nl.store(out, to)
+    return out
+
+
+@pytest.mark.parametrize("x, p, as_if", [((4, 8), (4, 1), (4, 1)), ((4, 8, 2), (4, 8), (4, 8, 1)), ((4, 3, 2), (4, 1, 2), (4, 1, 2))])
+def test_predicates_repeat(x, p, as_if):
+    x, p = normal(*x), (normal(*p) > 0).astype(np.uint8)
+    np.testing.assert_array_equal(predicated(x, p), np.where(p.reshape(as_if), x, np.float32(-1)))
+
+
+@nki.jit
+def of_indices(n, how):
+    rows, columns = nl.arange(16)[:, None], nl.arange(8)[None, :]
+    wide = how in ("columns", "both")
+    out = nl.ndarray((16, 8 if wide else 1), dtype=nl.int32, buffer=nl.shared_hbm)
+    if how == "rows":
+        made = nl.mod(nl.add(rows, nl.int32(5)), nl.int32(7))
+        nl.store(out, made)
+        return out
+    t = nl.broadcast_to(nl.load(n), shape=(16, 1))
+    if how == "columns":
+        made = nl.add(columns, t)
+    elif how == "both":
+        made = nl.maximum(rows * 2 - columns, t)
+    elif how == "sum":
+        made = nl.multiply(t + rows, 3)
+    elif how == "stored":
+        made = t + rows
+    else:
+        made = nl.copy(nl.less(rows + 3, t), dtype=nl.int32)
+    nl.store(out, made)
+    return out
+
+
+@pytest.mark.parametrize("how", ["rows", "columns", "both", "sum", "stored", "less"])
+def test_index_tiles_are_numbers(how):
+    rows, columns = np.arange(16)[:, None], np.arange(8)[None, :]
+    expected = {
+        "rows": (rows + 5) % 7,
+        "columns": columns + 9 + 0 * rows,
+        "both": np.maximum(rows * 2 - columns, 9),
+        "sum": (rows + 9) * 3,
+        "stored": rows + 9,
+        "less": rows + 3 < 9,
+    }
+    np.testing.assert_array_equal(of_indices(np.array([[9]], np.int32), how), expected[how].astype(np.int32))
+
+
+@nki.jit
+def transposed_in_tiles(x, by_dma):
+    """The transpose of [64, n], in tiles of 64 columns of which the last is masked."""
+    rows, n = x.shape
+    out = nl.ndarray((n, rows), dtype=x.dtype, buffer=nl.shared_hbm)
+    p, f = nl.mgrid[0:rows, 0:64]
+    q, g = nl.mgrid[0:64, 0:rows]
+    if not by_dma:
+        t = nl.load(x)
+    for h in nl.affine_range((n + 63) // 64):
+        if by_dma:
+            made = nisa.dma_transpose(x[p, h * 64 + f], mask=h * 64 + f < n)
+        else:
+            made = nisa.nc_transpose(t[p, h * 64 + f], mask=h * 64 + f < n)
+        turned = nisa.tensor_copy(made, mask=h * 64 + q < n)
+        nl.store(out[h * 64 + q, g], turned[q, g], mask=h * 64 + q < n)
+    return out
+
+
+@pytest.mark.parametrize("by_dma", [False, True])
+@pytest.mark.parametrize("columns", [64, 96, 65, 128])
+def test_masked_transposes(columns, by_dma):
+    x = normal(64, columns)
+    np.testing.assert_array_equal(transposed_in_tiles(x, by_dma), x.T)
+
+
+@nki.jit
+def padded(x):
+    out = nl.ndarray((16, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    p, f = nl.mgrid[0:16, 0:32]
+    t = nl.load(x[p, f], mask=f < 20)
+    nl.store(out, nl.where(f < 20, t, nl.full((16, 32), -1e30, dtype=x.dtype), dtype=np.float32))
+    return out
+
+
+def test_elements_that_a_condition_leaves_out_may_be_unwritten():
+    x = normal(16, 20)
+    np.testing.assert_array_equal(padded(x), np.pad(x, ((0, 0), (0, 12)), constant_values=np.float32(-1e30)))
+
+
+@nki.jit
+def partly_selected(x):
+    """Selects elements of two columns more than are loaded."""
+    out = nl.ndarray((16, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    p, f = nl.mgrid[0:16, 0:32]
+    t = nl.load(x[p, f], mask=f < 20)
+    nl.store(out, nl.where(f < 22, t, nl.full((16, 32), 0.0, dtype=x.dtype), dtype=np.float32))
+    return out
+
+
+def test_selected_elements_that_are_unwritten_are_reported():
+    with pytest.warns(nki_sim.KernelWarning, match="(?s)uninitialized-read.*uninitialized-output.* 32 of 512"):
+        partly_selected(normal(16, 20))
+
+
+@nki.jit
+def out_of_bounds(x):
+    t = nl.load(x)
+    return t[:, 3].reshape((16, 8))
+
+
+def test_a_view_of_an_access_out_of_bounds():
+    with pytest.raises(nki_sim.KernelError, match="out-of-bounds.*index 3 to 3"):
+        out_of_bounds(normal(16, 2, 8))
+
+
+@nki.jit
+def looped(x, n):
+    t = nl.load(x)
+    for _ in range(nt.scalar(nl.load(n))):
+        t[...] = nl.add(t, 1.0)
+    return t
+
+
+def test_loops_over_numbers_of_the_device():
+    with pytest.raises(nki_sim.KernelError, match="nt.scalar: loops .* are not supported"):
+        looped(normal(16, 8), np.array([[3]], np.int32))
+
+
+def test_specialised_kernels():
+    made = added.specialize(nt.tensor[(4, 8), np.float32], nt.tensor[(4, 8), np.float32])
+    x = normal(4, 8)
+    np.testing.assert_array_equal(made(x, x, 4, "operator"), 2 * x)
