@@ -220,7 +220,7 @@ impl Dict {
         }
     }
 
-    /// Keeps the insertion order, which is the host's, if it differs from the order of the table.
+    /// Keeps the insertion order, which is the host's order, if it differs from the table's.
     pub(crate) fn keep_order(&mut self) {
         if self.order().is_some_and(|order| !order.is_sorted()) {
             self.table = None;
@@ -255,7 +255,7 @@ impl Dict {
         {
             table.reserve(other.len());
         }
-        // An empty set takes over a table of the same size as it is.
+        // As in CPython, an empty set copies the table of another set of the same size.
         let copied = match (&self.table, &other.table, operand) {
             (Some(own), Some(table), Operand::Set)
                 if own.fill == 0 && own.mask() == table.mask() && table.fill == table.used =>
@@ -284,7 +284,7 @@ impl Dict {
     /// The intersection with another container.
     pub(crate) fn intersection(&self, other: &Dict, operand: Operand) -> Dict {
         let mut common = Dict::empty_set(self.is_frozen);
-        // Of two sets, the items of the smaller one are looked up in the other one.
+        // For two sets, the items of the smaller one are looked up in the larger one.
         let (within, items) =
             if operand == Operand::Set && other.len() > self.len() { (other, self) } else { (self, other) };
         for (key, item, _) in items.iter().filter(|(key, ..)| within.get(key).is_some()) {
@@ -293,7 +293,7 @@ impl Dict {
         common
     }
 
-    /// The difference from another container.
+    /// The difference with another container.
     pub(crate) fn difference(&self, other: &Dict, operand: Operand) -> Dict {
         if operand == Operand::Items || self.len() >> 2 > other.len() {
             let mut rest = self.copy_set(self.is_frozen);
@@ -307,7 +307,7 @@ impl Dict {
         rest
     }
 
-    /// Removes the items of another container.
+    /// Removes the items that are in another container.
     pub(crate) fn subtract(&mut self, other: &Dict) {
         for (key, ..) in other.iter() {
             self.remove(key);
