@@ -267,7 +267,7 @@ impl Interp<'_> {
     }
 
     /// Prepares for a program of the launch grid: see [`super::language::Backend::begin_program`].
-    /// Only the first program prints.
+    /// Only the `first` program prints.
     pub(crate) fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
         let counts: Vec<u32> = self.options.grid.iter().map(|axis| axis.count()).collect();
         self.quiet = !first;
