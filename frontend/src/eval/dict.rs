@@ -28,7 +28,7 @@ pub(crate) enum Key {
 #[derive(Default, Clone)]
 pub(crate) struct Dict {
     entries: Vec<(Key, Value, Value)>,
-    /// Maintained only from nine entries on.
+    /// Built when the ninth entry is added.
     index: FxHashMap<Key, usize>,
     /// Whether this is a `frozenset`, which never changes.
     pub(crate) is_frozen: bool,

@@ -92,8 +92,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Marks the names that other branches of a `try` at module level would bind if a host module
-    /// could not be imported.
+    /// Marks the names that the handlers of a `try` at module level would bind if a host module could
+    /// not be imported.
     pub(super) fn mark_import(&mut self, frame: &Frame<'_>, t: &Try) {
         let Some(span) = self.assumed_import.take() else { return };
         if frame.function.is_some() {

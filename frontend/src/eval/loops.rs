@@ -241,7 +241,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Unbinds the names whose tile differed in each iteration of the loop over `iterable`.
+    /// Invalidates the names whose tile differed in each iteration of the loop over `iterable`.
     fn end_held(&mut self, frame: &Frame<'_>, before: &[(Carried, Value)], iterable: Span) {
         for (carried, old) in before {
             let now = self.held(frame, carried.slot);

@@ -255,7 +255,7 @@ impl Dict {
         {
             table.reserve(other.len());
         }
-        // As in CPython, an empty set copies the table of another set of the same size.
+        // As in CPython, an empty set copies the table of another set if both tables have the same size.
         let copied = match (&self.table, &other.table, operand) {
             (Some(own), Some(table), Operand::Set)
                 if own.fill == 0 && own.mask() == table.mask() && table.fill == table.used =>

@@ -139,7 +139,7 @@ impl Array {
         out.into()
     }
 
-    /// Converts numbers, arrays, and sequences of them.
+    /// An array from a number, an array, or nested sequences of them.
     pub(crate) fn from_value(value: &Value, dtype: Option<HostDtype>, span: Span) -> EvalResult<Array> {
         if let Some(array) = of(value) {
             return Ok(match dtype {
@@ -345,7 +345,8 @@ impl Nested {
     }
 }
 
-/// An array of the host, or an opaque host value if it is too large for a constant.
+/// An array of the host, or an opaque host value if the evaluator cannot hold it: if it is too large
+/// for a constant, or has uint64 numbers above 2^63 - 1.
 pub(crate) fn host_array(interp: &Interp<'_>, array: &HostArray) -> Value {
     let n = array.shape.iter().product::<usize>();
     if array.dtype == HostDtype::U64 && array.data.chunks_exact(8).any(|bytes| bytes[7] >= 0x80) {
