@@ -32,8 +32,8 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "benches/calls.json"
-# A ratio may be this much above the recorded one, and is measured again this often before it is believed. Ratios of different processors differ
-# by up to 1.9.
+# A ratio may exceed the recorded one by this factor; a larger one must be confirmed by this number
+# of further measurements. Ratios of different processors differ by up to 1.9.
 SLACK, OTHERS, ATTEMPTS = 1.3, 2.0, 5
 
 
@@ -53,7 +53,7 @@ def softmax(x):
 
 
 def cases():
-    """Name, whether it belongs to the short version, calls of a round, kernel, NumPy."""
+    """Name, whether the case is in the short version, calls per round, kernel, NumPy."""
     rng = np.random.default_rng(0)
     normal = lambda *shape: rng.standard_normal(shape, dtype=np.float32)
     tiled, blocked = kernel("matmul_tiled.py", "matmul_tiled"), kernel("matmul_blocked.py", "matmul_blocked")
@@ -65,7 +65,8 @@ def cases():
         yield f"matmul_blocked {size}^3 float32", size == 1024, 1, lambda a=a, b=b: blocked(a, b), product
     low_a, low_b = a.astype(ml_dtypes.bfloat16), b.astype(ml_dtypes.bfloat16)
     yield "matmul_blocked 2048^3 bfloat16, NumPy float32", False, 1, lambda: blocked(low_a, low_b), product
-    # Scaled as in real models. Without the scale, most weights are denormal numbers, which processors handle slowly.
+    # Scaled as in real models. Without the scale, most weights are denormal numbers, which
+    # processors handle slowly.
     q, k, v = normal(128, 2048), normal(128, 2048), normal(2048, 128)
     ours = lambda: flash(q, k, v, scale=128**-0.5)
     yield "flash_attention 2048 x 128 float32, scaled", True, 1, ours, lambda: attention(q, k, v)
@@ -81,7 +82,7 @@ def used():
 
 
 def measure(calls, run):
-    """Wall time, processor time and page faults of a call."""
+    """Wall time, processor time and page faults per call."""
     start, (cpu, faults) = time.perf_counter(), used()
     for _ in range(calls):
         run()
@@ -90,7 +91,8 @@ def measure(calls, run):
 
 
 def wait_for_threads():
-    """Threads of NumPy's library look for work for a while after a call: waits until this process uses no processor, at most two seconds."""
+    """Waits until this process uses no processor time, for at most two seconds: the threads of
+    NumPy's library keep polling for work for a while after a call."""
     for _ in range(100):
         before = time.process_time()
         time.sleep(0.02)
@@ -99,7 +101,7 @@ def wait_for_threads():
 
 
 def compare(calls, ours, theirs, rounds):
-    """Of each side the least wall time, processor time and page faults of a call."""
+    """For each side, the minimum of wall time, processor time and page faults per call."""
     for run in (ours, theirs):
         run(), run()
     sides = [[], []]
@@ -117,7 +119,7 @@ def vector_units():
 
 
 def processor():
-    """Vendor, family and model; NumPy's kernels are better on some than on others."""
+    """Vendor, family and model: NumPy's kernels are better on some processors than on others."""
     if sys.platform != "linux":
         return ""
     lines = [line.split(":", 1) for line in open("/proc/cpuinfo") if ":" in line]
@@ -128,7 +130,7 @@ def processor():
 def short(record):
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     records = known.get("processors", {})
-    # What a processor has no record of is held to the worst of all.
+    # A processor without a record is compared with the worst of all records.
     every = [known.get("ratios", {}), *records.values()]
     worst = {name: max(r[name] for r in every if name in r) for name in set().union(*every)}
     own = records.get(processor(), {})
@@ -147,13 +149,13 @@ def short(record):
             measured.append(round(cpu / theirs_cpu, 3))
             if not record and measured[-1] <= limit:
                 break
-        # What is recorded is what a busy machine gives.
+        # Record the value for a busy machine.
         ratios[name] = max(measured) if record else min(measured)
         fine = record or ratios[name] <= limit
         good &= fine
         print(f"{'ok  ' if fine else 'MISS'} {name}: {ratios[name]:.3f} of NumPy's processor time" + ("" if record else f" (at most {limit:.3f})"))
     if record:
-        # `ratios` is of a processor whose name was not recorded.
+        # `ratios` belongs to a processor whose name was not recorded.
         both = {"ratios": ratios, **known, "vector_units": vector_units(), "processors": {**known.get("processors", {}), processor(): ratios}}
         RECORD.write_text(json.dumps(both, indent=2) + "\n")
     return good

@@ -28,8 +28,8 @@ const SBUF: usize = 20 << 20;
 const ROUNDS: usize = 40;
 const SECONDS: f64 = 0.4;
 
-/// Name, and the call: from tiles `a` and `b` of the measured type to `d`, all [128, 512]. Further operands are
-/// the fp32 columns `c` and `e`, and the tiles of [`SMALL`].
+/// Name and call: from tiles `a` and `b` of the measured type to `d`, all [128, 512]. Further
+/// operands are the fp32 columns `c` and `e`, and the tiles of [`SMALL`].
 const INSTRUCTIONS: &[(&str, &str)] = &[
     ("tensor_copy", "nisa.tensor_copy(dst=d, src=a)"),
     ("tensor_copy from every 2nd", "nisa.tensor_copy(dst=d[:, 0:256], src=a[:, 0:512:2])"),
@@ -127,7 +127,7 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("dma_transpose", "nisa.dma_transpose(dst=crossed, src=a[:, 0:128])"),
 ];
 
-/// Elements that an instruction processes, if not a whole tile.
+/// Elements that an instruction processes, if not a full tile.
 const ELEMENTS: &[(&str, usize)] = &[
     ("nc_transpose", 128 * 128),
     ("dma_transpose", 128 * 128),
@@ -141,7 +141,7 @@ const ELEMENTS: &[(&str, usize)] = &[
     ("dma_copy across partitions", 64 * 512),
 ];
 
-/// Tiles that only some instructions use: a word of the call, and the code that creates the tile.
+/// Tiles that only some instructions use: a word in the call, and the code that creates the tile.
 const SMALL: &[(&str, &str)] = &[
     ("high", "high = filled((128, 1), nl.float32, 300.0)"),
     (
@@ -223,7 +223,7 @@ fn compiled(name: &str, dtype: DType, source: &Text) -> (Program, Placement) {
 
 const COPY: &str = "a plain copy";
 
-/// A program or loop that is timed.
+/// A program or loop to time, which returns seconds.
 type Timed = Box<dyn FnMut() -> f64>;
 
 /// A row and a column of the table.
@@ -234,12 +234,12 @@ struct Case {
     round: bool,
     /// Elements of a run.
     elements: usize,
-    /// Seconds of a run, and of one without the instructions.
+    /// Seconds for a run, and for one without the instructions.
     run: Timed,
     rest: Timed,
-    /// Least seconds of both.
+    /// Minimum seconds of both.
     best: (f64, f64),
-    /// Seconds of all.
+    /// Total seconds of all runs.
     taken: f64,
 }
 

@@ -45,13 +45,13 @@ def timed(run):
 
 
 def in_turn(*sides, repeat=REPEAT):
-    """The least seconds of each side, measured alternately."""
+    """The minimum time of each side in seconds, measured alternately."""
     rounds = [[side() for side in sides] for _ in range(repeat)]
     return [min(times) for times in zip(*rounds)]
 
 
 def command(*args, verb="run"):
-    """A command as a function that returns its duration in seconds.
+    """A function that runs a command and returns its duration in seconds.
 
     After a run, `.peak` is its peak memory in bytes (at least that of this process) and `.cpu` its
     least processor time.
@@ -176,7 +176,7 @@ def main():
         [small] = in_turn(timed(command(ROOT / "examples/softmax.py", "--arg", "x=float32[256,512]")), repeat=SHORT)
         results.append(aim("small kernel end to end", small * 1e3, "ms", 50.0))
 
-        # Jobs that differ, so that each is performed.
+        # The jobs must differ, so that each is actually run.
         def jobs(count):
             file = folder / f"{count}.jsonl"
             kernel = str(ROOT / "examples/softmax.py")

@@ -1,4 +1,4 @@
-//! The structure of the repository: dependency edges, and that every diagnostic has a page.
+//! The structure of the repository: dependency edges, and a page for every diagnostic.
 
 mod plants;
 
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The edges of docs/architecture.md. Anything else needs a decision there first.
+/// The edges of docs/architecture.md. Any other edge needs a decision there first.
 const EDGES: &[(&str, &[&str])] = &[
     ("nki-isa", &[]),
     ("nki-diag", &[]),
@@ -37,7 +37,7 @@ fn crates_depend_only_along_the_edges() {
         let name = package["name"].as_str().expect("name");
         let of = edges.entry(name).or_default();
         for dependency in package["dependencies"].as_array().expect("dependencies") {
-            // Edges of tests count too: a test that needs both sides belongs to the root.
+            // Edges of tests count, too: a test that needs both sides belongs to the root.
             of.extend(dependency["name"].as_str().filter(|d| ours.contains(d)));
         }
     }
@@ -65,8 +65,9 @@ fn code_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     code.lines().enumerate().map(|(i, line)| (i + 1, line.split("//").next().unwrap_or(line)))
 }
 
-/// The stages of the simulator in the order of the data flow, and the stages that the code of each may name. The schedule decides about the order of
-/// instructions with the machine's clock; the machine knows no policy. What is derived from a timeline, and what is printed of it, changes neither.
+/// The stages of the simulator in the order of the data flow, and the stages that the code of each
+/// may name. The schedule decides the order of instructions with the machine's clock; the machine
+/// knows no policy. What is derived from a timeline or printed affects neither.
 const STAGES: &[(&str, &[&str])] = &[
     ("trace", &[]),
     ("place", &["trace"]),
@@ -80,7 +81,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("report", &["trace", "place", "timeline", "analysis"]),
 ];
 
-/// The modules of its crate that a line of code names: `use crate::name`, `crate::name::`.
+/// The modules of the crate that a line of code names: `use crate::name`, `crate::name::`.
 fn modules_named(line: &str) -> impl Iterator<Item = &str> {
     line.split("crate::")
         .skip(1)
@@ -113,8 +114,9 @@ fn stages_of_the_simulator_name_only_earlier_ones() {
     assert!(found.is_empty(), "a stage names a later one:\n{}", found.join("\n"));
 }
 
-/// A generation's facts are fields of `Arch`. Other code asks for the capability; a comparison of targets would be silently wrong for the next
-/// generation. What is left: the list of parameter files, which does not compile without the new one, and tests.
+/// Facts about a generation are fields of `Arch`. Other code queries the capability; a comparison
+/// of targets would be silently wrong for the next generation. The exceptions are the list of
+/// parameter files, which does not compile without the new one, and tests.
 #[test]
 fn only_arch_compares_targets() {
     let compared = |line: &str| {
@@ -142,7 +144,8 @@ fn only_arch_compares_targets() {
     assert!(found.is_empty(), "ask a field of `Arch` instead:\n{}", found.join("\n"));
 }
 
-/// Names of instructions that the language has for other things as well: operators, and functions of `nl` and `nki.collectives`.
+/// Names of instructions that the language also uses for other things: operators, and functions of
+/// `nl` and `nki.collectives`.
 const OTHER_VOCABULARY: &[&str] = &[
     "all_gather_v_trigger",
     "all_reduce",
@@ -156,16 +159,17 @@ const OTHER_VOCABULARY: &[&str] = &[
     "scalar_store",
 ];
 
-/// What an instruction allows and does stands in its own file. Other code asks the instruction; a list of names, or a match on variants, would be
-/// silently wrong for the next one. What is left: the frontend emits instructions by name, and tests.
+/// Everything specific to an instruction is in its own file. Other code queries the instruction; a
+/// list of names, or a match on variants, would be silently wrong for the next one. The exceptions
+/// are the frontend, which emits instructions by name, and tests.
 #[test]
 fn only_inst_names_instructions() {
     let mut found = Vec::new();
     for (path, text) in library_sources() {
         let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
         let test = name.contains("/tests") || name.ends_with("_tests.rs") || name.ends_with("testing.rs");
-        // Functions of the older language have names of instructions and other operands: the dialect says how they differ, and migration writes
-        // the ones for the others.
+        // Functions of the older language share names with instructions but have other operands:
+        // the dialect defines the differences, and migration replaces one with the other.
         let of_beta1 = ["instruction", "operands"].map(|file| format!("frontend/src/dialect/beta1/{file}.rs"));
         let older = of_beta1.contains(&name) || name.starts_with("frontend/src/migrate/");
         if test || older || name.starts_with("isa/src/inst/") {
@@ -197,7 +201,8 @@ fn only_inst_names_instructions() {
     assert!(found.is_empty(), "ask the instruction instead, by an answer in its own file:\n{}", found.join("\n"));
 }
 
-/// Rows of the timing parameters that instructions name: each exists, and each that exists is named.
+/// Rows of the timing parameters that instructions name: each named row exists, and each existing
+/// row is named.
 #[test]
 fn instructions_name_the_rows_of_the_timing_parameters() {
     let mut files = Vec::new();
@@ -210,13 +215,14 @@ fn instructions_name_the_rows_of_the_timing_parameters() {
         let named: Vec<&str> = text[at + call.len()..].split('"').step_by(2).take(2).collect();
         assert!(cycles.contains(named[0]) && fixed.contains(named[1]), "no such rows: {named:?}");
     }
-    // The read-out of the accumulators is a part of several instructions.
+    // Reading the accumulators is part of several instructions.
     let unused = |row: &&&str| **row != "accumulator_read" && !text.contains(&format!("\"{row}\""));
     let unused: Vec<_> = cycles.iter().chain(&fixed).chain(&gpsimd).filter(unused).collect();
     assert!(unused.is_empty(), "no instruction names these rows: {unused:?}");
 }
 
-/// Lines of code of the command and of the Python package, other than src/session.rs, that do what a session does.
+/// No code of the command or of the Python package other than src/session.rs does the work of a
+/// session.
 #[test]
 fn only_the_session_assembles_the_pipeline() {
     const STAGES: [&str; 8] = [
@@ -248,7 +254,8 @@ fn only_the_session_assembles_the_pipeline() {
     assert_eq!(entries, ["src/kernel.rs", "python/src/cache.rs"], "one entry into the frontend for each driver");
 }
 
-/// The command names its options; the crates below it say what is wrong, and give [`nki_diag::Advice`] about the call.
+/// Only the command names its options. The crates below it describe problems, and give
+/// [`nki_diag::Advice`] about the call.
 #[test]
 fn libraries_name_no_option_of_the_command() {
     let mut found = Vec::new();
@@ -281,7 +288,8 @@ fn library_sources() -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// Slugs named in `Diagnostic::error("...")`, `Violation::new("...")` and their siblings, with whitespace allowed between.
+/// Slugs named in `Diagnostic::error("...")`, `Violation::new("...")` and similar calls, possibly
+/// with whitespace in between.
 fn slugs_in(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for builder in ["Diagnostic::error(", "Diagnostic::warning(", "Diagnostic::info(", "Violation::new(", "Fault::new("]
@@ -302,7 +310,8 @@ fn every_slug_in_use_has_a_page() {
     for (file, text) in library_sources() {
         for slug in slugs_in(&text) {
             let file = file.strip_prefix(root()).unwrap_or(&file);
-            // The registry's own documentation and the unit tests' machine are not diagnostics of a user.
+            // The registry's own documentation and the unit tests' machine do not produce
+            // diagnostics for users.
             let ours = file.ends_with("testing.rs") || file.ends_with("tests.rs") || file.ends_with("slugs.rs");
             if !ours && nki_diag::explain(&slug).is_none() {
                 missing.insert(format!("{slug} ({})", file.display()));
@@ -321,7 +330,7 @@ fn only_the_parser_module_names_the_parser_crate() {
     }
 }
 
-/// Modules of the frontend that the files of a folder must not name, by any path that leads there.
+/// Modules of the frontend that the files of a folder must not name, by any path.
 const FRONTEND: &[(&str, &[&str], &str)] = &[
     (
         "frontend/src/eval/",
@@ -337,7 +346,7 @@ const FRONTEND: &[(&str, &[&str], &str)] = &[
     ("frontend/src/syntax/", &["eval", "build", "dialect", "entry"], "the syntax stands for itself"),
 ];
 
-/// Where code names a module: a segment of a path, or an item of a `use` group.
+/// The position at which code names a module: as a segment of a path, or an item of a `use` group.
 fn names_module(code: &str, module: &str) -> Option<usize> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(module).map(|(at, _)| at).find(|&at| {
@@ -349,7 +358,7 @@ fn names_module(code: &str, module: &str) -> Option<usize> {
     })
 }
 
-/// The edges inside of the frontend: syntax, build -> eval's traits <- dialects.
+/// The edges inside the frontend: syntax, build -> eval's traits <- dialects.
 #[test]
 fn folders_of_the_frontend_name_only_what_is_below_them() {
     let mut found = Vec::new();
@@ -370,13 +379,14 @@ fn folders_of_the_frontend_name_only_what_is_below_them() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The evaluator interprets Python. What its messages say of the API comes from the dialect (`Dialect::hint`).
+/// The evaluator interprets Python. References to the API in its messages come from the dialect
+/// (`Dialect::hint`).
 #[test]
 fn the_evaluator_names_nothing_of_the_api() {
     let mut found = Vec::new();
     for (path, text) in library_sources() {
         let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().replace('\\', "/");
-        // Element types are NumPy's and NKI's alike; the message about a wrong one gives an example.
+        // NumPy and NKI share the element types; the message about a wrong one gives an example.
         let exempt = name.contains("/tests") || name.ends_with("eval/stdlib/dtype.rs");
         if !name.starts_with("frontend/src/eval/") || exempt {
             continue;
@@ -393,7 +403,7 @@ fn the_evaluator_names_nothing_of_the_api() {
     assert!(found.is_empty(), "give the text in `Dialect::hint`:\n{}", found.join("\n"));
 }
 
-/// The section about levels, with the defaults as the code has them.
+/// The section about levels, with the defaults from the code.
 fn levels() -> String {
     use nki_diag::{Class, Mode};
     let mut out = String::from(LEVELS);

@@ -1,4 +1,4 @@
-//! `nki-sim batch`: order, limits, duplicates, and jobs that are wrong.
+//! `nki-sim batch`: order, limits, duplicates, and invalid jobs.
 
 mod command;
 
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use command::{ADD_ONE, Session};
 use serde_json::{Value, json};
 
-/// The results, a JSON value for each line.
+/// The results: one JSON value per line.
 fn results(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
@@ -22,7 +22,7 @@ fn lines(jobs: &[Value]) -> String {
     jobs.iter().map(|job| format!("{job}\n")).collect()
 }
 
-/// Steps that take longer than any limit of a test.
+/// A loop that takes longer than the limit of any test.
 const ENDLESS: &str = "
 @nki.jit
 def endless(x):
@@ -32,7 +32,7 @@ def endless(x):
     return x
 ";
 
-/// Doubles a list until memory is exhausted.
+/// Doubles a list until the memory limit is reached.
 const DOUBLING: &str = "
 @nki.jit
 def doubling(x):
@@ -50,7 +50,7 @@ fn add_one(width: usize) -> Value {
 fn results_have_the_order_of_the_jobs() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);
-    // The first is the largest.
+    // The first job is the largest.
     let widths = [8192, 4, 4096, 8, 2048, 16];
     let jobs: Vec<Value> = widths
         .iter()
@@ -71,7 +71,7 @@ fn results_have_the_order_of_the_jobs() {
         assert!(result["latency_error"]["low_us"].as_f64() <= result["latency_us"].as_f64());
     }
     assert!(all[0]["latency_us"].as_f64() > all[1]["latency_us"].as_f64());
-    // A second run, with another number of workers, gives the same bytes.
+    // A second run with a different number of workers produces the same bytes.
     let first = s.run(&["batch", "jobs.jsonl"]).exits(0).stdout;
     s.run(&["batch", "jobs.jsonl", "--jobs", "1", "--json-lines", "out.jsonl"]).exits(0);
     assert_eq!(std::fs::read_to_string(s.path("out.jsonl")).unwrap(), first);
@@ -239,7 +239,7 @@ fn limits_end_a_job_and_not_the_next() {
     assert_eq!(status, ["passed", "limit", "passed", "limit", "passed"]);
     assert_eq!(all[1]["error"], "not finished within 0.5 seconds");
     assert_eq!(all[3]["findings"][0]["id"], "memory-limit");
-    // The limit of the run is that of each job.
+    // The limit of the run applies to each job.
     let mut endless = job("endless");
     endless["max_steps"] = json!(1_000_000_000_000_000u64);
     let all = batch(&s, &lines(&[endless]), &["--max-seconds", "0.25"], 1);
@@ -254,7 +254,7 @@ fn equal_jobs_are_performed_once_while_their_files_are_the_same() {
     let mut child = batch.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut jobs = child.stdin.take().unwrap();
     let mut answers = BufReader::new(child.stdout.take().unwrap());
-    // Each answer comes before the next job is sent.
+    // Each answer arrives before the next job is sent.
     let mut ask = |job: &Value| -> Value {
         writeln!(jobs, "{job}").unwrap();
         jobs.flush().unwrap();
@@ -267,7 +267,7 @@ fn equal_jobs_are_performed_once_while_their_files_are_the_same() {
     let second = ask(&job);
     assert_eq!((first["line"].as_u64(), second["line"].as_u64()), (Some(1), Some(2)));
     assert_eq!(first["latency_us"], second["latency_us"]);
-    // A changed file makes the same job another one.
+    // A job whose file has changed is a different job.
     s.write(
         "k.py",
         ADD_ONE.replace(
@@ -277,7 +277,7 @@ fn equal_jobs_are_performed_once_while_their_files_are_the_same() {
     );
     let third = ask(&job);
     assert!(third["latency_us"].as_f64() > first["latency_us"].as_f64(), "{third}");
-    // So does a file that was not there when it was looked for.
+    // So is a job that looks up a file which did not exist before.
     s.write("k.py", format!("from extra import AMOUNT\n{}", ADD_ONE.replace("operand0=amount", "operand0=AMOUNT")));
     assert_eq!(ask(&job)["status"], "failed");
     s.write("extra.py", "AMOUNT = 1.0\n");
@@ -320,7 +320,7 @@ fn outputs_replace_no_file_of_the_call_or_of_another_job() {
         .into();
     jobs.push(json!({"file": "source/out.npy", "kernel": "add_one", "args": {"x": "float32[128,4]"}}));
     jobs.push(json!({"file": "k.py", "args": {"x": "array/out.npy"}}));
-    // The arrays of run lines are inputs, too.
+    // The arrays in run lines are inputs, too.
     std::fs::create_dir(s.path("line")).unwrap();
     std::fs::copy(s.path("array/out.npy"), s.path("line/out.npy")).unwrap();
     s.write("by_line.py", ADD_ONE.replace("@nki.jit", "# nki-sim: x=line/out.npy\n@nki.jit"));
@@ -358,7 +358,7 @@ fn a_worker_that_dies_is_replaced() {
     let worker = loop {
         let children = format!("/proc/{0}/task/{0}/children", child.id());
         let found = std::fs::read_to_string(children).unwrap_or_default();
-        // The worker may have been started by another thread of the process.
+        // Another thread of the process may have started the worker.
         let found = found.split_whitespace().next().map(str::to_owned).or_else(|| child_of(child.id()));
         if let Some(worker) = found.filter(|w| busy(w)) {
             break worker;
@@ -372,7 +372,7 @@ fn a_worker_that_dies_is_replaced() {
     assert!(all[0]["error"].as_str().unwrap().contains("signal: 9"), "{}", all[0]);
 }
 
-/// A process whose parent is this one.
+/// A child process of this process.
 #[cfg(target_os = "linux")]
 fn child_of(parent: u32) -> Option<String> {
     let entries = std::fs::read_dir("/proc").ok()?;
@@ -384,7 +384,7 @@ fn child_of(parent: u32) -> Option<String> {
     })
 }
 
-/// Whether a process has used processor time for a while, so that it is at work.
+/// Whether a process has already used processor time, and is therefore running.
 #[cfg(target_os = "linux")]
 fn busy(process: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! `nki-sim check` for other programs: several kernels in one report, calls that are wrong.
+//! `nki-sim check` for other programs: several kernels in one report, invalid calls.
 
 mod command;
 
 use command::{ADD_ONE, Ran, Session};
 use serde_json::Value;
 
-/// Two kernels with run lines, the second of which is wrong, and one without.
+/// Two kernels with run lines, of which the second is wrong, and one without.
 fn three_kernels() -> String {
     let body = ADD_ONE.split_once("@nki.jit").expect("a kernel").1;
     let kernel = |name: &str| format!("@nki.jit{}", body.replace("add_one", name));
@@ -47,7 +47,7 @@ fn every_kernel_with_a_run_line_is_checked() {
         "{github}"
     );
 
-    // A choice is a choice, and one kernel has the report that it always had.
+    // With `--kernel`, only that kernel is checked, in the report of a single kernel.
     let one = json(&check(&["--kernel", "add_one", "--format", "json"]).exits(0));
     assert_eq!(one["kernel"], "add_one");
     s.write("k.py", three_kernels().replace("# nki-sim:", "#"));
@@ -147,7 +147,8 @@ fn no_kernel_of_several_overwrites_an_input() {
     assert_eq!(std::fs::read_to_string(s.path("k.py")).expect("there"), before);
 }
 
-/// A folder with a good kernel, two that share a wrong function, one without a run line, and files of other kinds.
+/// A folder with a correct kernel, two that share a wrong function, one without a run line, and
+/// files of other types.
 fn folder() -> Session {
     let s = Session::new();
     let kernel = |name: &str| {

@@ -1,4 +1,4 @@
-//! The command as a user meets it: exit codes, messages, files.
+//! The command line as users see it: exit codes, messages, files.
 
 mod command;
 
@@ -76,7 +76,7 @@ fn a_point_that_skips_work_does_not_rank() {
         let grid = ["sweep", "k.py", "--arg", "x=float32[128,512]", "--json", "t.json", "--grid"];
         s.run(&[&grid[..], more].concat())
     };
-    // 384 columns are three quarters of the work in one tile.
+    // 384 columns do three quarters of the work, in one tile.
     let ran = sweep(&["columns=128,384,512"]).exits(0).says("not ranked: elements of an output are never written");
     let table: serde_json::Value =
         serde_json::from_slice(&std::fs::read(s.path("t.json")).expect("written")).expect("JSON");
@@ -85,12 +85,12 @@ fn a_point_that_skips_work_does_not_rank() {
     assert_eq!(order, ["512", "128", "384"], "{}", ran.stdout);
     assert!(rows[2]["incomplete"] == true && rows[2]["latency_us"].as_f64() < rows[1]["latency_us"].as_f64());
     assert!(table["front"].as_array().is_some_and(|front| !front.contains(&2.into())), "{table}");
-    // It may be meant.
+    // It may be intended.
     sweep(&["columns=384"]).exits(1);
     sweep(&["columns=384", "--allow", "output-partly-written"]).exits(0).keeps_quiet_about("not ranked");
 }
 
-/// Leaves the last columns out where `columns` does not divide them.
+/// Omits the last columns if `columns` does not divide their number.
 const TILED: &str = "\
 import nki
 import nki.isa as nisa
@@ -136,7 +136,7 @@ fn missing_arguments_show_signature_and_example() {
     s.run(&["migrate", "none.py"]).exits(2).says("cannot read `none.py`");
 }
 
-/// A report longer than a pipe holds, whose reader wants its first bytes only.
+/// A report larger than a pipe's buffer, whose reader stops after the first bytes.
 #[test]
 #[cfg(unix)]
 fn a_reader_may_close_the_pipe_of_a_report() {
@@ -249,7 +249,7 @@ fn a_kernel_is_read_from_a_pipe_once() {
     let kernel = ADD_ONE.replace("@nki.jit", "# nki-sim: x=float32[128,4]\n@nki.jit");
     for command in ["check", "run"] {
         let (pipe, kernel) = (s.path("pipe.py"), kernel.clone());
-        // Opening the pipe a second time would wait for another writer, for ever.
+        // Opening the pipe a second time would wait forever for another writer.
         let writer = std::thread::spawn(move || std::fs::write(pipe, kernel).expect("written"));
         s.run(&[command, "pipe.py"]).exits(0);
         writer.join().expect("ends");
@@ -263,7 +263,7 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);
     let run = |more: &[&str]| s.run(&[&["run", "k.py", "--arg", "x=float32[128,4]", "--no-numerics"], more].concat());
-    // A link stays a link, and a file keeps who may read it.
+    // A symbolic link is kept, and a file keeps its permissions.
     let kept = s.write("kept.json", "old");
     std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o600)).expect("own file");
     std::os::unix::fs::symlink(&kept, s.path("link.json")).expect("linked");
@@ -271,7 +271,7 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     assert!(s.path("link.json").is_symlink());
     assert!(std::fs::read_to_string(&kept).expect("written").contains("latency_us"));
     assert_eq!(std::fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o600);
-    // A link to a file that is not there makes it, and two reports cannot be one file.
+    // A dangling link creates its target, and two reports cannot share a file.
     std::os::unix::fs::symlink("made.json", s.path("dangling.json")).expect("linked");
     run(&["--json", "dangling.json", "--csv", "made.json"]).exits(2).says("name the same file");
     run(&["--json", "dangling.json"]).exits(0);
@@ -279,7 +279,7 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     assert!(std::fs::read_to_string(s.path("made.json")).expect("written").contains("latency_us"));
     std::os::unix::fs::symlink("circle.json", s.path("circle.json")).expect("linked");
     run(&["--json", "circle.json"]).exits(2).says("cannot write `circle.json`");
-    // A device or pipe is written as it is, and stays.
+    // A device or pipe is written directly, and is kept.
     let status = Command::new("mkfifo").arg(s.path("pipe")).status().expect("runs");
     assert!(status.success());
     let pipe = s.path("pipe");
@@ -288,7 +288,7 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     assert!(reader.join().expect("ends").contains("latency_us"));
     assert!(std::fs::metadata(s.path("pipe")).expect("there").file_type().is_fifo());
     for name in ["/dev/stdout", "-"] {
-        // Standard output is the file alone; what is for reading goes to standard error.
+        // Standard output holds only the file; the report for reading goes to standard error.
         let ran = run(&["--json", name]).exits(0);
         assert!(serde_json::from_str::<serde_json::Value>(&ran.stdout).is_ok_and(|json| json["latency_us"].is_f64()));
         assert!(ran.stderr.contains("Roofline"), "{}", ran.stderr);
@@ -298,7 +298,7 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     assert!(checked.stderr.contains("no errors"), "{}", checked.stderr);
     run(&["--json", "-", "--csv", "-"]).exits(2).says("--json and --csv name the same file, `-`");
     assert!(!s.path("-").exists());
-    // What cannot work is said before the run.
+    // Errors in the options are reported before the run.
     run(&["--json", "a", "--csv", "a"]).exits(2).says("--json and --csv name the same file, `a`");
     run(&["--json", "none/a"]).exits(2).says("--json none/a: there is no directory `none`");
     run(&["--json", "."]).exits(2).says("cannot write `.`: is a directory");
@@ -454,7 +454,8 @@ fn the_program_order_can_be_kept() {
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--schedule", "random"]).exits(2).says("program");
 }
 
-/// docs/options.md: what `--help` prints for each command; `BLESS=1 cargo test --test cli` rewrites it.
+/// docs/options.md shows the output of `--help` for each command. `BLESS=1 cargo test --test cli`
+/// rewrites it.
 #[test]
 fn the_page_of_options_is_what_help_prints() {
     let session = Session::new();
@@ -465,7 +466,7 @@ fn the_page_of_options_is_what_help_prints() {
     };
     let whole = help(&["--help"]);
     let listed = whole.split("Commands:\n").nth(1).and_then(|t| t.split("\n\n").next()).expect("a list of commands");
-    // A line of the list that names a command is indented by two blanks.
+    // Lines of the list that name a command are indented by two spaces.
     let names = listed.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
     let names: Vec<&str> = names.filter_map(|l| l.split_whitespace().next()).filter(|&n| n != "help").collect();
     assert!(names.contains(&"run") && names.contains(&"sweep"), "{names:?}");

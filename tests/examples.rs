@@ -6,7 +6,7 @@ use std::process::Command;
 const PACKAGES: &str = "python3 with numpy and ml_dtypes is needed: \
     python3 -m venv target/venv && target/venv/bin/pip install numpy ml_dtypes";
 
-/// Runs the cases of a directory. Gives the line that says why there are none.
+/// Runs the cases of a directory. Returns the line that explains why there are none.
 fn check(directory: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let venv = root.join("target/venv/bin/python");
@@ -40,13 +40,14 @@ fn kernels_agree_with_numpy() {
     check("tests/kernels");
 }
 
-/// Our versions of the kernels that docs/accuracy.md compares with measurements.
+/// The ports of the kernels that docs/accuracy.md compares with measurements.
 #[test]
 fn ports_agree_with_numpy() {
     check("tests/ports");
 }
 
-/// The kernels of the AWS manual, if $NKI_TUTORIALS or $NKI_MANUAL names a fetched copy of it; a line says if not.
+/// The kernels of the AWS manual, if $NKI_TUTORIALS or $NKI_MANUAL names a downloaded copy;
+/// otherwise a line reports that they are skipped.
 #[test]
 fn tutorials_agree_with_numpy() {
     if let Some(line) = check("tests/tutorials") {

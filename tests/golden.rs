@@ -21,7 +21,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A tensor argument and its bytes; 32-bit integers are `fill`, everything else is zero.
+/// A tensor argument and its bytes; 32-bit integers are `fill`, all other types zero.
 fn tensor(shape: &[usize], dtype: DType, fill: i32) -> (Arg, Vec<u8>) {
     let count: usize = shape.iter().product();
     let data = match dtype {
@@ -45,7 +45,7 @@ fn timeline_of(
     let mut arguments: Vec<(String, Arg)> = args.iter().map(|(n, (a, _))| (n.to_string(), a.clone())).collect();
     arguments.extend(literals.iter().map(|(n, a)| (n.to_string(), a.clone())));
     let options = Options { kernel: kernel.map(String::from), lnc, ..Options::default() };
-    // Relative, so that the text is the same on every machine.
+    // The path is relative, so that the text is the same on every machine.
     let path = PathBuf::from(file);
     let compiled = nki_frontend::compile(&path, &Disk, &arguments, &options);
     let program = compiled.program.unwrap_or_else(|| panic!("{file}: {:#?}", compiled.diagnostics));
@@ -131,7 +131,8 @@ goldens! {
     panels_tile_in_common: "tests/kernels/panels.py" "tile_in_common", [x = [10, 112, 384], F32], [];
 }
 
-/// A tile for each iteration overlaps, one tile for all serialises, and the report says why.
+/// With one tile per iteration, iterations overlap; with one tile for all, they serialise, and the
+/// report gives the reason.
 #[test]
 fn a_tile_for_all_iterations_serialises() {
     let run = |kernel| {

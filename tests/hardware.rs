@@ -1,10 +1,10 @@
-//! `replay`, `calibrate` and `compare` with hardware profiles, as a user meets them.
+//! `replay`, `calibrate` and `compare` with hardware profiles, from the command line.
 
 mod command;
 
 use command::{ADD_ONE, Session};
 
-/// A profile of our own: a load, a copy that waits for it, and a store that waits for the copy.
+/// A synthetic profile: a load, a copy that waits for it, and a store that waits for the copy.
 fn profile() -> String {
     let instruction = |at: u32, length: u32, label: &str, pc: u32, opcode: &str, operands: &str| {
         format!(
@@ -29,7 +29,7 @@ fn profile() -> String {
         instruction(17_060, 565, "Sync", 2, "DMA_DIRECT2D", &store),
     ];
     let mut packets = Vec::new();
-    // One engine of the load is late: a packet takes 580 ns instead of 80.
+    // One DMA engine of the load is slow: a packet takes 580 ns instead of 80.
     for (first, tail) in [(14_766, 500), (18_190, 0)] {
         for engine in 0..16 {
             for n in 0..9 {
@@ -72,7 +72,7 @@ fn a_profile_is_replayed() {
     {
         assert!(report.contains(key), "{key}");
     }
-    // Another machine, another time.
+    // With other parameters, the time differs.
     s.run(&["replay", "p.json", "--set", "dma.load_dispatch_ns=50751"]).exits(0).says("us replayed as trn2 (+2");
     s.run(&["replay", "p.json", "--set", "dma.none=1"]).exits(2).says("no timing parameter `dma.none`");
     s.run(&["replay", "p.json", "--target", "trn1"]).exits(0).says("replayed as trn1");
@@ -148,14 +148,14 @@ fn calibrated_parameters_are_read_and_replace_no_input() {
     s.run(&["replay", "a.json", "--params", "my.toml"]).exits(0);
     s.write("k.py", ADD_ONE);
     s.run(&["run", "k.py", "--arg", "x=float32[128,512]", "--params", "my.toml"]).exits(0);
-    // Too few measurements of anything: a file without parameters.
+    // Too few measurements: a file without parameters.
     s.run(&["calibrate", "a.json", "-o", "one.toml"]).exits(0).says("0 parameters of trn2 determined");
     s.run(&[&all[..], &["a.json"]].concat()).exits(2).says("would overwrite a profile");
     assert_eq!(std::fs::read_to_string(s.path("a.json")).unwrap(), text);
     s.write("other.json", text.replace("trn2.48xlarge", "trn1.32xlarge"));
     s.run(&["calibrate", "a.json", "other.json", "-o", "my.toml"]).exits(2).says("parameters are of one generation");
     s.run(&["calibrate", "a.json", "-o", "none/my.toml"]).exits(2).says("there is no directory");
-    // As the Python package's `neuron-profile` marks what it writes.
+    // The mark that the Python package's `neuron-profile` writes.
     s.write("ours.json", text.replacen('{', "{\"metadata\": [{\"is_simulation\": true}], ", 1));
     s.run(&["calibrate", "ours.json", "-o", "my.toml"]).exits(2).says("a simulated profile");
     s.run(&["replay", "ours.json"]).exits(2).says("a simulated profile");

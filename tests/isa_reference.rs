@@ -1,4 +1,4 @@
-//! docs/isa.md: that no documented name is missing, and that the page is what the registry says.
+//! docs/isa.md: no documented name is missing, and the page matches the registry.
 //!
 //! `BLESS=1 cargo test --test isa_reference` rewrites the page.
 
@@ -14,15 +14,15 @@ use nki_isa::inst::indirection::INDIRECT_RULES;
 use nki_isa::{Target, inst, reference};
 use snippet::Snippet;
 
-/// A public name of the API stubs.
+/// A public name in the API stubs.
 struct Documented<'a> {
     name: &'a str,
-    /// We do not have it.
+    /// Whether the simulator lacks it.
     missing: bool,
-    /// The language refuses it, with this diagnostic.
+    /// The diagnostic with which the language rejects it.
     refused: Option<&'a str>,
     target: Target,
-    /// Uses it; `None` for an instruction, which the registry answers for.
+    /// A statement that uses it; `None` for an instruction, which the registry covers.
     statement: Option<&'a str>,
     section: &'a str,
 }
@@ -51,7 +51,7 @@ fn documented(text: &str) -> Vec<Documented<'_>> {
     out
 }
 
-/// How we have it, or what is wrong.
+/// How the simulator supports it, or what is wrong.
 fn how(entry: &Documented<'_>) -> Result<String, String> {
     let Some(statement) = entry.statement else {
         let found = inst::find(entry.name.trim_start_matches("nisa."));

@@ -1,4 +1,5 @@
-//! Levels of findings at the command: flags, variables, the project file, the defaults of each mode.
+//! Levels of findings on the command line: flags, variables, the project file, and the defaults of
+//! each mode.
 
 mod command;
 
@@ -21,7 +22,7 @@ def half(x, rows=64):
     return out
 ";
 
-/// Never writes its output, for some arguments. The fewer rows, the faster.
+/// Never writes its output, for some arguments. With fewer rows it is faster.
 const FORGETS: &str = "\
 import nki
 import nki.isa as nisa
@@ -39,7 +40,7 @@ def forgets(x, rows):
 
 const X: [&str; 2] = ["--arg", "x=float32[128,64]"];
 
-/// `run half.py` with more words, and variables.
+/// `run half.py` with additional words and variables.
 fn half(s: &Session, more: &[&str], variables: &[(&str, &str)]) -> Ran {
     s.write("half.py", HALF);
     let mut command = s.command(&[&["run", "half.py"][..], &X, more].concat());
@@ -60,7 +61,7 @@ fn run_warns_and_deny_fails() {
         .says("error[uninitialized-output]")
         .says("note: denied by --deny uninitialized-output")
         .says("denied: uninitialized-output (1) by --deny uninitialized-output\n")
-        // The report is there all the same.
+        // The report is written nevertheless.
         .says("us; DMA:");
     let report = read(&s, "r.json");
     assert_eq!(
@@ -79,7 +80,7 @@ fn run_warns_and_deny_fails() {
         .exits(0)
         .keeps_quiet_about("uninitialized-output");
     assert_eq!(read(&s, "r.json")["findings"], json!([]));
-    // The slug beats the class.
+    // The slug takes precedence over the class.
     half(&s, &["--allow", "bug", "--deny", "uninitialized-output"], &[]).exits(1);
     half(&s, &["--deny", "bug,warnings", "--warn", "uninitialized-output", "--allow", "suspicious"], &[])
         .exits(0)
@@ -113,7 +114,7 @@ fn sources_beat_each_other_in_order() {
     std::fs::remove_file(s.path("nki-sim.toml")).expect("removable");
     s.write("pyproject.toml", "[tool.nki-sim]\nallow = [\"bug\", \"suspicious\"]\n");
     half(&s, &[], &[]).exits(0).keeps_quiet_about("warning[");
-    // The file that lies nearest to the kernel, not to the caller.
+    // The project file nearest to the kernel applies, not the one nearest to the caller.
     std::fs::create_dir(s.path("below")).expect("new");
     s.write("below/half.py", HALF);
     s.write("below/nki-sim.toml", "deny = [\"warnings\"]\n");
@@ -185,7 +186,7 @@ fn a_sweep_ranks_no_denied_point_and_marks_warnings() {
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].ends_with(",error,warnings,denied,nki_sim_version"), "{csv}");
     assert!(lines[2].ends_with(&format!(",output-not-written,{}", env!("CARGO_PKG_VERSION"))), "{csv}");
-    // As warnings they are marked, and rank behind the complete one.
+    // As warnings they are marked, and rank behind the complete point.
     let ran = sweep(&["--warn", "bug", "--json", "s.json"])
         .exits(0)
         .says("2 points with warnings:\n  rows=32: [output-not-written]");
@@ -194,7 +195,7 @@ fn a_sweep_ranks_no_denied_point_and_marks_warnings() {
     assert_eq!((&table["rows"][0]["findings"], &table["rows"][1]["incomplete"]), (&json!([]), &json!(true)));
     assert_eq!(table["rows"][1]["findings"][0]["severity"], json!("warning"));
     sweep(&["--allow", "bug"]).exits(0).keeps_quiet_about("output-not-written");
-    // A list of the user's own fails the call.
+    // An explicit list of the user makes the call fail.
     sweep(&["--deny", "bug"]).exits(1).says("denied: output-not-written (2) by --deny bug");
     s.run(&[&["sweep", "forgets.py", "--grid", "rows=32"][..], &X].concat()).exits(1);
 }
@@ -248,7 +249,7 @@ fn compare_fails_for_denied_findings_of_the_later_run() {
     s.write("nki-sim.toml", "deny = [\"bug\"]\n");
     compare("good.json", "bad.json", &[]).exits(1).says("nki-sim.toml: bug");
     std::fs::remove_file(s.path("nki-sim.toml")).expect("removable");
-    // What was denied when it ran stays so, unless a list says otherwise.
+    // Findings denied in the run stay denied, unless a list overrides this.
     half(&s, &["--deny", "bug", "--json", "bad.json"], &[]).exits(1);
     compare("good.json", "bad.json", &[]).exits(1).says("by the run itself");
     compare("good.json", "bad.json", &["--warn", "bug"]).exits(0).says("new: warning[");

@@ -1,4 +1,5 @@
-//! What a kernel may take of this machine: memory and time. Each case once ended in an abort, or took minutes.
+//! Limits of the memory and time that a kernel may take on this machine. Each case once aborted, or
+//! took minutes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -57,7 +58,7 @@ fn growth_ends_at_the_limit() {
     }
 }
 
-/// Long before the memory of the machine is used, one value has become too large.
+/// A single value becomes too large long before the machine's memory is exhausted.
 #[test]
 fn a_value_that_doubles_ends_early() {
     for body in [
@@ -75,7 +76,7 @@ fn a_value_that_doubles_ends_early() {
     }
 }
 
-/// What is nested deeper than the stack reaches can be dropped.
+/// Values nested deeper than the stack allows can be dropped.
 #[test]
 fn nested_values_are_dropped_in_turn() {
     for body in [
@@ -123,7 +124,7 @@ fn device_tensors_are_limited() {
     let huge = ["run", "k.py", "--arg", "x=float32[200000,1000000]"];
     let out = command(folder.path(), &huge).output().expect("runs");
     assert!(out.status.code() == Some(1) && text(&out).contains("error[memory-limit]"), "{}", text(&out));
-    // Without values, nothing of that size is made.
+    // Without numerics, nothing of that size is allocated.
     let out = command(folder.path(), &["check", "k.py", "--arg", "x=float32[200000,1000000]"]).output().expect("runs");
     assert_eq!(out.status.code(), Some(0), "{}", text(&out));
 }
@@ -148,7 +149,7 @@ fn files_are_measured_before_they_are_read() {
     }
     refused("c = nl.shared_constant('/dev/zero')\nreturn x", &[], "unreadable-constant");
     let folder = tempfile::tempdir().expect("temporary directory");
-    // A file with holes, of 1 TiB, with a header that fits.
+    // A sparse file of 1 TiB, with a matching header.
     let mut header = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
     let dict = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({},), }}", (1_u64 << 40) - 128);
     header.extend(format!("{dict:<117}\n").bytes());
@@ -231,7 +232,7 @@ fn many_diagnostics_take_little_time_and_space() {
     assert!(text(&out).len() < 10_000 && out.status.code() == Some(1), "{} bytes", text(&out).len());
 }
 
-/// Tiles that are made in a loop, without a DMA in it.
+/// Tiles created in a loop without DMA.
 const TILES: &str = "
 @nki.jit
 def products(x, n):
@@ -295,7 +296,7 @@ fn dead_tiles_are_freed_in_every_kind_of_loop() {
     let folder = tempfile::tempdir().expect("temporary directory");
     std::fs::write(folder.path().join("k.py"), format!("{}{TILES}", HEAD.split("@").next().expect("imports")))
         .expect("writable");
-    // Together 500 MiB of tiles, 256 KiB each.
+    // 500 MiB of tiles in total, 256 KiB each.
     for kernel in ["products", "copies", "dynamic"] {
         let args = ["run", "k.py", "--kernel", kernel, "--arg", "x=float32[128,128]", "--arg", "n=2000"];
         let peak = peak(folder.path(), &args);
@@ -345,7 +346,7 @@ fn capacity_can_be_a_warning() {
     let values = std::fs::read(folder.path().join("out.npy")).expect("written");
     assert!(values[values.len() - 128 * 512 * 4..].chunks_exact(4).all(|c| c == 61_f32.to_le_bytes()));
 
-    // Every kind of report says so to `compare`.
+    // Every kind of report tells `compare` so.
     run(&["--capacity", "warn", "--parquet", "tables"]);
     for report in ["r.json", "r.csv", "tables"] {
         let compared = command(folder.path(), &["compare", report, report]).output().expect("runs");
@@ -423,7 +424,7 @@ fn files_without_an_end_are_refused() {
     }
 }
 
-/// A pipe that nobody writes to is named, and is read once somebody does.
+/// The message names a pipe without a writer; the pipe is read as soon as there is a writer.
 #[cfg(unix)]
 #[test]
 fn a_pipe_without_a_writer_is_announced() {

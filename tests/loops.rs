@@ -1,10 +1,10 @@
-//! What an iteration of a dynamic loop costs, against a published measurement.
+//! The cost of an iteration of a dynamic loop, compared with a published measurement.
 
 mod command;
 
 use command::Session;
 
-/// A tile of x is loaded, multiplied, copied from PSUM and stored; one tile in each iteration.
+/// Each iteration loads a tile of x, multiplies it, copies the result from PSUM and stores it.
 const STREAM: &str = r"
 import nki
 import nki.isa as nisa
@@ -29,7 +29,8 @@ def stream(weights, x, tiles):
     return out
 ";
 
-/// Source: sample-spectral-dns-on-aws-neuron (trn1), 11.94 us per tile with one tile in the body, where the unrolled kernel takes 3.18 us.
+/// Source: sample-spectral-dns-on-aws-neuron (trn1): 11.94 us per tile with one tile in the body;
+/// the unrolled kernel takes 3.18 us.
 #[test]
 fn an_iteration_costs_what_was_measured() {
     let s = Session::new();

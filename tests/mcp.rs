@@ -1,4 +1,4 @@
-//! `nki-sim mcp`: what a client may send that is wrong, and requests that it cancels.
+//! `nki-sim mcp`: invalid requests of a client, and requests that it cancels.
 
 mod command;
 
@@ -78,7 +78,7 @@ fn what_is_no_message_is_answered() {
     assert_eq!(talk.receive()["error"]["code"], -32602);
     talk.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "no/such"}));
     assert_eq!(talk.receive()["error"]["code"], -32601);
-    // What is wrong in the arguments is a result of the tool, in its terms.
+    // An error in the arguments is a result of the tool, in the tool's terms.
     talk.call(10, &json!({"name": "sweep", "arguments": {"source": ADD_ONE, "grid": {}}}));
     let answer = talk.receive();
     let error = answer["result"]["structuredContent"]["error"].as_str().unwrap_or_default();
@@ -99,20 +99,20 @@ fn a_cancelled_request_gives_its_worker_back() {
     let endless = ADD_ONE.replace("    return", "    while True:\n        pass\n    return");
     let run = |source: &str| json!({"name": "run", "arguments": {"source": source, "args": {"x": "float32[4,4]"}, "max_steps": 1_000_000_000_000_000u64}});
     talk.call(1, &run(&endless));
-    // Waits for the only worker.
+    // These requests wait for the only worker.
     talk.call(2, &run(&format!("{endless}#")));
     for id in [2, 1] {
         talk.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     }
     talk.call(3, &run(ADD_ONE));
-    // Without cancellation, the answer would be that of the first request, after its limit of time.
+    // Without cancellation, the first request would be answered first, after its time limit.
     let answer = talk.receive();
     assert_eq!(
         (&answer["id"], &answer["result"]["structuredContent"]["status"]),
         (&json!(3), &json!("passed")),
         "{answer}"
     );
-    // At the end of input, a request that does not end is cancelled, too.
+    // At the end of input, an endless request is cancelled, too.
     talk.call(4, &run(&endless));
     drop(talk.to);
     assert!(talk.child.wait().expect("ends").success());

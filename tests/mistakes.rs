@@ -1,10 +1,10 @@
-//! Mistakes that beginners make, and what the message must tell them to do.
+//! Mistakes of beginners, and the advice that the message must give.
 
 mod command;
 
 use command::{ADD_ONE, Session};
 
-/// The start of a kernel with two arguments in SBUF, in lines of four blanks.
+/// The start of a kernel with two arguments in SBUF, indented by four spaces.
 const LOADED: &str = "\
 import nki
 import nki.isa as nisa
@@ -20,7 +20,7 @@ def k(a, b):
     out = nl.ndarray(b.shape, dtype=b.dtype, buffer=nl.shared_hbm)
 ";
 
-/// Checks the kernel with this end.
+/// Checks the kernel with this ending.
 #[track_caller]
 fn check(end: &str, code: i32, slug: &str, advice: &str) {
     let s = Session::new();

@@ -1,7 +1,9 @@
-//! Kernels and programs with random faults: a number replaced, a word left out or taken from another line, a line lost, repeated or moved.
+//! Kernels and programs with random faults: a number replaced, a word removed or taken from another
+//! line, a line removed, repeated or moved.
 //!
-//! Whatever comes of it, the simulator answers with an outcome or a diagnostic, never with a panic; and where a faulty kernel still runs, its
-//! program survives printing and parsing, gives the same twice, and its timeline adds up.
+//! For any fault, the simulator returns an outcome or a diagnostic and never panics. If a faulty
+//! kernel still runs, its program survives printing and parsing, gives the same results twice, and
+//! has a consistent timeline.
 
 mod oracle;
 
@@ -55,7 +57,7 @@ const CASES: &[Case] = &[
     case("tests/kernels/midpoint.py", None, &[("p", &[96, 320], F32), ("q", &[96, 320], F32)], &[]),
 ];
 
-/// What takes the place of a number or of a word.
+/// Replacements for a number or a word.
 const NUMBERS: &[&str] = &[
     "0", "1", "-1", "2", "3", "127", "128", "129", "512", "513", "4096", "10**9", "2**31", "2**63", "2**64", "-2**63",
     "1.5", "1e308", "None", "True", "'x'", "[]", "()", "{}",
@@ -82,7 +84,7 @@ const WORDS: &[&str] = &[
     "nl.tile_size.pmax",
 ];
 
-/// Random numbers that choose one fault: kind, line, word, replacement.
+/// Random numbers that determine one fault: kind, line, word, replacement.
 type Fault = (u8, u16, u16, u16);
 
 /// The start and end of each number, name or sign of a line.
@@ -98,7 +100,7 @@ fn words(line: &str) -> Vec<(usize, usize)> {
     out
 }
 
-/// The source with one more fault, somewhere after the first function begins.
+/// Adds one more fault to the source, after the start of the first function.
 fn spoil(source: &str, (kind, line, word, other): Fault) -> String {
     let mut lines: Vec<String> = source.lines().map(String::from).collect();
     let first = lines.iter().position(|l| l.starts_with("def ")).unwrap_or(0);
@@ -127,7 +129,7 @@ fn spoil(source: &str, (kind, line, word, other): Fault) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Takes the kernel as far as it goes.
+/// Runs the kernel as far as possible.
 fn run(case: &Case, source: String, target: Target) {
     let mut args: Vec<(String, Arg)> = (case.tensors.iter())
         .map(|&(name, shape, dtype)| (name.into(), Arg::Tensor { shape: shape.to_vec(), dtype }))
@@ -172,7 +174,7 @@ proptest! {
     }
 }
 
-/// Files of these folders with this ending, by name.
+/// Files in these folders with this extension, sorted by name.
 fn files(folders: &[&str], ending: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let entries = folders.iter().flat_map(|f| std::fs::read_dir(root.join(f)).expect("a folder"));
@@ -182,8 +184,9 @@ fn files(folders: &[&str], ending: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Passes spoiled files to a fuzz target for `FUZZ_SECONDS` (60 unless set). The random numbers of a case depend on `FUZZ_SEED` (0 unless
-/// set), on the name of its file and on how often the file had its turn, so that a new file leaves the cases of the others as they are.
+/// Passes mutated files to a fuzz target for `FUZZ_SECONDS` (60 unless set). The random numbers of
+/// a case depend on `FUZZ_SEED` (0 unless set), on the name of its file and on how many times the
+/// file was used before, so that a new file does not change the cases of the others.
 #[expect(clippy::print_stderr, reason = "the number of cases is the result")]
 fn fuzz(files: &[PathBuf], target: fn(&str)) {
     let number = |name: &str, default: u64| {
@@ -212,7 +215,8 @@ fn fuzz(files: &[PathBuf], target: fn(&str)) {
     eprintln!("{cases} cases of {} files in {seconds} s", files.len());
 }
 
-// The targets of fuzz/ without its coverage, so with stable Rust: `cargo test --test mutations -- --ignored --nocapture`.
+// The targets of fuzz/ without its coverage, and therefore with stable Rust: `cargo test --test
+// mutations -- --ignored --nocapture`.
 
 #[test]
 #[ignore = "takes a minute: .ci/run runs it"]

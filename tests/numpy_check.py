@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def load_cases(directory):
-    # The path for modules that several directories and several files of one directory share.
+    # The path of modules that several directories, or several files of a directory, share.
     sys.path[:0] = [str(ROOT / "tests"), str(directory)]
     spec = importlib.util.spec_from_file_location(f"cases_{directory.name}", directory / "cases.py")
     module = importlib.util.module_from_spec(spec)

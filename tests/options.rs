@@ -1,11 +1,12 @@
-//! What options mean in every mode: an option is honoured or refused, an output replaces no input, figures are those of the call.
+//! The meaning of options in every mode: an option is honoured or rejected, an output never
+//! replaces an input, and figures belong to the call.
 
 mod command;
 
 use command::{ADD_ONE, Session};
 use serde_json::{Value, json};
 
-/// A two-byte-header `.npy` file of float32.
+/// An `.npy` file of float32 with a two-byte header length.
 fn npy(shape: &str, values: &[f32]) -> Vec<u8> {
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     while (header.len() + 11) % 64 != 0 {
@@ -66,14 +67,14 @@ fn an_output_replaces_no_input() {
     for (file, text) in files.iter().zip(&before) {
         assert!(std::fs::read(s.path(file)).expect("there") == *text, "{file} was changed");
     }
-    // An output of the name of an argument, in the argument's folder.
+    // An output with the name of an argument, in the argument's folder.
     s.write("d/out.npy", npy("(4, 4)", &[1.0; 16]));
     s.run(&["run", "k.py", "--arg", "x=d/out.npy", "--out", "d"])
         .exits(2)
         .says("--out d/out.npy would overwrite --arg x");
     s.run(&["run", "k.py", "--arg", "x=d/out.npy", "--json", "r.json"]).exits(0);
     s.run(&["compare", "r.json", "r.json", "-o", "r.json"]).exits(2).says("would overwrite the run before");
-    // What the kernel imports.
+    // A module that the kernel imports.
     s.write("helper.py", "ONE = 1.0\n");
     s.write(
         "uses.py",
@@ -134,7 +135,7 @@ fn a_script_refuses_every_option_of_one_kernel() {
     assert!(std::fs::read_to_string(s.path("script.py")).expect("there").starts_with("import nki"));
 }
 
-/// Runs a loop on the device, whose bound is a constant or comes from memory.
+/// Runs a loop on the device whose bound is a constant or comes from memory.
 const LOOP: &str = "\
 import nki
 import nki.isa as nisa
@@ -167,7 +168,7 @@ fn without_numerics_steps_are_limited_and_values_are_owned_up_to() {
         .exits(0)
         .says("info[needs-data]: values were computed in spite of --no-numerics");
     assert_eq!(read(&s, "r.json")["findings"][0]["id"], json!("needs-data"));
-    // A remark is no warning.
+    // A remark is not a warning.
     run(&["--arg", "from_memory=True", "--deny", "warnings"]).exits(0);
 }
 
@@ -228,7 +229,7 @@ fn a_launch_grid_is_for_the_older_language() {
     run("1").exits(0);
 }
 
-/// Loads `x` twice, into tiles that nothing else writes.
+/// Loads `x` twice, into tiles that are not written otherwise.
 const TWICE: &str = "import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -250,7 +251,7 @@ def twice(x):
 fn a_kernel_runs_as_it_is_written_on_request() {
     let s = Session::new();
     s.write("twice.py", TWICE);
-    // The tile of the second load is written again, so that it cannot be the first one's.
+    // The tile of the second load is written again, so it cannot share the first tile.
     s.write("written.py", TWICE.replace("=c", "=b"));
     let x = ["--arg", "x=float32[4,4]"];
     s.run(&[&["run", "written.py"], &x[..]].concat()).exits(0).says("192 bytes in 3 transfers");
@@ -265,7 +266,7 @@ fn a_kernel_runs_as_it_is_written_on_request() {
     s.run(&[&["check", "twice.py", "--as-written"], &x[..]].concat()).exits(0);
     s.write("k.py", ADD_ONE);
     s.run(&[&["sweep", "k.py", "--as-written", "--grid", "amount=1.0"], &x[..]].concat()).exits(0);
-    // A lowered kernel has all its loads, and they are dropped when it runs.
+    // A lowered kernel contains all its loads; redundant ones are dropped when it runs.
     s.run(&[&["lower", "twice.py", "-o", "k.nkir"], &x[..]].concat()).exits(0);
     s.run(&[&["run", "k.nkir"], &x[..]].concat()).exits(0).says("128 bytes in 2 transfers");
     s.run(&[&["run", "k.nkir", "--as-written"], &x[..]].concat()).exits(0).says("192 bytes in 3 transfers");
@@ -275,7 +276,7 @@ fn a_kernel_runs_as_it_is_written_on_request() {
 fn a_memory_limit_that_is_just_exceeded_is_told_apart() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);
-    // Input, output and tile have 4 MiB each.
+    // Input, output and tile are 4 MiB each.
     let limit = ["--arg", "x=float32[128,8192]", "--max-memory", "12580000"];
     s.run(&[&["run", "k.py"], &limit[..]].concat())
         .exits(1)
@@ -343,7 +344,7 @@ fn compare_knows_a_line_that_moved() {
     s.run(&["compare", "a.json", "b.json", "--format", "github"]).exits(0).keeps_quiet_about("::warning");
     s.write("x.toml", "a = 1\n");
     s.run(&["compare", "x.toml", "a.json"]).exits(2).says("`x.toml`: it is not JSON; expected");
-    // Slower for real: the vector engine works on its tile twice, in a line that moved.
+    // An actual slowdown: the vector engine processes its tile twice, and the line has moved.
     run(
         format!("# A comment\n{}", ADD_ONE.replace("op0=nl.add, operand0=amount", "op0=nl.add, operand0=amount + 1")),
         "c.json",
@@ -356,11 +357,11 @@ fn compare_knows_a_line_that_moved() {
     s.run(&["compare", "a.json", "d.json", "--format", "github"])
         .exits(0)
         .says("::warning file=k.py,line=11,title=nki-sim%3A slower line::");
-    // The time after the last instruction of a queue says nothing of the difference.
+    // The time after the last instruction of a queue does not explain the difference.
     let compared = s.run(&["compare", "a.json", "d.json"]).exits(0).stdout;
     let causes = compared.split("by cause, us stalled\n").nth(1).expect("a table");
     assert!(!causes.lines().next().unwrap_or_default().contains(": finished"), "{compared}");
-    // Seconds in a readable unit.
+    // Seconds are shown in a readable unit.
     let metrics = s.run(&["compare", "a.json", "d.json"]).exits(0);
     assert!(metrics.stdout.contains(" us ->") && !metrics.stdout.contains(" 0.000 ->"), "{}", metrics.stdout);
 }
@@ -393,7 +394,7 @@ fn a_frontend_that_is_not_installed_is_said_to_be() {
     with(&["--frontend", "python", "--break", "x"]).exits(2).says("expected LINE[:ITERATION]");
     with(&["--frontend", "python", "--break", "0"]).exits(2).says("expected LINE[:ITERATION]");
     run(&["sweep", "k.py", "--grid", "x=float32[4,4]", "--frontend", "python"]).exits(2).says("nki_sim.sweep");
-    // A lowered kernel has no Python.
+    // A lowered kernel contains no Python.
     run(&["lower", "k.py", "--arg", "x=float32[4,4]", "-o", "k.nkir"]).exits(0);
     let lowered = ["run", "k.nkir", "--arg", "x=float32[4,4]", "--frontend", "python"];
     run(&lowered).exits(0);

@@ -1,4 +1,5 @@
-//! What is published: one version, no dependency that nothing uses, and a changelog that knows the version.
+//! What is published: a single version, no unused dependency, and a changelog that contains the
+//! version.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,7 +38,7 @@ fn text(paths: &[PathBuf]) -> String {
     out
 }
 
-/// Whether a source names a crate: as the beginning of a path, or in `extern crate`.
+/// Whether a source names a crate: at the start of a path, or in `extern crate`.
 fn names(source: &str, krate: &str) -> bool {
     source.match_indices(krate).any(|(at, _)| {
         let before = source[..at].chars().next_back();
@@ -57,7 +58,7 @@ fn every_dependency_is_used() {
         let source = text(&sources);
         for dependency in package["dependencies"].as_array().expect("dependencies") {
             let name = dependency["name"].as_str().expect("a name");
-            // Those of `as-tested` only turn features on.
+            // Dependencies in `as-tested` only turn features on.
             let as_tested = package["features"]["as-tested"].as_array();
             let only_features = as_tested.is_some_and(|all| all.contains(&format!("dep:{name}").into()));
             if !only_features && !names(&source, &name.replace('-', "_")) {
@@ -85,7 +86,7 @@ fn there_is_one_version() {
     assert!(changes.contains(&format!("\n## {version}")), "CHANGELOG.md does not describe {version}");
 }
 
-/// Crates with their features, as a build of these packages compiles them.
+/// The crates and features that a build of these packages compiles.
 fn compiled(words: &[&str]) -> BTreeSet<String> {
     let out = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--locked", "--prefix", "none", "-f", "{p} {f}"])
@@ -98,7 +99,8 @@ fn compiled(words: &[&str]) -> BTreeSet<String> {
     text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
 
-/// A feature that only a dependency of tests turns on makes cargo compile a crate, and all that use it, a second time for the wheel.
+/// If only a dependency of tests turns a feature on, cargo compiles the crate, and all crates that
+/// use it, a second time for the wheel.
 #[test]
 fn the_wheel_of_the_tests_consists_of_the_crates_of_the_tests() {
     let tests = compiled(&["--workspace", "-e", "normal,build,dev"]);

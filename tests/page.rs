@@ -1,4 +1,5 @@
-//! The page of `run --html` in a browser: what it shows, what a reader can do with it, and how it looks at two widths, in light and dark.
+//! The page of `run --html` in a browser: its contents, interaction, and layout at two widths, in
+//! light and dark mode.
 
 mod browser;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 const WIDE: (u32, u32) = (1440, 900);
 const NARROW: (u32, u32) = (390, 844);
 
-/// Kernels with findings and with many transfers under way.
+/// Kernels with findings and with many transfers in flight.
 const KERNELS: &str = r#"# </script><script>document.title='broken'</script>
 import nki
 import nki.isa as nisa
@@ -41,7 +42,7 @@ def streamed(x, tiles):
     return out
 "#;
 
-/// A run of a kernel: the folder with its page, and what the command printed.
+/// A run of a kernel: the folder with its page, and the output of the command.
 struct Run {
     folder: tempfile::TempDir,
     printed: String,
@@ -120,7 +121,7 @@ fn numbers(b: &mut Browser, expression: &str) -> Vec<f64> {
     list.iter().map(|x| x.as_f64().unwrap_or(f64::NAN)).collect()
 }
 
-/// A place on the page of something on a canvas: `code` gives its place on the canvas.
+/// The position on the page of an object on a canvas; `code` returns its position on the canvas.
 #[track_caller]
 fn place(b: &mut Browser, canvas: &str, code: &str) -> (f64, f64) {
     let at = numbers(
@@ -133,7 +134,7 @@ fn place(b: &mut Browser, canvas: &str, code: &str) -> (f64, f64) {
     (at[0], at[1])
 }
 
-/// The longest event of the first engine that has any: its middle.
+/// The middle of the longest event of the first engine that has events.
 const LONGEST: &str = "() => { const band = bands.find((b) => b.kind === 'row' && data.rows[b.r].engine && lists[b.r].lanes.length); \
     const l = lists[band.r].lanes[0]; let m = 0; for (let i = 0; i < l.id.length; i++) if (l.end[i] - l.start[i] > l.end[m] - l.start[m]) m = i; \
     const f = frameOf('timeline'); return [f.left + ((l.start[m] + l.end[m]) / 2 - f.from) * f.k, band.y + band.lane / 2]; }";
@@ -150,13 +151,13 @@ fn a_page_shows_the_run() {
     assert_eq!(b.text("sentence"), json["verdict"].as_str().expect("verdict"));
     has(&b.text("error"), "On hardware: 90% within ");
     has(&b.text("error-ends"), "on hardware");
-    // Times have a unit that suits them: no thousands of microseconds.
+    // Times have a suitable unit: there are no thousands of microseconds.
     let latency = json["latency_us"].as_f64().expect("latency");
     let shown = b.text("latency");
     let value: f64 = shown.strip_suffix(" \u{b5}s").and_then(|x| x.parse().ok()).unwrap_or_else(|| panic!("{shown}"));
     assert!((value - latency).abs() < 0.06, "{shown}: {latency}");
 
-    // A line in the address: its instructions are counted and its place in the source is marked.
+    // A line in the address: its instructions are counted and its position in the source is marked.
     let lines = json["lines"].as_array().expect("lines");
     let line = lines[0]["line"].as_u64().expect("line");
     let count: u64 = lines.iter().filter(|l| l["line"] == line).filter_map(|l| l["count"].as_u64()).sum();
@@ -164,7 +165,7 @@ fn a_page_shows_the_run() {
     assert_eq!((b.note("highlighted"), b.note("lit")), (count.to_string(), count.to_string()));
     assert_eq!(b.eval("document.querySelector('#source .on').dataset.line"), line.to_string());
 
-    // An event: what it did, what it waited for.
+    // An event: what it did, and what it waited for.
     let event = json["critical_path"][5]["event"].as_u64().expect("event");
     b.open(&run.url(&format!("#event={event}")), WIDE, false);
     assert_eq!(b.note("event"), event.to_string());
@@ -172,7 +173,7 @@ fn a_page_shows_the_run() {
     for term in ["operands", "waited", "released by", "critical path", "writes", "reads"] {
         has(&detail, term);
     }
-    // A part of the time shows fewer events than the whole.
+    // A part of the time range shows fewer events than the whole.
     let whole: u64 = b.note("drawn").parse().expect("a number");
     b.open(&run.url("#view=14000-16000"), WIDE, false);
     assert!(b.note("drawn").parse::<u64>().expect("a number") < whole);
@@ -185,7 +186,7 @@ fn sums_on_the_page_are_those_of_the_report() {
     let Some(mut b) = Browser::start() else { return };
     b.open(&run.url(""), WIDE, false);
     let json = run.json();
-    // Lines: instructions, critical path, engine time, waits, bytes, operations.
+    // Per line: instructions, critical path, engine time, waits, bytes, operations.
     let mut expected: std::collections::BTreeMap<u64, [f64; 6]> = Default::default();
     for l in json["lines"].as_array().expect("lines") {
         let sums = expected.entry(l["line"].as_u64().expect("line")).or_default();
@@ -206,7 +207,7 @@ fn sums_on_the_page_are_those_of_the_report() {
             assert!((got - want).abs() <= 1e-3 * g[1].max(1.0), "line {}: {got} is not {want}", g[0]);
         }
     }
-    // The totals of parts add up to those of the whole.
+    // The totals of the parts add up to the total of the whole.
     let halves = "(() => { const sum = (t) => [...t.statements.count, ...t.statements.engine, ...t.statements.critical, ...t.statements.wait, \
                   ...t.rows.map((r) => r.active)]; const m = Math.round(data.elapsed / 3), a = sum(totals(0, m)), b = sum(totals(m, data.elapsed)), \
                   all = sum(totals(0, data.elapsed)); return all.map((x, i) => x - a[i] - b[i]); })()";
@@ -233,21 +234,21 @@ fn a_reader_selects_searches_and_sorts() {
     let run = Run::attention();
     let Some(mut b) = Browser::start() else { return };
     b.open(&run.url(""), WIDE, false);
-    // The tooltip of an event goes away when the view changes.
+    // The tooltip of an event disappears when the view changes.
     let at = place(&mut b, "timeline", LONGEST);
     b.click(at);
     assert_ne!(b.note("event"), "-1");
     assert_eq!(b.eval("document.getElementById('tip').hidden"), false);
     b.eval("document.getElementById('zoom-in').click()");
     assert_eq!(b.eval("document.getElementById('tip').hidden"), true);
-    // The critical path is shown while something is selected.
+    // The critical path can be highlighted while something is selected.
     let all: u64 = b.note("lit").parse().expect("a number");
     b.eval("document.getElementById('only-critical').click()");
     let critical: u64 = b.note("lit").parse().expect("a number");
     assert!(0 < critical && critical < all, "{critical} of {all}");
     b.eval("document.getElementById('only-critical').click(); fit(); select({})");
 
-    // A drag selects a range, and the tables are about it.
+    // Dragging selects a range, to which the tables are then restricted.
     let (x, y) = place(&mut b, "timeline", "() => [nameWidth() + 200, 40]");
     b.drag((x, y), (x + 150.0, y));
     let ends: Vec<f64> = b.note("range").split('-').map(|t| t.parse().expect("a number")).collect();
@@ -260,7 +261,7 @@ fn a_reader_selects_searches_and_sorts() {
         "[tables.lines.table.rows.reduce((n, g) => n + g.count, 0), E.start.filter((t) => t >= sums.from && t < sums.to).length]",
     );
     assert!(count[0] > 0.0 && count[0] == count[1], "{count:?}");
-    // What has more digits than a nanosecond survives in the address.
+    // Digits beyond a nanosecond survive in the address.
     let hash = b.eval("location.hash");
     b.open(&run.url(hash.as_str().expect("text")), WIDE, false);
     assert_eq!(b.note("range").split('-').count(), 2);
@@ -291,7 +292,7 @@ fn a_reader_selects_searches_and_sorts() {
     }
     b.eval("select({ found: null })");
 
-    // Tables sort by any column and show the columns that are chosen.
+    // Tables can be sorted by any column and show the selected columns.
     b.eval("document.getElementById('tab-lines').click()");
     let sort = |title: &str| {
         format!(
@@ -306,12 +307,12 @@ fn a_reader_selects_searches_and_sorts() {
     assert!(!b.text("table").contains("waits: semaphore"));
     b.eval("document.querySelector('.chooser input[name=wait-semaphore]').click()");
     has(&b.text("table"), "waits: semaphore");
-    // Every event is in its table, though few of them are elements.
+    // The table contains every event, although few of them are DOM elements.
     b.eval("document.getElementById('tab-events').click()");
     assert_eq!(numbers(&mut b, "[tables.events.table.rows.length]"), [all as f64]);
     assert!(numbers(&mut b, "[document.querySelectorAll('#table tr').length]")[0] < 100.0);
 
-    // A click on a tensor in the memory shows its life.
+    // A click on a tensor in the memory view shows its lifetime.
     let tensor = "() => { const m = memories[0]; let best = m.tensors[0]; for (const t of m.tensors) if (T.end[t] - T.start[t] > T.end[best] - T.start[best]) best = t; \
         const f = frameOf('memory'); return [f.left + ((T.start[best] + T.end[best]) / 2 - f.from) * f.k, MEMORY - (T.byte[best] + T.bytes[best] / 2) / m.full * MEMORY]; }";
     let at = place(&mut b, "memory", tensor);
@@ -356,7 +357,7 @@ fn several_cores_and_ranks() {
     assert_eq!((b.eval("document.title"), b.note("rank")), ("ring_gather on 2 ranks, trn2".into(), "0".into()));
     b.open(&run.url("#rank=1"), WIDE, false);
     assert_eq!(b.note("rank"), "1");
-    // The choice of a rank loads the page anew.
+    // Selecting a rank reloads the page.
     b.eval("document.body.dataset.ready = ''; const s = document.getElementById('rank'); s.value = '0'; s.dispatchEvent(new Event('change'))");
     b.wait_until_ready();
     assert_eq!(b.note("rank"), "0");
@@ -401,7 +402,7 @@ fn nothing_overlaps_or_overflows() {
         }
     }
     assert_eq!(b.errors(), Vec::<String>::new());
-    // The check sees what it is for.
+    // The layout check detects an injected fault.
     b.eval("document.getElementById('sentence').style.cssText = 'position:absolute;top:12px;left:14px;width:700px;color:#777'");
     let faults = b.eval(layout).to_string();
     for fault in ["overlaps", "px wide in a window", "contrast"] {
@@ -444,7 +445,8 @@ fn two_runs_share_an_axis() {
                 }
             }
         }
-        // The engines of both runs have the same number of instructions. Transfers that follow each other closely are one span of the JSON.
+        // The engines of both runs have the same number of instructions. Consecutive transfers form
+        // one span in the JSON.
         let spans = "runs.map((run) => [...run].filter(([name]) => !name.startsWith('dma')).map(([name, row]) => [name, row.lanes.reduce((n, l) => n + l.start.length, 0)].join()).sort().join(';'))";
         let both = b.eval(spans);
         assert_eq!(both[0], both[1]);
@@ -457,7 +459,7 @@ fn two_runs_share_an_axis() {
         "[diff.difference.lines.reduce((n, l) => n + l.after - l.before, 0), (diff.sides[1].latency - diff.sides[0].latency) / 1e3]",
     );
     assert!(sums[0] > 0.0 && (sums[0] - sums[1]).abs() < 0.01, "{sums:?}");
-    // A line of the table is lit in both runs.
+    // A line selected in the table is highlighted in both runs.
     b.eval("document.querySelector('#table tr.pick').click()");
     assert_ne!(b.note("chosen"), "");
     let lit = numbers(
@@ -476,12 +478,12 @@ fn a_long_run_makes_a_small_page_that_draws_quickly() {
     let run =
         Run::kernel("streamed", &["--arg", "x=float32[128,64]", "--arg", &format!("tiles={tiles}"), "--no-numerics"]);
     let size = std::fs::metadata(run.path("r.html")).expect("written").len();
-    // Two transfers and six instructions for each tile.
+    // Two transfers and six instructions per tile.
     assert!(size < 400_000 + 8 * tiles * 12, "{size} bytes");
     let Some(mut b) = Browser::start() else { return };
     b.open(&run.url(""), WIDE, false);
     assert_eq!(b.note("events"), (8 * tiles).to_string());
-    // Rectangles are bounded by pixels, whatever the number of events.
+    // The number of rectangles is limited by pixels, regardless of the number of events.
     let drawn: u64 = b.note("drawn").parse().expect("a number");
     assert!(drawn < 30_000, "{drawn}");
     has(&b.eval("document.getElementById('memory').dataset.drawn").to_string(), "cells");
@@ -490,7 +492,7 @@ fn a_long_run_makes_a_small_page_that_draws_quickly() {
     assert_eq!(b.errors(), Vec::<String>::new());
 }
 
-/// Run by hand: `cargo test --release --test page -- --ignored --nocapture`.
+/// Run manually: `cargo test --release --test page -- --ignored --nocapture`.
 #[test]
 #[ignore = "decides by wall time"]
 fn two_hundred_thousand_events_open_in_two_seconds_and_pan_at_thirty_frames() {

@@ -1,4 +1,5 @@
-//! Markdown pages that are tests: each ```python block is a kernel file, its comments say what must be found.
+//! Markdown pages that are tests: each ```python block is a kernel file, and its comments state the
+//! expected findings.
 //!
 //! ```text
 //! args: x=float32[128,512] n=3        (optional, before the block: --arg values, then other flags after `flags:`)
@@ -6,17 +7,18 @@
 //! # warning: [slug] fragment
 //! ```
 //!
-//! `page flags:` and `page needs values` are for all blocks after them.
+//! `page flags:` and `page needs values` apply to all blocks after them.
 //!
-//! `--no-numerics` must report the same warnings as a run, unless a line `needs values` stands before the block: what is found without values is
-//! what `check` finds. A block without such comments must be accepted with no error and no warning. Every error and warning that the
-//! command reports must be announced by a comment.
+//! `--no-numerics` must report the same warnings as a run, unless a line `needs values` precedes
+//! the block: findings that need no values are those of `check`. A block without such comments must
+//! be accepted without errors or warnings. Every error and warning that the command reports must be
+//! announced by a comment.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// What a comment announces or the command reports.
+/// A finding that a comment announces or the command reports.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
     line: usize,
@@ -29,7 +31,7 @@ struct Block {
     first_line: usize,
     args: Vec<String>,
     code: String,
-    /// Its warnings need values.
+    /// Whether its warnings need values.
     needs_values: bool,
 }
 
@@ -76,7 +78,7 @@ fn blocks(page: &str) -> Vec<Block> {
     out
 }
 
-/// Splits at blanks outside of quotes and brackets.
+/// Splits at spaces outside quotes and brackets.
 fn words(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut depth = 0i32;
@@ -102,7 +104,7 @@ fn words(text: &str) -> Vec<String> {
 fn announced(code: &str) -> Vec<Said> {
     let mut out = Vec::new();
     for (i, line) in code.lines().enumerate() {
-        // A line may announce several.
+        // A line may announce several findings.
         for comment in line.split("# ").skip(1) {
             let Some((severity, rest)) = comment.split_once(": [") else { continue };
             let Some((slug, text)) = rest.split_once(']') else { continue };
@@ -132,7 +134,7 @@ fn reported(json: &serde_json::Value) -> Vec<Said> {
         .unwrap_or_default()
 }
 
-/// Runs a block and compares what is reported with `want`.
+/// Runs a block and compares the reported findings with `want`.
 fn run(at: &str, block: &Block, want: &[Said], flags: &[&str]) -> datatest_stable::Result<String> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("kernel.py");

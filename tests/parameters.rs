@@ -1,4 +1,4 @@
-//! docs/parameters.md: the timing parameters of all targets, from the files that hold them.
+//! docs/parameters.md: the timing parameters of all targets, from the parameter files.
 //!
 //! `BLESS=1 cargo test --test parameters` rewrites the page.
 

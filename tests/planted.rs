@@ -1,6 +1,7 @@
-//! Kernels with a planted bug: each is found by the commands that its comments name, on the line that they name, with the class's default
-//! level; its corrected twin gives no finding at all. What stays undetected is listed and must stay true. tests/plants has the format.
-//! All modes find the same in the same kernel, apart from what only values show.
+//! Kernels with a planted bug: each is found by the commands that its comments name, on the line
+//! that they name, at the class's default level. Its corrected twin has no findings. Undetected
+//! bugs are listed, and must stay undetected. tests/plants describes the format. All modes find the
+//! same in a kernel, except for findings that need values.
 
 mod plants;
 
@@ -24,17 +25,17 @@ struct Finding {
     message: String,
 }
 
-/// What a command said of a kernel.
+/// A command's report on a kernel.
 struct Report {
     code: Option<i32>,
     findings: BTreeSet<Finding>,
-    /// What the kernel executes depends on values, so that `check` finds less.
+    /// Whether execution depends on values, so that `check` finds less.
     needs_data: bool,
     stderr: String,
 }
 
 impl Report {
-    /// Lines and slugs of the findings.
+    /// The lines and slugs of the findings.
     fn places(&self) -> BTreeSet<(usize, &str)> {
         self.findings.iter().map(|f| (f.line, &*f.slug)).collect()
     }
@@ -57,7 +58,8 @@ fn command(name: &str, file: &Path, kernel: &str, args: &[String], more: &[Strin
         .expect("the command starts")
 }
 
-/// The findings in the text of a command: `severity[slug]: message`, then ` --> file:line:column`.
+/// The findings in the output of a command: `severity[slug]: message`, then ` -->
+/// file:line:column`.
 fn in_text(stderr: &str) -> BTreeSet<Finding> {
     let mut out = BTreeSet::new();
     let mut lines = stderr.lines().peekable();
@@ -79,7 +81,7 @@ fn in_text(stderr: &str) -> BTreeSet<Finding> {
     out
 }
 
-/// The findings of a report; those of its only point for `sweep`.
+/// The findings of a report; for `sweep`, those of its only point.
 fn in_json(path: &Path) -> BTreeSet<Finding> {
     let Ok(bytes) = fs::read(path) else { return BTreeSet::new() };
     let json: serde_json::Value = serde_json::from_slice(&bytes).expect("a JSON report");
@@ -103,7 +105,7 @@ fn report(name: &str, file: &Path, kernel: &str, args: &[String], out: &Path) ->
     let mut args = args.to_vec();
     match name {
         "run" => args.extend(["--out".into(), out.join(kernel).display().to_string()]),
-        // A grid of one point: an argument.
+        // A grid with a single point: an argument.
         "sweep" => *args.iter_mut().find(|a| *a == "--arg").expect("an argument") = "--grid".into(),
         _ => {}
     }
@@ -126,7 +128,7 @@ fn severity(class: Class, command: &str) -> &'static str {
     }
 }
 
-/// Holds one command's report against what the kernel announces.
+/// Compares a command's report with what the kernel announces.
 fn announced(kernel: &Kernel, name: &str, report: &Report, problems: &mut String) {
     let seen = kernel.seen_by.iter().any(|c| c == name);
     for (line, slug) in &kernel.plants {
@@ -157,7 +159,8 @@ fn announced(kernel: &Kernel, name: &str, report: &Report, problems: &mut String
     }
 }
 
-/// `sweep` finds what `check` does, and what `run` does where it has to run as well; what `check` finds, `run` finds, unless it faults before.
+/// `sweep` finds the same as `check`, or the same as `run` if it has to run as well. `run` finds
+/// everything that `check` finds, unless it faults first.
 fn same_in_all_modes(check: &Report, run: &Report, sweep: &Report, problems: &mut String) {
     let (like, name) = if check.needs_data { (run, "run") } else { (check, "check") };
     if sweep.places() != like.places() {
@@ -168,7 +171,8 @@ fn same_in_all_modes(check: &Report, run: &Report, sweep: &Report, problems: &mu
     }
 }
 
-/// An undetected bug must be one: the outputs differ from the twin's, unless the comments say that they do not.
+/// An undetected bug must be real: the outputs differ from the twin's, unless the comments declare
+/// that they do not.
 fn differs(file: &Path, kernel: &Kernel, out: &Path, problems: &mut String) {
     let mut expect = Vec::new();
     for entry in fs::read_dir(out.join(format!("{}_fixed", kernel.name))).expect("the twin has outputs") {
@@ -184,7 +188,7 @@ fn differs(file: &Path, kernel: &Kernel, out: &Path, problems: &mut String) {
     }
 }
 
-/// Everything that is wrong with one planted bug; empty if all is as announced.
+/// All discrepancies for one planted bug; empty if everything is as announced.
 fn check(file: &Plants, kernel: &Kernel) -> String {
     let mut problems = String::new();
     let twin = format!("{}_fixed", kernel.name);

@@ -1,4 +1,4 @@
-//! What a signal to the command ends: kernels that Python executes, scripts, and the processes of a search.
+//! Signals to the command end kernels that Python executes, scripts, and the processes of a search.
 
 #![cfg(unix)]
 
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use command::{ADD_ONE, Session};
 
-/// An interpreter that has the package, and writes the number of its process instead of running something.
+/// A stand-in for an interpreter with the package, which writes its process id instead of running
+/// anything.
 const PYTHON: &str = "#!/bin/sh\n[ \"$1\" = -c ] && exit 0\necho $$ > pid.new\nmv pid.new pid\nexec sleep 60\n";
 
 fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {

@@ -1,7 +1,9 @@
-//! Programs in text form, each about one rule of the schedule: what every row of its timeline does, and what it waits for, in order.
+//! Programs in text form, each for one rule of the schedule: the events and waits of every row of
+//! the timeline, in order.
 //!
-//! The expected rows stand in comments at the end of each file of tests/programs, without times, so that a calibration does not touch them.
-//! `BLESS=1 cargo test --test programs` rewrites them; review the difference before committing it.
+//! The expected rows are in comments at the end of each file of tests/programs, without times, so
+//! that a calibration does not change them. `BLESS=1 cargo test --test programs` rewrites them;
+//! review the difference before committing it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,9 @@ use nki_sim_core::HostTensor;
 use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 
-/// Characters before what a line of a timeline says.
+/// The number of characters before the text in a line of a timeline.
 const TIMES: usize = 23;
-/// What begins the expected rows.
+/// The line that starts the expected rows.
 const ROWS: &str = "\n// rows\n";
 
 fn programs() -> Vec<PathBuf> {
@@ -43,13 +45,13 @@ fn time(path: &Path, source: &str) -> Timeline {
     session.run_alone_timed(&kernel, inputs.collect()).unwrap_or_else(|e| panic!("{name}: {e:?}")).1
 }
 
-/// Each row that does something: its events and its waits in order, as comment lines.
+/// Each row with activity: its events and its waits in order, as comment lines.
 fn rows(timeline: &Timeline) -> String {
     let mut out = String::new();
     let mut last = "";
     let text = report::timeline(timeline);
     for line in text.lines().skip(1) {
-        // Without the two times. The issue of a transfer and its bytes are two spans.
+        // Omit the two times. The issue of a transfer and its bytes are two spans.
         let what = line.get(TIMES..).filter(|_| line.starts_with(' '));
         if what != Some(last) {
             let _ = writeln!(out, "// {}{}", if what.is_some() { "  " } else { "" }, what.unwrap_or(line));

@@ -1,5 +1,5 @@
-//! Calls that must be refused: tests/refused/<instruction>.py; every_operand.py, every_indirect.py and every_collective.py for the rules
-//! that several instructions share.
+//! Calls that must be rejected: tests/refused/<instruction>.py; every_operand.py, every_indirect.py
+//! and every_collective.py for the rules that several instructions share.
 //!
 //! ```text
 //! # setup of the cases below, up to the next blank line
@@ -11,8 +11,8 @@
 //! nisa.tensor_tensor(s, s, s, nl.add)          # accepted
 //! ```
 //!
-//! Lines without a comment behind them are setup: they hold from there to the end of the file. Every rule of an instruction's
-//! schema needs a case, and every case a rule.
+//! Lines without a trailing comment are setup, which applies from there to the end of the file.
+//! Every rule of an instruction's schema needs a case, and every case a rule.
 
 mod snippet;
 
@@ -33,13 +33,13 @@ use snippet::Snippet;
 const GENERAL: &[(&str, &[Rule])] =
     &[("every_operand", COMMON_RULES), ("every_indirect", INDIRECT_RULES), ("every_collective", COLLECTIVE_RULES)];
 
-/// What a comment says of the call before it.
+/// The expectation in a comment about the call before it.
 enum Expected<'a> {
     Accepted,
     Refused { slug: &'a str, words: Vec<&'a str> },
 }
 
-/// The target and the expectation in a comment; `None` if it is no expectation.
+/// The target and the expectation in a comment; `None` if it does not contain one.
 fn expected(comment: &str) -> Option<(Target, Expected<'_>)> {
     let comment = comment.trim();
     let (target, rest) = match comment.split_once(' ') {
@@ -54,7 +54,7 @@ fn expected(comment: &str) -> Option<(Target, Expected<'_>)> {
     Some((target, Expected::Refused { slug, words }))
 }
 
-/// Runs the cases of a file against the rules that it must break.
+/// Runs the cases of a file, and compares them with the rules that they must break.
 fn check(path: &Path, rules: &[Rule], problems: &mut String) -> usize {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Ok(text) = fs::read_to_string(path) else {

@@ -1,4 +1,5 @@
-//! What a run says of its time: JSON, CSV, page, and the commands that compare, sweep and ask what if.
+//! The report on a run's time: JSON, CSV, page, and the commands that compare, sweep and rank
+//! parameters.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,7 +27,7 @@ impl Session {
         serde_json::from_str(&self.read(name)).expect("JSON")
     }
 
-    /// Runs the command and gives standard output; fails if it exits otherwise than with `code`.
+    /// Runs the command and returns standard output; fails if the exit code is not `code`.
     #[track_caller]
     fn run(&self, code: i32, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nki-sim"));
@@ -80,7 +81,7 @@ fn every_interval_has_a_cause_and_they_sum_to_the_latency() {
     assert!((on_path + fixed - latency).abs() < 1e-6);
     assert!(path.iter().any(|p| p["iteration"].as_str().is_some_and(|i| i.contains("bm="))));
 
-    // 512 x 512 x 1024 multiply-adds, and every byte of the operands once at least.
+    // 512 x 512 x 1024 multiply-adds, and every byte of the operands at least once.
     assert_eq!(number(&json["summary"]["hardware_flops"]), 2.0 * 512.0 * 512.0 * 1024.0);
     assert_eq!(number(&json["traffic"]["minimum_read_bytes"]), 2.0 * (512.0 * 512.0 + 512.0 * 1024.0));
     assert_eq!(number(&json["traffic"]["minimum_write_bytes"]), 2.0 * 512.0 * 1024.0);
@@ -111,8 +112,7 @@ fn the_verdict_names_lines_remedies_and_the_roofline() {
     has(&text, "rests on parameters");
 }
 
-/// The low and the high end in the line about hardware, which must be there.
-/// A kernel that brings all weights in one load, and one whose load has one reader.
+/// A kernel that loads all weights at once, and one whose load has one reader.
 const LOADS: &str = r#"import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -148,7 +148,7 @@ def whole(x):
     return out
 "#;
 
-/// What the report offers for the weights of a layer, written by hand, has the gain that it names.
+/// Implementing the reported remedy for the weights of a layer by hand has the reported gain.
 #[test]
 fn a_load_in_parts_is_offered_where_it_helps_and_gains_what_is_said() {
     let s = Session::new();
@@ -177,7 +177,7 @@ fn a_load_in_parts_is_offered_where_it_helps_and_gains_what_is_said() {
     s.run(0, &["run", "hand.py", "--kernel", "layer", "--json", "hand.json"]);
     let (offered, got) = (number(&best["latency_us"]), number(&s.json("hand.json")["latency_us"]));
     assert!((offered - got).abs() < 1e-3, "{offered} is offered, {got} comes of it");
-    // Parts help nothing where one instruction needs them all.
+    // Splitting a load does not help if one instruction needs all its parts.
     let printed = s.run(0, &["run", "k.py", "--kernel", "whole", "--json", "whole.json"]);
     for remedy in s.json("whole.json")["remedies"].as_array().expect("a list") {
         assert!(remedy["kind"] != "split-dma" || number(&remedy["gain_us"]) <= 0.0, "{remedy:#}");
@@ -185,6 +185,7 @@ fn a_load_in_parts_is_offered_where_it_helps_and_gains_what_is_said() {
     assert!(!printed.contains("split DMA"), "{printed}");
 }
 
+/// The low and the high end in the report's line about hardware, which must be there.
 fn error_bar(text: &str) -> (f64, f64) {
     let line = text.lines().find(|l| l.starts_with("On hardware: ")).unwrap_or_else(|| panic!("no error bar:\n{text}"));
     let words: Vec<&str> = line.split(' ').collect();
@@ -205,11 +206,12 @@ fn a_latency_has_an_error_bar() {
     assert!(bar["rows"].is_u64() && (bar["group"].is_string() || bar["group"].is_null()));
     assert_eq!((&bar["features"]["target"], &bar["features"]["indirect_dma"]), (&"trn2".into(), &false.into()));
     let (shown_low, shown_high) = error_bar(&text);
-    // Rounded away from the prediction, to tenths.
+    // Rounded outwards from the prediction, to tenths.
     assert!(shown_low <= low && low < shown_low + 0.1 && shown_high - 0.1 < high && high <= shown_high, "{text}");
     has(&s.read("r.html"), "\"error\":\"On hardware: ");
 
-    // `--measure` chooses between two latencies that were both compared with hardware; other changes make another model.
+    // `--measure` chooses between two latencies that have both been compared with hardware; any
+    // other change makes a different model.
     has(&s.run(0, &[&run[..], &["--measure", "device"]].concat()), "On hardware: ");
     std::fs::write(s.path("p.toml"), "tensor.clock_ghz = 2.8\n").expect("writable");
     for change in [["--schedule", "program"], ["--set", "tensor.clock_ghz=2.8"], ["--params", "p.toml"]] {
@@ -329,13 +331,13 @@ fn a_trace_is_compressed_if_its_name_says_so() {
     s.run(0, &[&run[..], &["--trace", "t.perfetto-trace.gz"]].concat());
     let read = |name: &str| std::fs::read(s.path(name)).expect("written");
     let (plain, packed) = (read("t.perfetto-trace"), read("t.perfetto-trace.gz"));
-    // RFC 1952: magic number, and the length of the contents at the end.
+    // RFC 1952: the magic number, and the length of the contents at the end.
     assert_eq!(packed[..2], [0x1f, 0x8b]);
     assert_eq!(packed[packed.len() - 4..], (plain.len() as u32).to_le_bytes());
     assert!(packed.len() * 3 < plain.len(), "{} of {}", packed.len(), plain.len());
     // Field 1 of the trace.
     assert_eq!(plain[0], 0x0a);
-    // Ranks, too.
+    // Also with several ranks.
     let args = ["--ranks", "2", "--arg", "ranks=2", "--arg", "x=float32[64,128]", "--trace", "r.gz"];
     s.run(0, &[&["run", &*example("collectives.py"), "--kernel", "ring_gather"][..], &args].concat());
     assert_eq!(read("r.gz")[..2], [0x1f, 0x8b]);
@@ -374,12 +376,12 @@ fn tables_of_a_run_are_compared_and_never_mixed_with_others() {
     assert!((number(&metric("latency_us")["before"]) - latency).abs() < 1e-6 * latency);
     assert_eq!(number(&metric("hbm_read_bytes")["after"]), 2.0 * number(&metric("hbm_read_bytes")["before"]));
     has(&s.run(1, &["compare", "before", "after", "--fail-if", "latency > +2%"]), "latency");
-    // One table is enough, in parts as Neuron Explorer splits it.
+    // One table is sufficient, split into parts as by Neuron Explorer.
     std::fs::create_dir(s.path("part")).expect("writable");
     std::fs::copy(s.path("after/Instruction.parquet"), s.path("part/Instruction_1.parquet")).expect("copied");
     has(&s.run(0, &["compare", "before/Instruction.parquet", "part"]), "softmax.py:");
     has(&s.run(2, &["compare", "before", "."]), "neither Instruction.parquet nor Summary.parquet");
-    // A profile of something else stays what it is.
+    // A foreign profile is not overwritten.
     std::fs::write(s.path("after/HloInstruction.parquet"), "foreign").expect("writable");
     has(&run(2, "128", &["--parquet", "after"]), "holds HloInstruction.parquet");
     has(&run(2, "128", &["--parquet", "part"]), "holds Instruction_1.parquet");

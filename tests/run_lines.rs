@@ -33,7 +33,7 @@ fn an_argument_of_the_call_replaces_the_whole_line() {
         .exits(2)
         .says("needs argument `x`")
         .says("the `# nki-sim:` comment above the kernel counts only without --arg: repeat what it supplies");
-    // A line that nobody needs is not read.
+    // A run line that is not needed is not parsed.
     s.write("k.py", with_line("# nki-sim: nonsense"));
     s.run(&["run", "k.py", "--arg", "x=float32[16,8]"]).exits(0);
 }

@@ -1,5 +1,5 @@
-//! Every documented parameter: the schemas have it under its name, in its place and with its default, and `nki.language` takes it by
-//! keyword.
+//! Every documented parameter: the schemas have it with its name, position and default, and
+//! `nki.language` accepts it by keyword.
 
 mod snippet;
 
@@ -22,7 +22,7 @@ fn read(file: &str) -> String {
     fs::read_to_string(path).expect("readable")
 }
 
-/// Splits at commas outside of brackets and strings.
+/// Splits at commas outside brackets and strings.
 fn split(list: &str) -> Vec<&str> {
     let (mut depth, mut quoted, mut start, mut out) = (0, false, 0, Vec::new());
     for (i, c) in list.char_indices() {
@@ -56,7 +56,7 @@ fn functions(prefix: &str) -> Vec<Function> {
     lines.map(|(name, list)| Function { name: name.to_owned(), parameters: parameters(list) }).collect()
 }
 
-/// What a schema says, as the file writes it.
+/// A schema's parameters in the format of the file.
 fn of_schema(schema: &Schema) -> Vec<(String, Option<String>)> {
     let page = reference::page(schema, 1);
     let (_, rest) = page.split_once("\n    n").expect("a line with the call");
@@ -69,7 +69,7 @@ fn of_schema(schema: &Schema) -> Vec<(String, Option<String>)> {
     split(list).into_iter().map(pair).collect()
 }
 
-/// `()` and None are both "not given"; `[0]` and `(0)` are one list.
+/// `()` and None both mean "not given"; `[0]` and `(0)` are the same list.
 fn same_default(ours: Option<&str>, documented: Option<&str>) -> bool {
     let plain = |d: &str| match d {
         "()" => "None".to_owned(),
@@ -94,7 +94,7 @@ fn instructions_have_the_documented_parameters() {
             };
             compared += 1;
             let mut ours = of_schema(entry.schema);
-            // What the function returns is our first operand.
+            // The function's return value is the schema's first operand.
             if short.ends_with("rank_id") {
                 ours.remove(0);
             }
@@ -113,7 +113,7 @@ fn instructions_have_the_documented_parameters() {
     assert!(compared >= 60, "{compared}");
 }
 
-/// The arguments of the call of `name` in a statement: where they are and what they are.
+/// The arguments in a statement's call of `name`: their position and text.
 fn call<'s>(statement: &'s str, name: &str) -> Option<(usize, usize, Vec<&'s str>)> {
     let start = statement.find(&format!("{name}("))? + name.len() + 1;
     let mut depth = 1;
@@ -129,9 +129,10 @@ fn call<'s>(statement: &'s str, name: &str) -> Option<(usize, usize, Vec<&'s str
     Some((start, end, split(&statement[start..end])))
 }
 
-/// The statement of tests/api/documented.txt with all parameters by keyword, the optional ones with their defaults.
+/// The statement of tests/api/documented.txt with all parameters by keyword, and the optional ones
+/// with their defaults.
 fn by_keyword(statement: &str, function: &Function) -> Option<String> {
-    // A method is called on some tensor.
+    // A method is called on a tensor.
     let name = function.name.strip_prefix("nl.NkiTensor").unwrap_or(&function.name);
     let (start, end, given) = call(statement, name)?;
     let mut arguments = Vec::new();
@@ -184,7 +185,8 @@ fn the_language_takes_every_parameter_by_keyword() {
     assert!(checked > 80, "{checked}");
 }
 
-/// What the reference says of a function or method, with `*` and further values left out, as the file writes it.
+/// The reference's parameters of a function or method in the format of the file, without `*` and
+/// variadic parameters.
 fn of_entry(entry: &nki_frontend::reference::Entry) -> Vec<(String, Option<String>)> {
     let parameters = entry.each_parameter().expect("a function");
     let named = parameters.into_iter().filter(|(name, ..)| !name.starts_with('*'));
@@ -215,7 +217,7 @@ fn the_reference_has_the_documented_parameters() {
         let same = |x: Option<&str>, y: Option<&str>| {
             same_default(x, y) || x.and_then(number).is_some() && x.and_then(number) == y.and_then(number)
         };
-        // Older releases have a parameter more.
+        // Older releases have an additional parameter.
         let fits = documented.len() <= ours.len()
             && ours.iter().zip(documented).all(|((a, x), (b, y))| a == b && same(x.as_deref(), y.as_deref()))
             && ours[documented.len()..].iter().all(|(name, _)| name == "address" || name == "dtype");

@@ -1,10 +1,11 @@
-//! Values of intermediates, and the rest of the command line that hands text to other programs.
+//! Values of intermediates, and the remaining command-line options that pass text to other
+//! programs.
 
 mod command;
 
 use command::{ADD_ONE, Session};
 
-/// Adds in bfloat16 what float32 would keep: the second instruction is the first that departs.
+/// Adds in bfloat16 what float32 would keep: the second instruction is the first one that differs.
 const ROUNDED: &str = "\
 import nki
 import nki.isa as nisa
@@ -51,7 +52,7 @@ fn a_dump_is_the_tensor_as_an_execution_leaves_it() {
         String::from_utf8_lossy(&low).contains("'<V2'")
             && low.ends_with(&read("last.npy")[read("last.npy").len() - 2..])
     );
-    // The same values, whoever looks.
+    // The run computes the same values as without them.
     let before = read("out.npy");
     s.run(&["run", "k.py", "--out", "."]).exits(0);
     assert_eq!(before, read("out.npy"));
@@ -132,7 +133,8 @@ fn a_mismatch_names_the_first_instruction_that_departs_from_fp32() {
         report.contains("\"first_departure\"") && report.contains("\"instruction\": \"tensor_scalar\""),
         "{report}"
     );
-    // With room for the rounding, nothing differs; and a wrong formula is no matter of rounding.
+    // With a tolerance for the rounding, nothing differs; and a wrong formula is not reported as a
+    // rounding error.
     s.run(&["run", "k.py", "--expect", "out=out.npy", "--rtol", "0.05"]).exits(0).keeps_quiet_about("departs");
     s.write("wrong.py", ROUNDED.replace("bfloat16", "float32").replace("operand0=1.0", "operand0=2.0"));
     let ran = s.run(&["run", "wrong.py", "--expect", "out=out.npy"]).exits(1);
@@ -187,7 +189,8 @@ fn parameters_and_columns_are_explained() {
         .says("did you mean `dma.engines`?");
 }
 
-/// Titles of the page's tables, columns of the CSV file, and keys of the lists in the JSON report.
+/// The titles of the page's tables, the columns of the CSV file, and the keys of the lists in the
+/// JSON report.
 #[test]
 fn every_column_of_every_report_is_explained() {
     let s = Session::new();
@@ -208,7 +211,7 @@ fn every_column_of_every_report_is_explained() {
         .split("title: \"")
         .chain(page.split("timeColumn(\"").filter_map(|call| call.split_once(", \"").map(|c| c.1)));
     let titles: Vec<&str> = titles.skip(1).filter_map(|rest| rest.split('"').next()).collect();
-    // Tabs begin with a capital.
+    // Names of tabs start with a capital letter.
     names.extend(
         titles
             .iter()
@@ -245,7 +248,7 @@ fn names_of_the_api_and_causes_are_explained() {
     ] {
         s.run(&["explain", name]).exits(0).says(says);
     }
-    // Both are called so.
+    // Both have this name.
     s.run(&["explain", "reciprocal"]).exits(0).says("# nisa.reciprocal").says("# nl.reciprocal");
     s.run(&["explain", "nl.reciprocal"]).exits(0).keeps_quiet_about("# nisa.reciprocal");
     s.run(&["explain", "nl.softmx"]).exits(2).says("did you mean `nl.softmax`?");

@@ -59,7 +59,8 @@ def measured_counters(c):
 
 
 def predicted_counters(reports):
-    """Those of all launches: bytes and transfers are sums, shares are of the whole time."""
+    """The counters over all launches: bytes and transfers are summed; fractions refer to the total
+    time."""
     total = sum(report["latency_us"] for report in reports)
     part = lambda active: sum(active(report) * report["latency_us"] for report in reports) / total / 100
     return {
@@ -71,7 +72,7 @@ def predicted_counters(reports):
 
 
 class Simulator:
-    """The command, and which of its options it has."""
+    """The command, and which options it supports."""
 
     def __init__(self, binary, timeout):
         self.binary, self.timeout = binary, timeout
@@ -95,7 +96,8 @@ class Simulator:
 
 
 def result(simulator, row, workspace, settings, folder):
-    """Everything about a row: its group, what was measured, and what the simulator predicts or why it cannot."""
+    """Everything about a row: its group, the measurement, and the prediction or the reason why
+    there is none."""
     base = {
         "id": row["id"],
         "family": row.get("family"),

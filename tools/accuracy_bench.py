@@ -1,4 +1,5 @@
-"""The benchmark that a repository has next to a kernel: its wrapper of the kernel, and the tensors that it passes."""
+"""The benchmark that accompanies a kernel in its repository: its wrapper of the kernel, and the
+tensors that it passes."""
 
 import ast
 import re
@@ -11,8 +12,9 @@ def imports(text):
 
 
 def beside(path, target):
-    """The benchmark or test next to `path` that imports it, or None. A benchmark comes before a test, one for `target` before others, and
-    one of this kernel alone before a comparison of several."""
+    """The benchmark or test next to `path` that imports it, or None. Benchmarks take precedence
+    over tests, files for `target` over others, and files for this kernel alone over comparisons of
+    several."""
     chosen = []
     for folder in (path.parent, path.parent.parent):
         for file in folder.glob("*.py"):
@@ -28,8 +30,9 @@ def beside(path, target):
 
 
 def definitions(bench, folder):
-    """A file in `folder` with the imports, functions and constants of a benchmark, without its statements: the host runs those. The
-    files and folders that the benchmark could import lie next to it."""
+    """Writes a file to `folder` with the imports, functions and constants of a benchmark, without
+    its statements, which the host runs. The files and folders that the benchmark could import are
+    placed next to it."""
     tree = ast.parse(bench.read_text())
     kept = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)) or is_constant(node)]
     out = folder / f"definitions_of_{bench.stem}.py"
@@ -52,13 +55,14 @@ def is_constant(node):
     try:
         ast.literal_eval(node.value)
     except ValueError:
-        # B, H = 1, X * 2
+        # For example `B, H = 1, X * 2`.
         return all(isinstance(n, (ast.Tuple, ast.List, ast.Name, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant, ast.expr_context)) for n in ast.walk(node.value))
     return True
 
 
 def call(bench, kernel, names):
-    """Shape and dtype of each tensor that a benchmark passes to `kernel`, by parameter name; None if that cannot be read from it."""
+    """The shape and dtype of each tensor that a benchmark passes to `kernel`, by parameter name;
+    None if they cannot be determined from it."""
     called = accuracy_shapes.arguments(bench, kernel)
     if called is None:
         return None

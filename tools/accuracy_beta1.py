@@ -120,7 +120,7 @@ def traffic(report: dict) -> dict:
 
 
 def judge(row: dict, result: dict) -> str:
-    """What is wrong with the traffic of a clean row, to the digits of its columns."""
+    """The discrepancies in the traffic of a clean row, to the precision of its columns."""
     if row["traffic"] != "clean":
         return ""
     wrong = []
@@ -131,9 +131,9 @@ def judge(row: dict, result: dict) -> str:
 
 
 def measured(row: dict) -> str:
-    """What the hardware read, wrote and took."""
+    """The bytes that the hardware read and wrote, and the time that it took."""
     moved = [row.get("measured_rd_MB"), row.get("measured_wr_MB")]
-    # `-` where nothing was counted.
+    # `-` stands for a missing count.
     text = " / ".join(f"{float(n):.1f}" for n in moved) + " MB, " if not {None, "", "-"} & set(moved) else ""
     return f"{text}{float(row['latency_us']):.0f} us"
 

@@ -1,7 +1,9 @@
-"""The table of left-out errors from which the simulator takes the error bar of a run (sim/src/analysis/error_bar.rs).
+"""The table of left-out errors, from which the simulator takes the error bar of a run
+(sim/src/analysis/error_bar.rs).
 
-One entry for each group of rows: its errors when it was left out of the fit, and the features by which a run finds its most similar
-group; and the errors of all groups together.
+There is an entry for each group of rows, with its errors when it was left out of the fit and the
+features by which a run finds its most similar group; and one with the errors of all groups
+together.
 """
 
 import math
@@ -36,7 +38,8 @@ def entry(group, rows):
 
 
 def entries(results):
-    """The entries of all groups, and that of all groups together, each group with the same weight."""
+    """The entries of all groups, and the entry of all groups together, in which each group has the
+    same weight."""
     groups = grouped(results)
     weighted = sorted((abs(math.log(r["predicted_us"] / r["measured_us"])), 1 / len(rows)) for rows in groups.values() for r in rows)
     reached, other = 0.0, 0.0

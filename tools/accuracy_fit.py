@@ -1,10 +1,12 @@
 """Fits parameters of the timing model to rows, with groups of rows left out.
 
-The loss is the mean over groups of the mean and the median of |log(predicted / measured)|, each group weighted by the square root of its
-rows. Each parameter has a lattice of values in its range. Every row runs with one parameter after the other changed from a centre; from
-these responses the log latency of a row at any point is taken as the sum of its responses along the axes. A fit, with or without a group,
-is a search on that sum, and costs no runs. The first centre is the middle of each range, the next ones are the fits to all rows, with
-closer points. The predictions that are reported are runs with the fitted values.
+The loss is the mean over groups of the mean and the median of |log(predicted / measured)|, each
+group weighted by the square root of its number of rows. Each parameter has a lattice of values in
+its range. Every row runs at a centre with one parameter at a time changed. From these responses,
+the log latency of a row at any point is approximated as the sum of its responses along the axes. A
+fit, with or without a group, is a search on that sum and needs no runs. The first centre is the
+middle of each range; the next ones are the fits to all rows, with a finer grid. The reported
+predictions come from runs with the fitted values.
 """
 
 import concurrent.futures
@@ -22,7 +24,7 @@ import accuracy_rows
 from accuracy_rows import ROOT, CannotRun
 
 PARAMS = ROOT / "sim" / "src" / "timing" / "params"
-# The parameters of trn2 whose values are chosen so that predictions come near the rows.
+# The parameters of trn2 that are fitted to the rows.
 FITTED = [
     "kernel.head_us=8:14",
     "kernel.pair_us=1:6",
@@ -36,18 +38,21 @@ FITTED = [
     "collectives.ring_bytes_per_ns",
 ]
 POINTS = 25
-# Distances of the points where rows run from the centre, by round; the first round starts with the ends of the range.
+# By round, distances from the centre of the points at which rows run; the first round starts with
+# the ends of the range.
 ROUNDS = [(-12, 12, -6, 6), (-3, 3, -1, 1), (-1, 1)]
 STRIDES = (6, 3, 1)
-# How far a fit at the edge of the responses extends them.
+# The distance by which a fit at the edge of the responses extends them.
 EXTENSION = 3
-# Parameters that concern only some rows, by how their names begin: whether a row, with the features in the report of its run, is one.
+# Parameters that concern only some rows, by prefix of their name: a predicate on the row and the
+# features in the report of its run.
 CONCERNS = {
     "collectives.": lambda row, features: features["collectives"],
     "kernel.head_us": lambda row, features: accuracy_rows.measure_of(row) == "profile" and not accuracy_neuronxcc.is_older(row),
     "kernel.pair_us": lambda row, features: str(row.get("lnc", 1)).startswith("2"),
 }
-# A row whose latency changes by less than this share between the ends of a range does not depend on the parameter.
+# A row does not depend on a parameter if its latency changes by less than this fraction between the
+# ends of the range.
 SENSITIVE = 1e-4
 
 
@@ -67,7 +72,7 @@ def entries(target):
 
 
 class Parameter:
-    """A fitted parameter of trn2, and of the targets that take its value over.
+    """A fitted parameter of trn2, and of the targets that inherit its value.
 
     `text` is NAME or NAME=LO:HI; without a range, it goes from half to double the present value.
     """
@@ -94,10 +99,11 @@ def parameters(texts):
 
 
 class Runs:
-    """Latencies of rows by parameter values, kept in memory and in `file` if there is one."""
+    """Latencies of rows by parameter values, cached in memory and, if given, in `file`."""
 
     def __init__(self, simulator, rows, results, workspace, folder, jobs, file=None):
-        """`results` of `rows` are the results in view; rows that did not run are left out, and those of which only ratios count."""
+        """`results` of `rows` are the results with all rows in the fit. Rows that did not run are
+        omitted, and so are those of which only ratios count."""
         self.simulator, self.jobs, self.file, self.folder = simulator, jobs, file, folder
         self.rows = {r["id"]: r | {"log": math.log(r["measured_us"])} for r in results if r["predicted_us"] is not None and not r.get("ratios")}
         self.sources, self.words, self.known, self.lock = {}, {}, {}, threading.Lock()
@@ -153,7 +159,8 @@ class Responses:
     """The log latency of each row around a centre of the lattice."""
 
     def __init__(self, runs, chosen, centre, sensitive=None):
-        """`sensitive`: by axis the rows that depend on its parameter; None: those that it concerns."""
+        """`sensitive` has for each axis the rows that depend on its parameter; None stands for the
+        rows that the parameter concerns."""
         self.runs, self.chosen, self.centre = runs, chosen, centre
         self.base = self.run(centre, list(runs.rows))
         self.along = [{at: dict.fromkeys(self.base, 0.0)} for at in centre]
@@ -175,12 +182,12 @@ class Responses:
             self.along[axis][index] = {name: logs.get(name, base) - base for name, base in self.base.items()}
 
     def find_sensitive(self, axis):
-        """Drops the rows that do not respond along an axis, once its ends are known."""
+        """Drops the rows that do not respond along an axis, after its ends have been run."""
         changes = self.along[axis].values()
         self.sensitive[axis] = {name for name in self.sensitive[axis] if any(abs(change[name]) > SENSITIVE for change in changes)}
 
     def logs(self, point, names):
-        """The log latencies at a point inside the responses, linear between two of them."""
+        """The log latencies at a point within the responses, interpolated linearly."""
         parts = []
         for responses, index in zip(self.along, point):
             low = max(at for at in responses if at <= index)
@@ -190,7 +197,8 @@ class Responses:
         return {name: self.base[name] + sum(a[name] + (b[name] - a[name]) * share for a, b, share in parts) for name in names}
 
     def fit(self, names):
-        """(point, loss) of the best point for `names`, inside the responses; where it lies at the edge of one, the responses grow."""
+        """(point, loss) of the best point for `names` within the responses. If it lies at the edge
+        of the responses, they are extended."""
         names = [name for name in names if name in self.base]
         while True:
             bounds = [(min(responses), max(responses)) for responses in self.along]
@@ -231,8 +239,8 @@ def loss(logs, rows):
 
 
 def search(evaluate, start, bounds):
-    """(point, value) of the least `evaluate(point)` that a search along one axis after the other finds, with smaller and smaller
-    strides; `bounds` has the least and the largest index of each axis."""
+    """(point, value) of the minimum of `evaluate(point)` found by a search along one axis after the
+    other, with decreasing strides. `bounds` has the lowest and highest index of each axis."""
     best = list(start)
     least = evaluate(best)
     for stride in STRIDES:
@@ -256,7 +264,8 @@ def settings(chosen, point):
 
 
 def folds(rows, wanted):
-    """Groups to leave out, as name -> ids: each group, or the rows whose group or lineage contains `wanted`."""
+    """Groups to leave out, as name -> ids: every group, or the rows whose group or lineage contains
+    `wanted`."""
     if wanted == "all":
         out = {}
         for name, row in rows.items():
@@ -269,7 +278,7 @@ def folds(rows, wanted):
 
 
 def again(runs, around, point, names):
-    """The results of rows with the predictions of a fit."""
+    """The results of rows, with the predictions of a fit."""
     predicted = runs.latencies(settings(around.chosen, point), names)
     return [runs.rows[name] | {"predicted_us": predicted[name]} for name in names if predicted[name] is not None]
 

@@ -1,21 +1,24 @@
-"""How predictions are judged: the groups of rows, the two formulas that a model has to beat, errors and ordered pairs.
+"""How predictions are evaluated: groups of rows, the two formulas that a model has to beat, errors,
+and ordered pairs.
 
-A result is a dict with `id`, `group`, `lineage`, `measured_us`, `predicted_us` (None for a row that cannot run) and one figure for each
-formula.
+A result is a dict with `id`, `group`, `lineage`, `measured_us`, `predicted_us` (None for a row that
+cannot run) and a value for each formula.
 """
 
 import math
 import re
 from statistics import mean, median
 
-# Two latencies are a pair to be ordered if hardware tells them apart by more than this: single captures of decode kernels repeat within
-# 5%, medians of several captures within 1%.
+# Two latencies form a pair to be ordered if they differ on hardware by more than this: single
+# captures of decode kernels repeat within 5%, medians of several captures within 1%.
 PAIR_MARGIN, DECODE_PAIR_MARGIN = 0.03, 0.05
-# Sources whose latencies count only in relation to each other: those of kda imply twice the peak rates of one core.
+# Sources of which only ratios between latencies count: those of kda imply twice the peak rates of
+# one core.
 RATIOS = r"kda-for-trainium"
 WITHIN = 0.10
 
-# Peak rates of one physical core: tensor clock in GHz, bytes per ns of its DMA engines (documented, sim/src/timing/params).
+# Peak rates of one physical core: tensor clock in GHz, bytes per ns of its DMA engines (documented,
+# sim/src/timing/params).
 CLOCKS = {"trn1": 2.8, "trn2": 2.4, "trn3": 2.4}
 DMA_BYTES_PER_NS = {"trn1": 435.2, "trn2": 435.2, "trn3": 614.4}
 # Bytes per ns of a rank's share of its chip's links (documented, as above).
@@ -57,7 +60,7 @@ def attention_group(row):
 
 
 def suite_of(row):
-    """The repository that measured a row of the older interface; None for other rows."""
+    """The repository that measured a row for the older interface; None for other rows."""
     older = str(row.get("api", "")).startswith("beta1")
     return (str(row.get("url")).rstrip("/").rpartition("/")[2] + f", {row.get('hw')}") if older else None
 
@@ -67,7 +70,8 @@ def is_ratio(row):
 
 
 def group_of(row):
-    """The group of a row: rows that a user would call one kind of kernel, and that are left out of a fit together."""
+    """The group of a row: rows that a user would consider one kind of kernel, and that are left out
+    of a fit together."""
     family, target = str(row.get("family")), str(row.get("hw") or "trn2").split()[0]
     if str(row.get("api", "")).startswith("beta1"):
         return f"beta-1 {family}" + (", ratios" if is_ratio(row) else "")
@@ -85,8 +89,10 @@ def group_of(row):
 
 
 def lineage_of(row):
-    """Rows with one lineage are versions or settings of one kernel for one problem, measured in one session; only these are paired. The
-    problem is the shape of the first input, the session the folder that has the results. Of sources whose ratios count, a family is one."""
+    """The lineage of a row. Rows with the same lineage are versions or settings of one kernel for
+    one problem, measured in one session; only these are paired. The problem is the shape of the
+    first input, the session the folder with the results. For sources of which only ratios count, a
+    group on one target is a lineage."""
     if is_ratio(row):
         return f"{group_of(row)}, {row.get('hw')}"
     problem = "x".join(map(str, (shapes(row) or [[]])[0]))
@@ -102,8 +108,9 @@ def pair_margin(row):
 
 
 def tensor_us(row, flops):
-    """Time of the tensor engine at its documented rate: 128 x 128 multiplications a cycle, a quarter of that for fp32. A product of two
-    matrices has its shape; other kernels have the operations that the simulator counted, of all cores together."""
+    """The tensor engine's time at its documented rate: 128 x 128 multiplications a cycle, a quarter
+    of that for fp32. For a matrix product the operations follow from its shapes; for other kernels
+    they are those that the simulator counted over all cores."""
     target = str(row.get("hw") or "trn2").split()[0]
     own = shapes(row)
     dtype = row["inputs"][0]["dtype"] if own else "bfloat16"
@@ -115,16 +122,20 @@ def tensor_us(row, flops):
 
 
 def sent_by_rank(row):
-    """The bytes that each rank of a collective has to send: an all-reduce is a reduce-scatter and an all-gather."""
+    """The number of bytes that each rank of a collective has to send: an all-reduce is a
+    reduce-scatter followed by an all-gather."""
     size, ranks = row["params"]["size_bytes"], row["params"]["ranks"]
     return (2 if row["kernel_fn"] == "all_reduce" else 1) * size * (ranks - 1) / ranks
 
 
 def formulas(row, flops, moved, cores):
-    """The two formulas: without a model, and with a constant for start and end and a share of the DMA time.
+    """The two formulas: one without a model, and one with a constant for start and end and a
+    fraction of the DMA time.
 
-    ideal: the slower of tensor engine and DMA engines at their documented rates; of a collective, the bytes that a rank sends at the
-    documented rate of the links. For the matrix products that is the time of the tensor engine. `flops` and `moved` (bytes) are the counts of the simulator for all cores.
+    ideal: the slower of tensor engine and DMA engines at their documented rates; for a collective,
+    the bytes that a rank sends at the documented rate of the links. For matrix products that is the
+    time of the tensor engine. `flops` and `moved` (bytes) are the simulator's counts over all
+    cores.
     """
     target = str(row.get("hw") or "trn2").split()[0]
     tensor = tensor_us(row, flops) / cores
@@ -144,7 +155,8 @@ def error(r, key="predicted_us"):
 
 
 def with_scales(results):
-    """The results; those of which only ratios count with a factor for each prediction, the median of measured to predicted in the group."""
+    """The results. Those of which only ratios count get a scale for each prediction: the median of
+    measured to predicted in the group."""
     keys = ("predicted_us", *FORMULAS)
     scales = {g: {k: median(r["measured_us"] / r[k] for r in rows) for k in keys} for g, rows in grouped(results).items() if rows[0]["ratios"]}
     return [r | {"scale": scales[r["group"]]} if r["group"] in scales else r for r in results]
@@ -162,7 +174,8 @@ def quantile(values, q):
 
 
 def pairs(results, key="predicted_us"):
-    """(pairs in right order, pairs) of all pairs of one lineage that hardware tells apart."""
+    """(correctly ordered pairs, pairs), over all pairs within a lineage that hardware
+    distinguishes."""
     lineages = {}
     for r in results:
         lineages.setdefault(r["lineage"], []).append(r)
@@ -178,7 +191,8 @@ def pairs(results, key="predicted_us"):
 
 
 def wrong_pairs(results):
-    """The pairs in wrong order: ids, and by how much the first is slower on hardware and in the prediction; the clearest first."""
+    """The wrongly ordered pairs: ids, and by how much the first is slower on hardware and in the
+    prediction; the largest discrepancies first."""
     out = []
     for i, a in enumerate(results):
         for b in results[i + 1 :]:
@@ -190,7 +204,7 @@ def wrong_pairs(results):
 
 
 def judged(results, key="predicted_us"):
-    """The figures of a set of rows that ran, for one prediction or formula."""
+    """The figures of a set of rows that ran, for a prediction or formula."""
     errors = [error(r, key) for r in results]
     logs = [math.log(1 + error(r, key)) for r in results]
     return {
@@ -206,7 +220,7 @@ def judged(results, key="predicted_us"):
 
 
 def grouped(results):
-    """The rows that ran by group, larger families first in the order of the file."""
+    """The rows that ran, by group; larger families first, otherwise in the order of the file."""
     out = {}
     for r in results:
         if r["predicted_us"] is not None:
@@ -215,7 +229,8 @@ def grouped(results):
 
 
 def by_suite(results):
-    """The figures of kernels for neuronxcc.nki by the repository that measured them; then those of all rows whose absolute times count."""
+    """The figures of kernels for neuronxcc.nki by the repository that measured them, followed by
+    those of all rows whose absolute times count."""
     older = [r for r in results if r.get("suite") and r["predicted_us"] is not None]
     out = {}
     for r in older:
@@ -227,7 +242,7 @@ def by_suite(results):
 
 
 def by_group(results):
-    """The figures by group, of the model and of the formulas."""
+    """The figures by group, for the model and the formulas."""
     return {
         group: {"model": judged(rows), **{key: judged(rows, key) for key in FORMULAS}, "wrong_pairs": wrong_pairs(rows)}
         for group, rows in grouped(results).items()

@@ -1,5 +1,5 @@
-"""The arguments of a row's kernel: shapes and types as in the row, or else as in the kernel's signature or benchmark; index inputs as
-the kernels' benchmarks make them."""
+"""The arguments of a row's kernel. Shapes and types are those of the row, otherwise those of the
+kernel's signature or benchmark. Index inputs are generated as in the kernels' benchmarks."""
 
 import json
 import math
@@ -12,21 +12,23 @@ import accuracy_bench
 TYPES = {"bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp16": "float16", "f16": "float16"}
 TYPE = re.compile(r"\b(bfloat16|bf16|float32|fp32|f32|float16|fp16|f16|u?int(?:8|16|32)|float8\w*)\b")
 
-# Elements of a tensor whose values no router reads: weights of experts, caches, operands.
+# Minimum size, in elements, of tensors whose values no router reads: weights of experts, caches,
+# operands.
 LARGE = 1 << 20
 
 
 class Unknown(Exception):
-    """The reason why an argument cannot be made."""
+    """The reason why an argument cannot be created."""
 
 
 # --- shapes
 
 
 def documented(definition, source, known=None):
-    """(shape, dtype or None) by parameter, from the comment behind each parameter of a signature: `Wq,  # [H, Hq_tp*d] = [2048, 1024] bf16`
-    or `# [E=128, H=2048] bf16`. Sizes with a name get their values from other comments and from the shapes of `known` parameters;
-    parameters with other sizes are left out."""
+    """(shape, dtype or None) by parameter, from the comment after each parameter of a signature:
+    `Wq,  # [H, Hq_tp*d] = [2048, 1024] bf16` or `# [E=128, H=2048] bf16`. Named sizes get their
+    values from other comments and from the shapes of `known` parameters; parameters with other
+    sizes are omitted."""
     lines = source.splitlines()
     comments = {p.arg: lines[p.lineno - 1].partition("#")[2] for p in parameters(definition)}
     sizes = {}
@@ -60,7 +62,7 @@ def parameters(definition):
 
 
 def required(definition):
-    """Parameters without a default."""
+    """The parameters without a default."""
     a = definition.args
     positional = [*a.posonlyargs, *a.args]
     count = len(positional) - len(a.defaults)
@@ -72,10 +74,11 @@ def size(shape):
 
 
 def tensors(row, definition, source, bench):
-    """Shape and dtype of each tensor argument by parameter name.
+    """The shape and dtype of each tensor argument, by parameter name.
 
-    The row decides; the signature decides about the order of the axes, which rows take from another version of the kernel at times.
-    What the row lacks is as in the signature, or as in the benchmark.
+    The row takes precedence, except that the signature determines the order of the axes, which rows
+    sometimes take from another version of the kernel. Missing values come from the signature or the
+    benchmark.
     """
     names = [p.arg for p in parameters(definition)]
     inputs = row.get("inputs") or []
@@ -102,7 +105,8 @@ def tensors(row, definition, source, bench):
 
 
 def distinct(count, bound, seed):
-    """`count` different indices below `bound`, as torch.randperm(bound)[:count] of the benchmarks; repeated where there are too few."""
+    """`count` distinct indices below `bound`, like torch.randperm(bound)[:count] in the benchmarks;
+    repeated if there are too few."""
     order = list(range(bound))
     random.Random(seed).shuffle(order)
     return [order[i % bound] for i in range(count)]
@@ -114,12 +118,13 @@ def entries(shapes):
 
 
 def cache(shapes):
-    """The shape of the K cache, or of the input most like one."""
+    """The shape of the K cache, or of the input that most resembles one."""
     named = [shape for name, (shape, _) in shapes.items() if "cache" in name.lower() and len(shape) > 1]
     return named[0] if named else max((s[0] for s in shapes.values()), key=size)
 
 
-# How the benchmarks of a family make their index inputs: pattern of the name, source, values from shape and all shapes.
+# How the benchmarks of a family generate their index inputs: pattern of the name, source, values
+# from the shape and all shapes.
 INDICES = [
     (
         r"expert|top_?k",
@@ -140,7 +145,7 @@ INDICES = [
 
 
 def npy(path, shape, dtype, values):
-    """Writes integers as a file of NumPy's format."""
+    """Writes integers to a file in NumPy's format."""
     kind, code = {"int8": ("|i1", "b"), "uint8": ("|u1", "B"), "int16": ("<i2", "h"), "uint16": ("<u2", "H"), "int32": ("<i4", "i"), "uint32": ("<u4", "I")}[dtype]
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({', '.join(map(str, shape))},), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
@@ -148,7 +153,8 @@ def npy(path, shape, dtype, values):
 
 
 def stated(row, name):
-    """The value of an input that the row states, flat: `position_ids=[[320]]` in the notes, or a list among the parameters."""
+    """The value of an input that the row gives, flattened: `position_ids=[[320]]` in the notes, or
+    a list among the parameters."""
     value = (row.get("params") or {}).get(name)
     found = re.search(rf"\b{name}\s*=\s*(\[[\d\s,\[\]]*\])", str(row.get("notes")))
     if found and value is None:
@@ -158,7 +164,8 @@ def stated(row, name):
 
 
 def indices(row, name, shapes):
-    """The values of an integer input that is an index, or None if nothing says how to make them."""
+    """The values of an integer input that is an index, or None if it is unknown how to generate
+    them."""
     shape = shapes[name][0]
     values = stated(row, name)
     if values and size(shape) % len(values) == 0:
@@ -176,7 +183,7 @@ def arguments(row, definition, source, bench, folder):
     for name, (shape, dtype) in shapes.items():
         values = indices(row, name, shapes) if re.fullmatch(r"u?int(16|32)", dtype) else None
         if values is None:
-            # Only routers and indices decide what is read. Zeros take no time to make.
+            # Only routers and indices determine what is read. Zeros take no time to generate.
             kind = ":zeros" if size(shape) > LARGE else ""
             words.append(f"{name}={dtype}[{','.join(map(str, shape))}]{kind}")
         else:

@@ -78,7 +78,7 @@ def events(binary, text, folder, settings=()):
 
 
 def predicted(binary, text, what, folder):
-    # Warm: the power limiter is off. Cold: it limits all the time.
+    # Warm: the power limiter is off. Cold: it always limits.
     settings = ["tensor.limiter_rate=1"] if what.endswith("warm") else ["tensor.limiter_release=1"]
     if what == "table":
         # The table load starts at time 0, so the operands must be ready by then.
@@ -104,7 +104,8 @@ def read(path):
 
 
 def laws(binary, directory, parameters):
-    """Compared instructions and packets as dicts (engine, opcode, label, min, median and predicted in ns, against), and the opcodes without a law."""
+    """The compared instructions and packets, as dicts (engine, opcode, label, min, median and
+    predicted in ns, against), and the opcodes without a law."""
     directory = pathlib.Path(directory)
     out, seen = [], set()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,5 @@
-"""Rows of kernels for neuronxcc.nki: the source of the kernel with the row's settings, and the launches that its latency is the sum of.
+"""Rows of kernels for neuronxcc.nki: the source of the kernel with the row's settings, and the
+launches whose latencies add up to the row's.
 
 The launches are those of the repositories' own benchmarks.
 """
@@ -9,7 +10,7 @@ import re
 import accuracy_inputs
 import accuracy_nkibench
 
-# What the harness of autocomp puts in front of a candidate (harnesses/*/2_gemm_test.py).
+# The header that the harness of autocomp prepends to a candidate (harnesses/*/2_gemm_test.py).
 HEADER = "import neuronxcc.nki as nki\nimport neuronxcc.nki.isa as nisa\nimport neuronxcc.nki.language as nl\nimport neuronxcc.nki.typing as nt\nimport numpy as np\n\n"
 
 
@@ -21,13 +22,15 @@ def is_older(row):
 
 
 def traced_block(row):
-    """(path, line) of the trace of a search whose last code block before the line is the kernel, or None."""
+    """(path, line) of a search trace in which the kernel is the last code block before the line, or
+    None."""
     where = re.search(r":([\w./-]+\.py):(\d+)$", str(row.get("source")))
     return (where.group(1), int(where.group(2))) if where and "code block ending before line" in str(row.get("kernel")) else None
 
 
 def code_block(path, line, folder):
-    """A file with the last code block before a line of a trace: the value of a keyword `code`, as the harness completes it."""
+    """A file with the last code block before a line of a trace: the value of a keyword `code`,
+    completed as by the harness."""
     blocks = [k.value for k in ast.walk(ast.parse(path.read_text())) if isinstance(k, ast.keyword) and k.arg == "code" and k.value.end_lineno < line]
     if not blocks:
         return None
@@ -37,14 +40,16 @@ def code_block(path, line, folder):
 
 
 def kernel_named(wanted, kernels):
-    """The kernel whose name has all words of `wanted`, with the fewest others; the only one there is, whatever the row calls it."""
+    """The kernel whose name contains all words of `wanted` and the fewest others; if there is only
+    one kernel, that one regardless of its name."""
     words = set(re.split(r"[_\W]+", wanted))
     fitting = [name for name in kernels if words <= set(name.split("_"))]
     return min(fitting, key=len) if fitting else kernels[0] if len(kernels) == 1 else None
 
 
 def with_constants(path, kernel, params, folder):
-    """The file, or a copy in `folder` in which the kernel assigns the row's values: `FREE_DIM = 2` of a file where the row has 200."""
+    """The file, or a copy in `folder` in which the kernel assigns the row's values: `FREE_DIM = 2`
+    in the file is replaced if the row has 200."""
     text = path.read_text()
     definition = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == kernel)
     lines, changed = text.splitlines(), False
@@ -64,7 +69,8 @@ def with_constants(path, kernel, params, folder):
 
 
 def gemm_and_gelu(row):
-    """benchmarks/mlp_benchmark.py of trainium-kernel-fusion: x is passed transposed, the bias as a row; the baseline is two kernels."""
+    """benchmarks/mlp_benchmark.py of trainium-kernel-fusion: x is passed transposed, the bias as a
+    row; the baseline consists of two kernels."""
     ((m, k), (_, n)), dtype = (i["shape"] for i in row["inputs"]), row["inputs"][0]["dtype"]
     product = {"lhsT": ([k, m], dtype), "rhs": ([k, n], dtype), "bias": ([1, n], dtype)}
     if row["kernel_fn"] == "baseline":
@@ -72,12 +78,13 @@ def gemm_and_gelu(row):
     return [(None, product)]
 
 
-# Path of the kernel, and what its benchmark launches: kernels (None for that of the row) with the tensors that they get.
+# The path of the kernel, and what its benchmark launches: kernels (None for the row's own) with
+# their tensors.
 LAUNCHES = [(r"/kernels/(?:baseline/mlp_gemm|fused/mlp)\.py$", gemm_and_gelu)]
 
 
 def launches(row, path, kernels, folder):
-    """(file, kernel, its tensors or None) of each launch; None if the file has no such kernel."""
+    """(file, kernel, its tensors or None) for each launch; None if the file has no such kernel."""
     benchmark = next((launch for pattern, launch in LAUNCHES if re.search(pattern, str(path))), None)
     out = []
     for name, tensors in benchmark(row) if benchmark else [(None, None)]:
@@ -89,7 +96,8 @@ def launches(row, path, kernels, folder):
 
 
 def arguments(row, definition, tensors, path, sources, folder):
-    """The `--arg` words of a launch: those of the benchmark, else those of the row, else those of the case of NKIBench."""
+    """The `--arg` words of a launch: from the benchmark, otherwise from the row, otherwise from the
+    NKIBench case."""
     names = [p.arg for p in accuracy_inputs.parameters(definition)]
     if tensors is None and len(row.get("inputs") or []) < len(accuracy_inputs.required(definition)):
         reference = accuracy_nkibench.case(row.get("family"), sources)
@@ -105,10 +113,12 @@ def described(value):
     return repr(value) if getattr(value, "ndim", 0) == 0 else f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
 
 
-# Repositories whose harness gives the compiler this flag (AccelOpt: accelopt/kernel_wrapper.py; kda: adapter/nkibench_case.py).
+# Repositories whose harness passes this flag to the compiler (AccelOpt: accelopt/kernel_wrapper.py;
+# kda: adapter/nkibench_case.py).
 DISABLES_DGE = r"AccelOpt|kda-for-trainium"
 
 
 def compiler_flags(row):
-    """Options of the run for the flags that the row's compiler got: those of `stat`, or of the harness."""
+    """Options of the run for the compiler flags of the row: those in `stat`, or those of the
+    harness."""
     return ["--disable-dge"] if "--disable-dge" in str(row.get("stat")) or re.search(DISABLES_DGE, str(row.get("source"))) else []

@@ -1,17 +1,18 @@
-"""The cases of NKIBench (AccelOpt): the inputs with which its evaluator calls the kernels of a case."""
+"""The cases of NKIBench (AccelOpt): the inputs with which its evaluator calls a case's kernels."""
 
 import functools
 import importlib.util
 
 
 def case(family, sources):
-    """The reference module of the case that a family names, or None. `sources` holds a checkout of AccelOpt, under any name."""
+    """The reference module of the case that a family names, or None. `sources` contains a checkout
+    of AccelOpt under any name."""
     found = sorted(file for file in sources.glob("*/NKIBench/reference/*.py") if is_case(file.name, family))
     return module(found[0]) if found else None
 
 
 def is_case(name, family):
-    """Whether a file is for a case: behind the name of the family come the sizes."""
+    """Whether a file is for a case: the sizes follow the name of the family."""
     sizes = name.removeprefix(f"{family}_").split("_")[0]
     return name.startswith(f"{family}_") and any(c.isdigit() for c in sizes)
 
@@ -25,7 +26,7 @@ def module(file):
 
 
 def inputs(reference, seed=0):
-    """(the inputs of the reference, those of the kernel), as the evaluator makes them."""
+    """(inputs of the reference, inputs of the kernel), generated as by the evaluator."""
     import numpy as np
 
     np.random.seed(seed)

@@ -1,6 +1,8 @@
-"""Ports of kernels that are known by a description only (tests/ports). Here are the rows that each port predicts.
+"""Ports of kernels of which only a description is public (tests/ports), and the rows that each port
+predicts.
 
-A port has the shapes, the tiling and the instructions of the measured kernel, but its source is our own.
+A port has the shapes, the tiling and the instructions of the measured kernel, but its source was
+written for this repository.
 """
 
 import re
@@ -24,7 +26,7 @@ def blocked_product(row):
 
 
 def feed_forward(row):
-    """The row has the first of three products: x transposed, [D, T], and a weight [D, F]."""
+    """The row gives the first of three products: x transposed, [D, T], and a weight [D, F]."""
     (d, t), (_, f) = (i["shape"] for i in row["inputs"])
     dtype = row["inputs"][0]["dtype"]
     weights = {"w_gate": (d, f), "w_up": (d, f), "w_down": (f, d)}
@@ -32,7 +34,7 @@ def feed_forward(row):
 
 
 def collective(row):
-    """The row has the bytes of the whole buffer: what a rank has of it depends on the collective."""
+    """The row gives the bytes of the whole buffer; a rank's part depends on the collective."""
     size, ranks, dtype = row["params"]["size_bytes"], row["params"]["ranks"], row["inputs"][0]["dtype"]
     elements = size // (2 if dtype == "bfloat16" else 4)
     own = elements // ranks if row["kernel_fn"] == "all_gather" else elements
@@ -40,7 +42,7 @@ def collective(row):
 
 
 def stack(row):
-    """The row has one product of the 36."""
+    """The row gives one of the 36 products."""
     shape, dtype = row["inputs"][0]["shape"], row["inputs"][0]["dtype"]
     layers = int(re.match(r"(\d+)-layer", row["kernel"]).group(1))
     return [argument("h", shape, dtype), argument("weights", [layers, *shape], dtype), *blocks(row)]
@@ -50,7 +52,8 @@ def q_k_v(row):
     return whole(row, "qkv")
 
 
-# The field of a row, what it must be, file, kernel, arguments. In the kernel's name, {0} is the pattern's first group in lower case.
+# The field of a row, its pattern, file, kernel, arguments. In the kernel's name, {0} is the
+# pattern's first group in lower case.
 PORTS = [
     ("kernel", r"V0 \(seat 68\)", "single_head.py", "v0_pinned", q_k_v),
     ("kernel", r"(V\d+)", "single_head.py", "{0}", q_k_v),
@@ -61,8 +64,9 @@ PORTS = [
     ("id", r"nccom-([a-z_]+)-.*", "collectives.py", "{0}", collective),
     ("kernel", r"\d+-layer stack", "blocked_matmul.py", "stack", stack),
 ]
-# Ports that run on all physical cores of the logical core: kernels that were launched on such a grid (without a grid a kernel runs on one
-# core), and collectives. Of the ranks of a collective one runs: the others do the same at the same time.
+# Ports that run on all physical cores of the logical core: kernels that were launched on such a
+# grid (without a grid, a kernel runs on one core), and collectives. Of the ranks of a collective,
+# only one is simulated: the others do the same at the same time.
 ON_GRID = {"chunks", "all_gather", "reduce_scatter", "all_reduce"}
 
 

@@ -9,7 +9,7 @@ import accuracy_laws
 from accuracy_groups import DECODE_PAIR_MARGIN, FORMULAS, PAIR_MARGIN, WITHIN, error
 from common.page import paragraph
 
-# The report keeps the hand-written notes between these lines.
+# The report keeps the hand-written notes between these markers.
 BEGIN, END = "<!-- notes -->", "<!-- end of notes -->"
 
 INTRODUCTION = (
@@ -60,7 +60,7 @@ def figures(g):
 
 
 def group_cells(groups):
-    """One row of cells for each group: the model, then median, worst and pairs of each formula."""
+    """A row of cells for each group: the model, then median, worst and pairs of each formula."""
     return [
         [name, *figures(g["model"]), *(cell for key in FORMULAS for cell in (percent(g[key]["median"]), percent(g[key]["worst"]), share(g[key]["pairs"])))]
         for name, g in groups.items()
@@ -85,7 +85,7 @@ GROUP_HEAD = ["group", *FIGURES, *(f"{name}: {what}" for name in FORMULAS.values
 
 
 def left_out(results):
-    """Ids of the rows that did not run by reason, the most frequent reason first."""
+    """The ids of the rows that did not run, by reason; the most frequent reason first."""
     reasons = {}
     for r in results:
         if r["predicted_us"] is None:
@@ -94,7 +94,7 @@ def left_out(results):
 
 
 def summary(results, groups):
-    """The figures by group as text, with the reasons of rows that are left out."""
+    """The figures by group as text, with the reasons for omitted rows."""
     ran = sum(r["predicted_us"] is not None for r in results)
     cells = [GROUP_HEAD, *group_cells(groups)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(GROUP_HEAD))]
@@ -154,7 +154,8 @@ def counter(r, name):
 
 
 def row_cells(r, left):
-    """The cells of a row: measured, predicted with it left out and in view, counters."""
+    """The cells of a row: the measured value, the predictions with the row left out and included,
+    counters."""
     without = left.get(r["id"])
     return [
         r["id"] + (", port" if r["port"] else ""),

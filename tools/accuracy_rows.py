@@ -1,6 +1,7 @@
-"""Rows of measured runs: which kernel a row names, with which arguments it ran, and how it was timed.
+"""Rows of measured runs: which kernel a row names, its arguments, and how it was timed.
 
-Everything here is derived from the row and from the sources in the checkouts. The tool copies nothing from them.
+Everything here is derived from the row and from the sources in the checkouts. The tool copies
+nothing from them.
 """
 
 import ast
@@ -27,11 +28,11 @@ PACKAGES = {"nkilib": "src/nkilib_src/nkilib"}
 
 
 class CannotRun(Exception):
-    """The reason why a row is left out."""
+    """The reason why a row is omitted."""
 
 
 def read(path):
-    """The rows of a JSONL file, without those of quality D, which are recorded but unusable."""
+    """The rows of a JSONL file, except those of quality D, which are recorded but unusable."""
     rows = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line.strip():
@@ -47,8 +48,8 @@ def target_of(row):
 
 
 def measure_of(row):
-    """How the latency was taken: `device` for the duration of an execution, `profile` for the total time of a profile, which also
-    contains the start and the end of the profiler."""
+    """How the latency was measured: `device` for the duration of an execution, `profile` for the
+    total time of a profile, which includes the start and the end of the profiler."""
     stat = str(row.get("stat"))
     if re.search(r"device benchmark|nc_latency|\bNCL\b|\b[pP]\d\d\b|nccom", stat):
         return "device"
@@ -84,7 +85,8 @@ class Workspace:
                     (folder / package).symlink_to((path / inside).resolve())
 
     def find(self, repository, path, commit):
-        """The file in a checkout, or in any for None; if the work tree lacks it, in the commit that the row names."""
+        """The file in a checkout (in any, if `repository` is None); if the work tree lacks it, the
+        file in the commit that the row names."""
         names = list(self.roots) if repository is None else [repository] if repository in self.roots else []
         for name in names:
             if (self.roots[name] / path).is_file():
@@ -96,7 +98,7 @@ class Workspace:
         return subprocess.run(["git", "-C", self.roots[name], "cat-file", "-e", thing], capture_output=True).returncode == 0
 
     def at(self, name, commit):
-        """The files of a commit, outside the checkout."""
+        """The files of a commit, extracted outside the checkout."""
         out = self.folder / f"{name}-{commit}"
         with self.lock:
             if not out.exists():
@@ -167,10 +169,11 @@ def is_kernel(definition):
 
 
 def entry(path, wanted, target, folder):
-    """(file to run, kernel name, its definition, the source of the definition, the benchmark or None) of a row's kernel.
+    """(file to run, kernel name, its definition, the source of the definition, the benchmark or
+    None) for a row's kernel.
 
-    `wanted` may be the name of a function without @nki.jit, or a pattern: then the kernel is the wrapper in the benchmark that the
-    repository has next to the file.
+    If `wanted` is a pattern or the name of a function without @nki.jit, the kernel is the wrapper
+    in the benchmark next to the file.
     """
     text = path.read_text()
     functions = functions_of(text)
@@ -189,8 +192,8 @@ def entry(path, wanted, target, folder):
 
 
 def cores_of(row, path, kernel, bench):
-    """How many physical cores run the kernel: the grid of the launch. Without a grid a kernel runs on one core, also on a logical
-    core of two."""
+    """The number of physical cores that run the kernel: the grid of the launch. Without a grid a
+    kernel runs on one core, even on a logical core of two."""
     grid = (row.get("params") or {}).get("grid")
     if grid:
         return int(grid)

@@ -1,7 +1,9 @@
-"""Reads the shapes that a host program passes to a kernel, without the packages that the program imports.
+"""Determines the shapes that a host program passes to a kernel, without the packages that the
+program imports.
 
-The program runs with stand-ins for all modules: tensors have a shape and a dtype but no values, everything else answers anything, and
-nothing touches files or processes. The first call of the kernel ends it.
+The program runs with stand-ins for all modules: tensors have a shape and a dtype but no values, any
+other use of a module succeeds, and nothing accesses files or processes. The first call of the
+kernel ends the program.
 """
 
 import builtins
@@ -25,7 +27,7 @@ CASTS = {"bfloat16": "bfloat16", "float": "float32", "half": "float16", "int": "
 
 
 class Called(Exception):
-    """The kernel was called."""
+    """Raised when the kernel is called."""
 
 
 class Tensor:
@@ -161,7 +163,8 @@ for _name in "add sub mul truediv floordiv mod pow lt le gt ge".split():
 
 
 class Anything:
-    """Answers every use. A call with a function returns the function, as the wrappers of benchmarks do."""
+    """A stand-in on which every operation succeeds. A call with a function returns the function,
+    for the wrappers of benchmarks."""
 
     def __init__(self, kernel=None):
         self._kernel = kernel
@@ -223,7 +226,7 @@ def decorate(*function, **_):
 
 
 def created(*shape, dtype=None, size=None, **_):
-    """A tensor of a creating function: sizes, or one tuple of them."""
+    """A tensor from a creation function, whose arguments are sizes or a tuple of sizes."""
     shape = shape if size is None else (size,)
     sizes = shape[0] if len(shape) >= 1 and isinstance(shape[0], (tuple, list)) else shape
     dtype = dtype if dtype in DTYPES else next((x for x in shape if isinstance(x, str) and x in DTYPES), "float32")
@@ -231,7 +234,7 @@ def created(*shape, dtype=None, size=None, **_):
 
 
 def literal(values, dtype=None, **_):
-    """torch.tensor, numpy.array and torch.from_numpy."""
+    """A tensor from torch.tensor, numpy.array or torch.from_numpy."""
     if isinstance(values, Tensor):
         return values.to(dtype) if dtype else values
     shape, inner = [], values
@@ -257,7 +260,7 @@ def counted(*bounds, dtype=None, **_):
 
 
 class Arrays(Anything):
-    """torch or numpy."""
+    """A stand-in for torch or numpy."""
 
     MAKERS = {
         **dict.fromkeys("randn rand zeros ones empty random standard_normal".split(), created),
@@ -303,8 +306,8 @@ def module(name, kernel):
 
 
 def arguments(program, kernel):
-    """(positional, named) arguments of the first call of `kernel`, or of a kernel that the program defines, when the program runs; None if
-    it ends without one."""
+    """The (positional, named) arguments of the first call of `kernel`, or of a kernel that the
+    program defines, when the program runs; None if it ends without such a call."""
     safe = {name: getattr(builtins, name) for name in SAFE if hasattr(builtins, name)}
     safe |= {"__import__": lambda name, *_: module(name, kernel), "print": lambda *_, **__: None, "open": Anything()}
     try:

@@ -129,12 +129,12 @@ KNOWN = [
     ("", "code -9", "the inputs of the test and its reference exceed the memory of this machine"),
 ]
 
-# What the names of the library's configurations of models have.
+# The marker in the names of nki-library's model configurations.
 WIP = "MODEL_WIP"
 
 
 def why(test: dict) -> str:
-    """The reason, with its explanation if there is one."""
+    """The reason for a failure, with its explanation if known."""
     known = [text for name, reason, text in KNOWN if name in test["id"] and reason in test["reason"]]
     if test.get(ZERO, {}).get("status") == "passed":
         known.insert(0, "passes with NKI_SIM_UNWRITTEN=zero")
@@ -142,7 +142,7 @@ def why(test: dict) -> str:
 
 
 def short(test: str) -> str:
-    """A test without the folders before its file."""
+    """The name of a test without the folders before its file."""
     return test.rsplit("/", 1)[-1]
 
 
@@ -192,12 +192,12 @@ def library(reports: list[dict]) -> str:
 
 
 def rate(passed: int, failed: int) -> str:
-    """The share of tests that pass."""
+    """The percentage of tests that pass."""
     return f"{100 * passed / max(passed + failed, 1):.1f}%"
 
 
 def of_models(report: dict) -> list[str]:
-    """How the configurations of models and the other tests share in the figures."""
+    """The contributions of the model configurations and of the other tests to the figures."""
     ran = [test for test in report["tests"] if test["status"] in ("passed", "failed")]
     counts = collections.Counter((WIP in test["id"], test["status"]) for test in ran)
     if not counts[True, "passed"] + counts[True, "failed"]:
@@ -214,7 +214,8 @@ def of_models(report: dict) -> list[str]:
 
 
 def unwritten(report: dict) -> list[str]:
-    """How many of the tests that differ from their reference pass with unwritten memory as zero."""
+    """The number of tests that differ from their reference, but pass if unwritten memory is
+    zero."""
     zero = [test for test in report["tests"] if ZERO in test]
     if not zero:
         return []
@@ -228,7 +229,7 @@ def unwritten(report: dict) -> list[str]:
 
 
 def frontends(report: dict) -> list[str]:
-    """What the second frontend makes of the tests, and where it differs."""
+    """The results of the second frontend, and where they differ."""
     lines = []
     for other in report["frontends"][1:]:
         count = collections.Counter(test[other]["status"] for test in report["tests"])
@@ -300,19 +301,19 @@ def cell(text: str) -> str:
     return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")[:300]
 
 
-#: The headings of the parts of the page.
+#: The headings of the page's parts.
 PARTS = ("## nki-library", "## Corpus of public kernels", "## Test suites of other projects")
 
 
 def present(page: str, heading: str) -> str:
-    """A part of the page as it is."""
+    """A part of the page in its current form."""
     begin = page.index(f"\n{heading}\n") + 1
     ends = [page.find(f"\n{other}\n", begin) for other in PARTS]
     return page[begin : min((end + 1 for end in ends if end >= 0), default=len(page))].rstrip() + "\n"
 
 
 def regenerate(of_library: list | None, of_corpus: list | None = None, of_suites: list | None = None, note: str = "") -> None:
-    """Writes the page with these results. A part without results remains as it is."""
+    """Writes the page with these results. A part without results is left unchanged."""
     page = PAGE.read_text()
     given = zip(PARTS, (of_library, of_corpus, of_suites), (library, corpus, suites))
     parts = [write(results).strip() + "\n" if results is not None else present(page, heading) for heading, results, write in given]

@@ -72,7 +72,7 @@ __all__ = [
     "trace_values",
 ]
 
-# Not by `def`, which would make type checkers accept every name.
+# Assigned rather than defined with `def`: with a `def`, type checkers would accept every name.
 globals()["__getattr__"] = _objects.hints_of(
     "nki_sim",
     {

@@ -13,7 +13,7 @@ from ._errors import ArgumentError, ArgumentTypeError
 _ML_DTYPES = ("bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn")
 
 
-#: The dtypes that NumPy itself has. They are immutable; a structured one is not.
+#: The dtypes that NumPy itself defines. They are immutable, unlike structured dtypes.
 _NUMPY = {name: np.dtype(name) for name in ("float32", "float16", "int32", "uint32", "int16", "uint16", "int8", "uint8", "int64")}
 
 
@@ -63,7 +63,7 @@ def packed_name(dtype):
 
 
 class TensorSpec:
-    """Shape and dtype of a tensor without values: `kernel.compile(TensorSpec((128, 512), nl.bfloat16))`.
+    """The shape and dtype of a tensor without values: `kernel.compile(TensorSpec((128, 512), nl.bfloat16))`.
 
     :param shape: extents.
     :param dtype: a dtype of `nki.language` or NumPy, or its name.
@@ -86,7 +86,7 @@ class TensorSpec:
 
 
 class DeviceTensor(TensorSpec):
-    """A torch tensor on another device than the host. It is fetched when a kernel runs on it."""
+    """A torch tensor on a device other than the host. It is fetched when a kernel runs on it."""
 
     def __init__(self, tensor, dtype):
         super().__init__(tensor.shape, dtype)
@@ -109,7 +109,7 @@ def contiguous(array):
 
 
 def put_back(array, data):
-    """Writes new contents, as bytes, to an array that `contiguous` copied."""
+    """Writes new contents, given as bytes, to an array that `contiguous` copied."""
     new = np.frombuffer(bytearray(data), np.uint8).view(array.dtype).reshape(array.shape)
     if isinstance(array, np.ndarray):
         array[...] = new
@@ -118,8 +118,7 @@ def put_back(array, data):
 
 
 def share_memory(one, other):
-    """Whether two arrays have elements in common. Returns True if the exact answer is too
-    expensive."""
+    """Whether two arrays share elements. Returns True if the exact answer is too expensive."""
     try:
         return bool(np.shares_memory(one, other, max_work=100_000))
     except (np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError):
@@ -168,8 +167,7 @@ def _from_torch(torch, value, name):
 
 
 def _plain_dtype(torch, dtype):
-    """The NumPy dtype of the same size for a dtype that NumPy itself does not have; None for
-    others."""
+    """The NumPy dtype of the same size for a dtype that NumPy itself lacks; None for others."""
     return torch.int16 if dtype == "bfloat16" else torch.uint8 if dtype.startswith("float8") else None
 
 
@@ -255,7 +253,7 @@ def leaves(values, objects=True):
 def kind_of(values):
     """The array type of the results: that of the first tensor among the arguments.
 
-    For tensors that are not on the CPU, it is a torch device.
+    For torch tensors that are not on the CPU, the result is their device.
     """
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is None and jax is None:
@@ -271,12 +269,13 @@ def kind_of(values):
 
 
 def make(memory, shape, dtype, kind):
-    """An array of this type on memory of the simulator, or on a bytearray, which becomes the array's own."""
+    """An array of this type on the simulator's memory, or on a bytearray, which the array then
+    owns."""
     if kind == "torch":
         return _to_torch(np.asarray(memory), shape, dtype)
     if kind not in ("numpy", "jax"):
         return _to_torch(np.asarray(memory), shape, dtype).to(kind)
-    # One new array, where a view and its reshape are two.
+    # `np.ndarray` creates one array; a view and its reshape would create two.
     array = np.ndarray(shape, numpy_dtype(dtype), memory if type(memory) is bytearray else np.asarray(memory))
     if kind == "jax":
         import jax

@@ -19,7 +19,7 @@ import numpy as np
 from ._arrays import TensorSpec, packed_name
 from ._errors import ArgumentTypeError
 
-#: Processes that wait for a job, by the words that they were started with. They end with this process.
+#: Idle worker processes, by their command-line options. They end with this process.
 _idle = {}
 _lock = threading.Lock()
 
@@ -33,8 +33,8 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
     :param workers: processes; by default one for each CPU.
     :param max_seconds: limit of a job; 60 by default.
     :param max_memory: limit of a job: "512MiB" or a number of bytes.
-    :raises TypeError: for `jobs` that is one job, or a text.
-    :raises ValueError: for a wrong limit.
+    :raises TypeError: if `jobs` is a single job or a string.
+    :raises ValueError: for an invalid limit.
     """
     if isinstance(jobs, (str, bytes, Mapping, os.PathLike)):
         raise ArgumentTypeError(f"batch(jobs): the jobs are a list of dicts, and this is a {type(jobs).__name__}")
@@ -46,7 +46,7 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
 
 
 def _results(jobs, words):
-    """The results of jobs, from a process with these words."""
+    """The results of jobs, from a process with these options."""
     with tempfile.TemporaryDirectory() as folder:
         process = _start(words, stderr=subprocess.PIPE)
         failed, unsendable = [], {}
@@ -58,7 +58,8 @@ def _results(jobs, words):
                         try:
                             line = json.dumps(written(job, folder))
                         except (TypeError, ValueError, OverflowError) as error:
-                            # The command refuses a job without a kernel; the reason is this one.
+                            # The command rejects a job without a kernel; the real reason is this
+                            # error.
                             unsendable[number] = str(error)
                             line = json.dumps({"id": job["id"]} if isinstance(job.get("id"), (str, int, float)) else {})
                         process.stdin.write(line + "\n")
@@ -92,13 +93,15 @@ def _results(jobs, words):
 
 
 def _without_files(text, folder):
-    """An error without the names of the files that arrays were written to: the caller does not know them."""
+    """An error without the names of the files that arrays were written to, which the caller does
+    not know."""
     file = re.escape(os.path.join(folder, "")) + r"\w+\.npy"
     return re.sub(file, "FILE.npy", re.sub(rf"`{file}(:\w+)?`: ", "", text))
 
 
 def written(job, folder):
-    """A job with its arrays in files of the folder. The command refuses a value that is not a dict."""
+    """A job with its arrays written to files in the folder. Other values than dicts are left for
+    the command to reject."""
     if not isinstance(job, Mapping):
         return job if isinstance(job, (bool, int, float, str, type(None))) else repr(job)
     job = dict(job)
@@ -111,14 +114,14 @@ def written(job, folder):
 
 
 def plain(value):
-    """A number of NumPy, also in tuples and lists, as the number of Python that it is; other values as they are."""
+    """A NumPy number as a Python number, also inside tuples and lists; other values unchanged."""
     if isinstance(value, np.generic) and value.dtype.kind not in "mM":
         return value.item()
     return type(value)(map(plain, value)) if type(value) in (tuple, list) else value
 
 
 def value_of(name, value, folder):
-    """An argument as a job has it."""
+    """An argument in the form that a job uses."""
     value = plain(value)
     if isinstance(value, TensorSpec) or (folder is None and hasattr(value, "shape") and hasattr(value, "dtype")):
         return spec(value)
@@ -126,7 +129,7 @@ def value_of(name, value, folder):
         array = np.ascontiguousarray(value)
         kind = packed_name(array.dtype) or array.dtype.name
         data = io.BytesIO()
-        # The bytes of types that NumPy does not have are named after the path.
+        # For dtypes that NumPy lacks, save raw bytes; the path names the dtype.
         np.save(data, array.view(f"V{array.itemsize}") if array.dtype.kind == "V" else array)
         path = pathlib.Path(folder, hashlib.sha256(data.getvalue()).hexdigest() + ".npy")
         if not path.exists():
@@ -135,11 +138,11 @@ def value_of(name, value, folder):
     if isinstance(value, list):
         return [value_of(name, v, folder) for v in value]
     if isinstance(value, tuple):
-        # JSON has lists only.
+        # JSON has no tuples.
         items = [value_of(name, v, folder) for v in value]
         return "(" + "".join(f"{v if isinstance(v, str) else repr(v)}, " for v in items) + ")"
     if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no such numbers; the syntax of arguments has.
+        # JSON cannot represent this number; the syntax of arguments can.
         return repr(value)
     if value is None or isinstance(value, (bool, int, float, str, dict)):
         return value
@@ -165,12 +168,11 @@ def _start(words, stderr=subprocess.DEVNULL):
 
 
 def ask(job, max_seconds):
-    """The result of one job, from a process that is warm after the first one. Any number of threads
-    may ask.
-    """
+    """The result of one job, from a process that stays warm after its first job. Safe to call from
+    any number of threads."""
     words = ["--jobs", "1", "--max-seconds", str(max_seconds)]
     if "max_memory" in job:
-        # The process performs one job at a time: all its memory is that of the job.
+        # The process runs one job at a time, so the job may use all of its memory.
         words += ["--max-memory", str(job["max_memory"])]
     kind = tuple(words)
     with _lock:
@@ -189,7 +191,7 @@ def ask(job, max_seconds):
 
 
 def end_idle():
-    """Ends the processes that wait for a job."""
+    """Ends the idle worker processes."""
     with _lock:
         processes = [process for waiting in _idle.values() for process in waiting]
         _idle.clear()
@@ -202,7 +204,7 @@ def end_idle():
 def _forget():
     global _lock
     _lock = threading.Lock()
-    # They are those of the process that this one is a copy of.
+    # After a fork, these processes belong to the parent.
     for waiting in _idle.values():
         for process in waiting:
             process.returncode = 0

@@ -18,10 +18,10 @@ from ._inspect import show
 from ._kernel import Kernel, findings_of
 from ._profile import Report, flat, recorded
 
-#: Percentiles that a benchmark gives.
+#: The percentiles that a benchmark reports.
 PERCENTILES = (0, 1, 10, 25, 50, 90, 99, 100)
 
-#: Bytes of results that are remembered, of all kernels together.
+#: Limit of the bytes of remembered results, over all kernels.
 REMEMBERED_BYTES = 1 << 30
 
 
@@ -38,9 +38,10 @@ class Beta1Kernel(Kernel):
     _mode = "run"
     #: Options of the decorators.
     _options = {}
-    #: Extents of the launch grid: programs that a core runs, cores, and whether neighbouring programs run on one core.
+    #: Extents of the launch grid, each as (programs per core, cores, whether neighbouring programs
+    #: run on one core).
     grid = ()
-    #: Whether descriptors are made before the kernel runs (the flag `--disable-dge`).
+    #: Whether descriptors are generated before the kernel runs (the flag `--disable-dge`).
     static_descriptors = False
     benchmark_result = None
 
@@ -56,7 +57,8 @@ class Beta1Kernel(Kernel):
         self._take_flags()
 
     def _take_flags(self):
-        """Applies the compiler flags that have an effect here: the target, and who makes descriptors."""
+        """Applies the compiler flags that have an effect here: the target, and when descriptors are
+        generated."""
         flags = f"{os.environ.get('NEURON_CC_FLAGS', '')} {self._options.get('additional_compile_opt') or ''}"
         words = flags.split()
         self.static_descriptors = "--disable-dge" in words
@@ -78,7 +80,8 @@ class Beta1Kernel(Kernel):
         try:
             return super()._compile(arguments)
         except KernelError as error:
-            # The older tool chain read the source, where `and` joins masks. Python asks the first one whether it is true.
+            # The older tool chain parsed the source, where `and` combines masks. In Python, `and`
+            # takes the truth value of its first operand.
             if error.slug != "tile-condition":
                 raise
             try:
@@ -126,7 +129,7 @@ class Beta1Kernel(Kernel):
         return device.result
 
     def _saves(self):
-        """Whether a call writes a program or a profile, each to a file of its own."""
+        """Whether a call writes a program or a profile; they must be different files."""
         neff, trace = self._options.get("save_neff_name"), self._options.get("save_trace_name")
         _beta1_options.different(neff, trace)
         return bool(neff or trace)
@@ -148,18 +151,20 @@ class Beta1Kernel(Kernel):
         return done.result
 
     def _once(self, args, kwargs, measure):
-        """The results of a run, and its profile if a measure is given; remembered by program and arguments. A remembered run says what the
-        first one said: prints, findings, and the time for the pytest plugin."""
+        """The results of a run, and its profile if `measure` is given; cached by program and
+        arguments. A cached run repeats what the first one reported: prints, findings, and the time
+        for the pytest plugin."""
         kernel = self
         if measure == "device":
             kernel = self._with(_settings=tuple(sorted({**dict(self._settings), "kernel.measure": measure}.items())))
         arguments = kernel.bind(*args, **kwargs)
         compiled = kernel._compile(arguments)
         key = None
-        # A debugger wants to see each run.
+        # A debugger needs every run.
         stepping = kernel._eager or _debug.attached() or _debug.breaks(kernel.func)
         if not stepping and not compiled.written() and not compiled.valueless():
-            # What is read at each run, although the program is the same: which findings are denied, and the precision.
+            # Settings that are read at each run, although the program is the same: which findings
+            # are denied, and the precision.
             now = _levels.judge(kernel), _native.variables("NKI_PRECISE_FP")
             key = (compiled.serial(), now, measure is not None, *(_digest(value) for value in compiled.operands()))
             known = _remembered.get(key)
@@ -187,7 +192,8 @@ class Beta1Kernel(Kernel):
 
 
 class Done:
-    """The results of a run and what it said; of a timed one also its time and profile."""
+    """The results of a run with its output and findings, and for a timed run its time and
+    profile."""
 
     def __init__(self, result):
         self.result = result
@@ -195,18 +201,18 @@ class Done:
         self.findings = self.latency_us = self.profile = None
 
     def arrays(self):
-        """The arrays among the results."""
+        """The arrays in the results."""
         return flat(self.result)
 
     def copied(self):
-        """With copies of the arrays, which the caller may write to."""
+        """The same with copies of the arrays, which the caller may modify."""
         new = Done(_copied(self.result))
         new.__dict__.update({name: value for name, value in self.__dict__.items() if name != "result"})
         return new
 
 
 class Remembered:
-    """Results by program and arguments, at most `REMEMBERED_BYTES`; those used longest ago are dropped first.
+    """Results by program and arguments, at most `REMEMBERED_BYTES`; the least recently used are evicted first.
 
     Only whole results of programs that write no argument are remembered: a second run would give
     the same bits.
@@ -228,7 +234,7 @@ class Remembered:
         size = sum(getattr(array, "nbytes", 0) for array in done.arrays())
         if size > REMEMBERED_BYTES:
             return
-        # The caller gets the original and may write to it.
+        # The caller gets the original and may modify it.
         kept = done.copied()
         with self._lock:
             if key in self._done:
@@ -248,11 +254,11 @@ def _copied(value):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         items = [_copied(item) for item in value]
-        # A named tuple takes its items one by one.
+        # The constructor of a named tuple takes the items as separate arguments.
         return value._make(items) if hasattr(value, "_make") else type(value)(items)
     if isinstance(value, np.ndarray):
         return value.copy()
-    # An array of jax cannot be written.
+    # A jax array is immutable.
     return value.clone() if hasattr(value, "clone") else value
 
 
@@ -270,7 +276,7 @@ class Latency:
     def get_latency_percentile(self, percentile):
         """The latency in microseconds.
 
-        :raises ValueError: for a percentile that a benchmark does not give.
+        :raises ValueError: for a percentile that benchmarks do not report.
         """
         if percentile not in PERCENTILES:
             raise ValueError(f"get_latency_percentile({percentile!r}): a benchmark gives the percentiles {', '.join(map(str, PERCENTILES))}")
@@ -326,21 +332,23 @@ class Cores:
 
 
 def nc(cores):
-    """Physical cores as an extent of a grid."""
+    """A number of physical cores as an extent of a grid."""
     if cores not in (1, 2) or isinstance(cores, bool):
         raise ArgumentTypeError(f"nl.nc({cores!r}): a logical core has 1 or 2 physical cores")
     return Cores(cores)
 
 
 def spmd_dim(*extents):
-    """An extent of a grid from several: `nl.spmd_dim(nl.nc(2), 4)`."""
+    """Combines several extents into one: `nl.spmd_dim(nl.nc(2), 4)`."""
     return functools.reduce(lambda a, b: a * b, extents)
 
 
 def grid_of(name, grid):
-    """The extents of a grid: programs that a core runs, cores, and whether neighbouring programs run on one core.
+    """The extents of a grid: each as (programs per core, cores, whether neighbouring programs run
+    on one core).
 
-    :raises ArgumentTypeError: for an extent that is no positive number, and for two extents over cores.
+    :raises ArgumentTypeError: for an extent that is not a positive number, or if two extents are
+        over cores.
     """
     extents = []
     for extent in grid if isinstance(grid, (tuple, list)) else (grid,):
@@ -442,18 +450,19 @@ def finfo(dtype):
 
 
 def skip_middle_end_transformations(kernel):
-    """The kernel, left as it is written by the passes that the older compiler runs before it schedules."""
+    """The kernel, to be compiled without the passes that the older compiler runs before it
+    schedules."""
     made = kernel if isinstance(kernel, Beta1Kernel) else Beta1Kernel(kernel)
     return made._with(as_written=True)
 
 
 def enable_stack_allocator(kernel=None, **_options):
-    """The kernel: the simulator has one allocator."""
+    """Returns the kernel unchanged: the simulator has one allocator."""
     return _kept(kernel, enable_stack_allocator)
 
 
 def force_auto_alloc(kernel=None, **_options):
-    """The kernel: the simulator has one allocator."""
+    """Returns the kernel unchanged: the simulator has one allocator."""
     return _kept(kernel, force_auto_alloc)
 
 
@@ -464,7 +473,8 @@ def _kept(kernel, decorator):
 
 
 class Buffer:
-    """A memory with a rule for addresses: the result of `nki.compiler.sbuf.alloc`, `mod_alloc` and `auto_alloc` outside of a kernel."""
+    """A memory with an address rule: the result of `nki.compiler.sbuf.alloc`, `mod_alloc` and
+    `auto_alloc` outside a kernel."""
 
     def __init__(self, *arguments):
         self._arguments = arguments
@@ -479,7 +489,8 @@ class Buffer:
 
 
 def _with_names(function):
-    """A function of addresses that takes its arguments by the documented names, which Python cannot give to one with others."""
+    """Wraps an address function so that it accepts arguments by their documented names, even if its
+    own parameters have other names."""
     try:
         inspect.signature(function).bind(idx=None, pdim_size=None, fdim_size=None)
     except TypeError:
@@ -488,8 +499,9 @@ def _with_names(function):
 
 
 class HostIndex:
-    """An index tile that is made outside of a kernel (`nl.arange(128)[:, None]`): kernels that use it make it again, Python's by `make`, and those of the
-    built-in evaluator by the call of a function with arguments that it knows."""
+    """An index tile created outside a kernel (`nl.arange(128)[:, None]`). A kernel that uses the
+    tile creates it again: the tracer calls `make`, the built-in evaluator calls a function that it
+    knows with these arguments."""
 
     def __init__(self, make, function, *arguments):
         self.__nki_make__ = make
@@ -519,7 +531,7 @@ for _name in ("add", "sub", "mul"):
 
 
 class Arange(_objects.ApiFunction):
-    """`nl.arange`, also outside of kernels."""
+    """`nl.arange`, also outside kernels."""
 
     def __call__(self, *args, **kwargs):
         if _native.is_tracing():
@@ -528,7 +540,7 @@ class Arange(_objects.ApiFunction):
 
 
 class StaticCast(_objects.ApiFunction):
-    """`nl.static_cast`: of a tile in a kernel, of arrays and numbers everywhere."""
+    """`nl.static_cast`: of a tile inside a kernel, of arrays and numbers everywhere."""
 
     def __call__(self, input_data, dtype):
         if _native.is_tracing() and not isinstance(input_data, (np.ndarray, np.generic, int, float)):
@@ -537,7 +549,8 @@ class StaticCast(_objects.ApiFunction):
 
 
 class HostGrid(HostIndex):
-    """The index tiles of an `nl.mgrid[...]` outside of a kernel: a sequence, whose first five have names, too."""
+    """The index tiles of an `nl.mgrid[...]` outside a kernel: a sequence whose first five items
+    also have names."""
 
     _NAMES = ("p", "x", "y", "z", "w")
 
@@ -560,7 +573,7 @@ class HostGrid(HostIndex):
 
 
 class Mgrid(_objects.ApiIndex):
-    """`nl.mgrid`, also outside of kernels."""
+    """`nl.mgrid`, also outside kernels."""
 
     def __getitem__(self, item):
         if _native.is_tracing():
@@ -572,7 +585,8 @@ class Mgrid(_objects.ApiIndex):
 
 
 def _rule(memory, name, parameters):
-    """A function that makes a buffer outside of a kernel: a class, whose objects a kernel makes again from their arguments."""
+    """Creates a class for a buffer outside a kernel. A kernel creates the buffer again from the
+    arguments of its object."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(name, kind, default=default) for name, default in parameters])
 
@@ -587,7 +601,7 @@ def _rule(memory, name, parameters):
     return made
 
 
-#: The order of positional arguments is that of the dialect, which takes them by position again.
+#: The dialect takes these arguments by position, in this order.
 _MOD_ALLOC = (("base_addr", 0), ("base_bank", 0), ("base_partition", 0), ("num_bank_tiles", ()), ("num_par_tiles", ()), ("num_free_tiles", ()))
 
 

@@ -1,4 +1,5 @@
-"""Options of the decorators of `neuronxcc.nki`: what they hold, and what becomes of them where decorators are nested."""
+"""Options of the decorators of `neuronxcc.nki`: validation, and combination where decorators are
+nested."""
 
 import operator
 import os
@@ -12,7 +13,7 @@ MODES = {
     "profile": "profile",
 }
 
-#: Options that count something, with the least number.
+#: Options that are counts, with their minimum.
 _COUNTS = {"warmup": 0, "iters": 1, "profile_nth": 1, "num_execs": 1}
 
 
@@ -28,12 +29,12 @@ def mode_of(name):
 
 
 def nested(name, mode, options, inner):
-    """What a call does, and the options, of a decorator over a kernel that is already made.
+    """The mode and the options of a decorator applied to a kernel that already has one.
 
-    A benchmark or a profile stays one under `jit`, `trace` and `baremetal`, which only say that it is a kernel. Of an option that both
-    have, the outer value counts.
+    A benchmark or a profile keeps its mode under `jit`, `trace` and `baremetal`, which only mark
+    the function as a kernel. If both decorators have an option, the outer value counts.
 
-    :raises ArgumentTypeError: for a benchmark of a profile, and the other way round.
+    :raises ArgumentTypeError: for a benchmark of a profile, and vice versa.
     """
     if mode != "run" and inner._mode not in ("run", mode):
         raise ArgumentTypeError(
@@ -44,10 +45,10 @@ def nested(name, mode, options, inner):
 
 
 def check(mode, options):
-    """Checks the options that count something.
+    """Checks the options that are counts.
 
-    :raises ArgumentTypeError: for what is no number.
-    :raises ValueError: for a number that is too small.
+    :raises ArgumentTypeError: for a value that is not a number.
+    :raises ValueError: for a number below the minimum.
     """
     decorator = f"nki.{mode}" if mode != "run" else "neuronxcc.nki"
     for name, least in _COUNTS.items():
@@ -65,7 +66,7 @@ def check(mode, options):
 
 
 def executions(options):
-    """The numbers of the executions that a profile is written of: each `profile_nth`-th of `num_execs`.
+    """The numbers of the executions that are profiled: each `profile_nth`-th of `num_execs`.
 
     :raises ValueError: if there is none.
     """
@@ -76,10 +77,11 @@ def executions(options):
 
 
 def files_of(options):
-    """The files of a profile: of the program, of the profiles, and of their reports, each a list of paths.
+    """The files of a profile: of the program, of the profiles, and of their reports, each a list of
+    paths.
 
-    :raises ValueError: for a directory that is missing or relative, for one file with two contents, and if a file exists that must not be
-        overwritten.
+    :raises ValueError: for a directory that is missing or relative, if two contents would go to one
+        file, or if a file exists that must not be overwritten.
     """
     folder = options.get("working_directory")
     if folder is None:
@@ -100,9 +102,9 @@ def files_of(options):
 
 
 def different(neff, *traces):
-    """Checks that the program and the profiles are in different files.
+    """Checks that the program and the profiles go to different files.
 
-    :raises ValueError: if one would replace the other.
+    :raises ValueError: if one would overwrite the other.
     """
     for trace in traces:
         if neff and trace and os.path.realpath(neff) == os.path.realpath(trace):

@@ -18,15 +18,15 @@ def main():
     os.environ.setdefault("NKI_SIM_PYTHON", sys.executable)
     # With `--frontend python`, kernels import the drop-in `nki`.
     install()
-    # Python would handle Ctrl-C only when the command ends.
+    # Otherwise Python would handle Ctrl-C only after the command has ended.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_native.command_line([sys.argv[0], *sys.argv[1:]]))
 
 
 def kernels(path, wanted):
-    """The kernels of a file: those with a decorator, or, if there are none, its functions that no other one of it calls; and its function
-    of the name that is wanted. (name, function, target, [(parameter, default, annotation)], signature, place) of each. The
-    native module calls it."""
+    """The kernels of a file, for the native module: its decorated functions or, if it has none, the
+    functions that no other function of the file calls; and also the function named `wanted`. Each
+    as (name, function, target, [(parameter, default, annotation)], signature, position)."""
     from . import _source
     from ._kernel import Kernel
 
@@ -48,8 +48,8 @@ def kernels(path, wanted):
 
 
 def _definitions(path):
-    """The functions that a file defines: from the line of each (the first of its decorators) and its name to its syntax and the bytes of the
-    line with its name."""
+    """The functions that a file defines: from (line, name), where the line is that of the first
+    decorator, to (syntax, bytes of the line with the name)."""
     with open(path, "rb") as file:
         source = file.read()
     lines = source.splitlines()
@@ -66,7 +66,8 @@ def _definition(function, definitions):
 
 
 def _uncalled(functions, definitions):
-    """The names of the functions that no other one calls, of those that work on the device if any does; of all, if each is called."""
+    """The names of the functions that no other one calls, restricted to those that use the device
+    if any does; all names if each function is called."""
     calls, of_device = {}, set()
     for name, function in functions.items():
         definition = _definition(function, definitions)
@@ -82,7 +83,8 @@ def _uncalled(functions, definitions):
 
 
 def _is_of_api(function, value):
-    """Whether a value that a function names is `nki.language`, `nki.isa`, something of them, or a function of another file, which may use them."""
+    """Whether a value that a function refers to is `nki.language`, `nki.isa` or a member of them,
+    or a function of another file, which may use them."""
     from ._kernel import Kernel
 
     if isinstance(value, types.ModuleType):
@@ -93,7 +95,8 @@ def _is_of_api(function, value):
 
 
 def _place(function, definitions):
-    """The place of a function's name: its line, and the column in bytes; None if the file does not define it."""
+    """The position of a function's name: line, and column in bytes; None if the file does not
+    define it."""
     definition = _definition(function, definitions)
     if definition is None:
         return None
@@ -112,7 +115,7 @@ def _imported(path):
         return known
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    # A module of Python's with this name is not replaced.
+    # A standard-library module of this name is not replaced.
     if known is None:
         sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -133,7 +136,7 @@ def _described(name, kernel):
 
 
 def text_of(error, at):
-    """An exception in the words of the command: what happened in the files of the user, and where."""
+    """An exception as the command reports it: what happened in the user's files, and where."""
     from ._errors import SimError
 
     if isinstance(error, (SimError, SystemExit)):

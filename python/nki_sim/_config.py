@@ -1,7 +1,8 @@
-"""Configuration of the official compiler: `nki.compiler.CompileConfig` and its relatives.
+"""Configuration of the official compiler: `nki.compiler.CompileConfig` and related classes.
 
-The simulator compiles without the backend that most of these options are about. They are kept, so
-that kernels which are called in another kernel can be checked against it."""
+Most of these options concern the backend, which the simulator does not have. They are stored so
+that the configurations of nested kernels can be compared.
+"""
 
 import dataclasses
 
@@ -9,7 +10,8 @@ from . import _native
 
 
 class _Members(type):
-    """A class of which every name is a member: the public documentation does not list them."""
+    """A metaclass for classes in which every name is a member: the public documentation does not
+    list the members."""
 
     def __getattr__(cls, name):
         if name.startswith("_"):
@@ -22,7 +24,7 @@ class _Members(type):
 
 
 class AddressRotation(metaclass=_Members):
-    """How buffers of a loop rotate through addresses."""
+    """How the buffers of a loop rotate through addresses."""
 
     def __repr__(self):
         return f"AddressRotation.{self.name}"
@@ -35,7 +37,7 @@ def _values(config):
 
 @dataclasses.dataclass(frozen=True)
 class CompileConfig:
-    """Options of the compiler; None leaves one to it."""
+    """Options of the compiler. None leaves the choice to the compiler."""
 
     address_rotation: "AddressRotation | None" = None
     non_ssa_legalization: "bool | None" = None
@@ -52,8 +54,8 @@ class CompileConfig:
 class SpecializationConfig:
     """Options of specialisation.
 
-    :param allow_nested_config_override: another `CompileConfig` of a kernel that is called in this
-        one is a warning, not an error.
+    :param allow_nested_config_override: whether a nested kernel with a different `CompileConfig` is
+        a warning rather than an error.
     """
 
     allow_nested_config_override: bool = False

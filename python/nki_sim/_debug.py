@@ -1,5 +1,5 @@
-"""Stepping through kernels: whether a debugger is attached, what is hidden from it while a kernel is
-specialised, and how values are shown."""
+"""Stepping through kernels: detecting a debugger, hiding specialisation from it, and displaying
+values."""
 
 import contextlib
 import io
@@ -16,12 +16,13 @@ from ._errors import KernelError, SimError
 #: Modules of debuggers that do not use `bdb`.
 _DEBUGGERS = ("pydevd", "_pydevd", "debugpy", "_debugpy")
 
-#: `sys.monitoring`; None before Python 3.12, where each look for it would raise and take as long as binding the arguments of a call.
+#: `sys.monitoring`; None before Python 3.12, where each failed lookup would raise and cost as much
+#: as binding the arguments of a call.
 _MONITORING = getattr(sys, "monitoring", None)
 
 
 def attached():
-    """Whether a debugger follows this thread. Tools that measure coverage or time are no debuggers."""
+    """Whether a debugger follows this thread. Coverage tools and profilers do not count."""
     function = sys.gettrace()
     if function is not None:
         bdb = sys.modules.get("bdb")
@@ -45,12 +46,12 @@ def names_breakpoint(code):
 
 
 def breakpoints_are_on():
-    """Whether the environment leaves breakpoints on."""
+    """Whether the environment leaves breakpoints enabled."""
     return os.environ.get("PYTHONBREAKPOINT") != "0"
 
 
 class _Shared:
-    """Something of the process that is replaced while any thread needs it to be."""
+    """A process-wide object that is replaced while at least one thread needs the replacement."""
 
     def __init__(self, replace, restore):
         self._replace, self._restore = replace, restore
@@ -71,11 +72,11 @@ class _Shared:
 
 
 class _ThisThread(threading.local):
-    #: Who notes the breakpoints of the kernel that is specialised.
+    #: The `Breaks` that records the breakpoints of the kernel being specialised.
     breaks = None
-    #: Whether its output is dropped.
+    #: Whether the output of this thread is dropped.
     quiet = False
-    #: What it prints, where that is kept; None where it is printed.
+    #: Buffer for the output of this thread; None if the output is not captured.
     printed = None
 
 
@@ -106,8 +107,8 @@ _HOOK = _Shared(_replace_hook, _restore_hook)
 
 
 class Breaks:
-    """Notes calls of `breakpoint()` in the kernel that this thread specialises, which do nothing: the
-    values are not known yet."""
+    """Records calls of `breakpoint()` in the kernel that this thread is specialising. The calls do
+    nothing, because the values are not known yet."""
 
     def __init__(self):
         self.hit = False
@@ -123,7 +124,7 @@ class Breaks:
 
 
 class _Output:
-    """Standard output without that of quiet threads, and of those whose output is kept."""
+    """Standard output, except for threads whose output is dropped or captured."""
 
     def __init__(self, kept):
         self._kept = kept
@@ -140,7 +141,8 @@ class _Output:
             self.write(line)
 
     def __getattr__(self, name):
-        # Bytes, and what another process prints, are not kept: they go to standard error.
+        # Binary output and the output of child processes cannot be captured: they go to standard
+        # error.
         around = _this_thread.printed is not None and name in ("buffer", "fileno")
         return getattr(sys.stderr if around else self._kept, name)
 
@@ -175,8 +177,8 @@ _CALLBACKS = _Shared(_replace_callbacks, _restore_callbacks)
 
 @contextlib.contextmanager
 def hidden():
-    """Hides what this thread does from its debugger, and drops what it prints: the kernel is called
-    again, step by step."""
+    """Hides this thread from its debugger and drops its output while the kernel is called again,
+    step by step."""
     function, quiet = sys.gettrace(), _this_thread.quiet
     with _CALLBACKS, _OUTPUT:
         sys.settrace(None)
@@ -189,8 +191,8 @@ def hidden():
 
 
 class Printed:
-    """Keeps what this thread prints to standard output, for the command: only the command knows whether standard output is
-    a file of its own."""
+    """Captures what this thread prints to standard output. Only the command knows whether standard
+    output is reserved for a file."""
 
     def __enter__(self):
         _OUTPUT.__enter__()
@@ -203,11 +205,11 @@ class Printed:
         _OUTPUT.__exit__()
 
     def lines(self):
-        """What was printed, without the ends of lines."""
+        """The lines of the captured output."""
         return self._text.removesuffix("\n").split("\n") if self._text else []
 
     def show(self):
-        """Prints it to standard error."""
+        """Prints the captured output to standard error."""
         sys.stderr.write(self._text)
         sys.stderr.flush()
 
@@ -217,7 +219,7 @@ def _events(monitoring):
 
 
 def array(memory, shape, dtype, unwritten):
-    """The elements of a tensor: an array, masked where nothing has written them."""
+    """The elements of a tensor: an array, in which elements that were never written are masked."""
     values = _arrays.make(memory, shape, dtype, "numpy")
     if not unwritten:
         return values
@@ -225,7 +227,7 @@ def array(memory, shape, dtype, unwritten):
 
 
 def shown(text, value):
-    """The text of a value of the device with what it holds."""
+    """The text of a device value, followed by its contents."""
     if not isinstance(value, np.ndarray):
         return f"{text}: {'not set' if value is None else value}"
     if not isinstance(value, np.ma.MaskedArray):
@@ -249,8 +251,7 @@ def _text(values):
 
 
 class Session:
-    """A session of Python's debugger on a kernel, which begins where a line of a file is executed for the
-    time of this number, from 0."""
+    """A pdb session on a kernel. It starts at the given execution of a line, counted from 0."""
 
     def __init__(self, file, line, iteration):
         import pdb
@@ -264,15 +265,15 @@ class Session:
         self._breakpoint.ignore = self._iteration = iteration
 
     def begin(self):
-        """From now on the debugger follows this thread."""
+        """Starts the debugger in this thread."""
         self._debugger.reset()
         self._debugger.botframe = sys._getframe()
-        # It stops at breakpoints only.
+        # Stop only at breakpoints.
         self._debugger.set_continue()
         sys.settrace(self._debugger.trace_dispatch)
 
     def end(self):
-        """The kernel has returned."""
+        """Stops the debugger, and reports if the breakpoint was not reached."""
         sys.settrace(None)
         hits = self._breakpoint.hits
         if hits <= self._iteration:
@@ -282,8 +283,8 @@ class Session:
 
 
 def end_of_step(error, departed):
-    """Judges how a kernel ended that was stepped through. What is wrong with the kernel itself, its run
-    reports."""
+    """Handles the end of a kernel that was stepped through. Errors of the kernel itself are
+    reported by its run."""
     if type(error).__name__ == "BdbQuit":
         raise SimError("the session has been ended")
     if departed is not None:

@@ -1,4 +1,4 @@
-"""What a compiled kernel depends on, and what is noted while its function runs."""
+"""The dependencies of a compiled kernel, and what is recorded while its function runs."""
 
 import array
 import builtins
@@ -24,15 +24,16 @@ from ._errors import ArgumentTypeError, KernelWarning
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
-#: Packages that do not change while kernels run. The standard library does not either.
+#: Packages that do not change while kernels run; neither does the standard library.
 _FIXED = {"numpy", "torch", "jax", "jaxlib", "ml_dtypes", "scipy", "pandas", "pytest", "_pytest", "nki", "nki_sim"}
 
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
-#: Standard-library modules whose objects hold the user's values: `types.SimpleNamespace`, `argparse.Namespace`, `collections.UserDict`.
+#: Standard-library modules whose objects hold user values: `types.SimpleNamespace`,
+#: `argparse.Namespace`, `collections.UserDict`.
 _HOLDERS = {"types", "argparse", "optparse", "collections"}
 
-#: Values of one program; with more it is compiled at each call.
+#: Limit of the number of values per program; a program with more is compiled at each call.
 _MOST = 200_000
 
 
@@ -55,7 +56,7 @@ class _TooMany(Exception):
 
 
 class _Iterator(Exception):
-    """The values include an iterator, whose remaining items are unknown."""
+    """Raised for an iterator among the values: its remaining items are unknown."""
 
 
 class _Missing:
@@ -63,13 +64,13 @@ class _Missing:
 
 
 class _Frozen:
-    """Makes comparable forms of values."""
+    """Converts values to comparable forms."""
 
     _count = 0
 
     def _freeze(self, value, active, tensors):
-        """A value in a form that can be compared later. In arguments (`tensors`), arrays are left to
-        the comparison of shapes and dtypes."""
+        """A value in a form that can be compared later. With `tensors` (for arguments), arrays are
+        skipped: their shapes and dtypes are compared elsewhere."""
         self._count += 1
         if self._count > 4 * _MOST:
             raise _TooMany
@@ -121,21 +122,24 @@ class _Frozen:
 
 
 class _Dependencies(_Frozen):
-    """What a traced kernel depends on: the code that it can reach, the globals and closure cells that
-    the code names, defaults, and arguments. `holds` tells whether all of it is as it was.
+    """The dependencies of a traced kernel: the code that it can reach, the globals and closure
+    cells that the code names, defaults, and arguments. `holds` tells whether all of them are
+    unchanged.
 
-    It is taken before the function runs, because the function may change what it depends on."""
+    They are recorded before the function runs, because the function may change them.
+    """
 
     def __init__(self, function, arguments):
         self._checks = []
-        # Entries of dictionaries that are as they were if they are the same object, and the checks of those that are not.
+        # Entries of dictionaries, which are unchanged if they hold the same object; and the checks
+        # to run for those that hold another object.
         self._entries, self._entry_checks = [], []
         self._seen = {}
         self._names = set()
         self._modules = {}
         self._read_names = set()
         self._arguments = []
-        #: Whether the program may be used again.
+        #: Whether the program may be reused.
         self.reusable = True
         with self._limits():
             self._function(function)
@@ -164,8 +168,8 @@ class _Dependencies(_Frozen):
             self._checks, self._entries, self._entry_checks, self._arguments, self._seen = [], [], [], [], {}
 
     def _unchanged(self, arguments):
-        """Whether the function changed nothing, except that it left tiles. A tile is unusable after its kernel, so a cached
-        call need not leave it."""
+        """Whether the function changed nothing, except that it stored tiles. A tile is unusable
+        after its kernel, so a cached call need not store it."""
         for (_, frozen), (_, value) in zip(self._arguments, arguments):
             if not _left_tiles(frozen, self._freeze(value, {}, True)):
                 return False
@@ -182,13 +186,14 @@ class _Dependencies(_Frozen):
         self._code(code, globals_)
 
     def holds(self, arguments):
-        """Whether the program is good for these arguments."""
+        """Whether the program is valid for these arguments."""
         if not self.reusable:
             return False
         self._count = 0
         try:
             for (name, frozen), (given, value) in zip(self._arguments, arguments):
-                # Of arrays of NumPy's own class, what counts has been compared with the last call.
+                # Shape and dtype of plain NumPy arrays have already been compared with the last
+                # call.
                 is_array = type(value) is np.ndarray and frozen is _TENSOR
                 if name != given or not is_array and self._freeze(value, {}, True) != frozen:
                     return False
@@ -228,7 +233,7 @@ class _Dependencies(_Frozen):
         self._seen[id(code), id(globals_)] = code, globals_
         for name in set(_names(code)):
             self._names.add(name)
-            # A name that is nowhere is an attribute, or a global that is not there yet.
+            # A name found nowhere is an attribute, or a global that does not exist yet.
             if name in globals_ or not hasattr(builtins, name):
                 self._read(globals_, name)
 
@@ -238,7 +243,7 @@ class _Dependencies(_Frozen):
         self._check(read, read(), (namespace, name))
 
     def _read_modules(self):
-        """Notes the attributes of modules that any of the code names."""
+        """Records the attributes of modules that the code names."""
         before = -1
         while before != len(self._read_names):
             before = len(self._read_names)
@@ -248,7 +253,8 @@ class _Dependencies(_Frozen):
                         self._read(module.__dict__, name)
 
     def _check(self, read, value, entry=None):
-        """Notes that `read()` gives this value, and follows it. `entry` is the dictionary and the key that are read."""
+        """Records that `read()` returns this value, and follows the value. `entry` is the
+        dictionary and the key that `read` accesses."""
         self._count += 1
         if self._count > _MOST:
             raise _TooMany
@@ -279,7 +285,7 @@ class _Dependencies(_Frozen):
             self._follow(value)
 
     def _follow(self, value):
-        """Notes what functions and classes in a value depend on."""
+        """Records the dependencies of functions and classes in a value."""
         if type(value) in _PLAIN or id(value) in self._seen:
             return
         if isinstance(value, (types.FunctionType, staticmethod, classmethod)):
@@ -338,7 +344,7 @@ class _Dependencies(_Frozen):
 
 
 class Watch(_Frozen):
-    """Detects that one call of a function changes the arguments of the next one."""
+    """Detects whether a call of a function changed the arguments of the next call."""
 
     def __init__(self, function, arguments):
         self._name = function.__name__
@@ -355,8 +361,9 @@ class Watch(_Frozen):
             return _TooMany
 
     def check(self, arguments, now, earlier=None):
-        """Reports arguments that have changed before the call for `now`. An iterator is an error if an `earlier` call had the same
-        one; by default, the earlier call had all of these arguments."""
+        """Reports arguments that changed before the call for `now`. An iterator is an error if an
+        `earlier` call received the same one; by default, the earlier call received all of these
+        arguments."""
         for name, value in arguments:
             before = self._before[name]
             if before is _Iterator:
@@ -395,7 +402,7 @@ class Specialisation:
         self._calls = 0
 
     def begin(self, arguments):
-        """The function is about to be called."""
+        """Records the arguments when the function is about to be called."""
         if self.snapshot is None:
             self._watch = Watch(self.function, arguments)
             self.snapshot = _Dependencies(self.function, arguments)
@@ -403,7 +410,7 @@ class Specialisation:
             self._watch.check(arguments, self._next_call)
 
     def returned(self, result):
-        """The function has returned; the result of its first call counts."""
+        """Records the result of the function's first call."""
         if self._calls == 0:
             self.structure = structure(result)
         self._calls += 1
@@ -413,14 +420,16 @@ _local = threading.local()
 
 
 def current():
-    """The `Specialisation` of the function that is compiled in this thread; None outside of `specialising`."""
+    """The `Specialisation` of the function being compiled in this thread; None outside
+    `specialising`."""
     stack = getattr(_local, "stack", None)
     return stack[-1] if stack else None
 
 
 @contextlib.contextmanager
 def specialising(function, next_call):
-    """Collects the `Specialisation` of a function that is compiled in this block. `next_call` says what its second call is for."""
+    """Collects the `Specialisation` of a function that is compiled in this block. `next_call`
+    describes the purpose of its second call."""
     if not hasattr(_local, "stack"):
         _local.stack = []
     _local.stack.append(Specialisation(function, next_call))
@@ -442,7 +451,7 @@ class Snapshot:
 
 
 def structure(result):
-    """The classes of the named tuples in what a kernel returned; None if there are none."""
+    """The classes of the named tuples in the return value of a kernel; None if there are none."""
     if isinstance(result, dict):
         items = {key: structure(item) for key, item in result.items()}
         return (None, items) if any(item is not None for item in items.values()) else None
@@ -465,7 +474,7 @@ def restored(made, result):
 
 
 class _Same:
-    """Equal to itself alone; keeps the object, so that its address is not used again."""
+    """Equal only to itself. Keeps the object alive, so that its address is not reused."""
 
     __slots__ = ("value",)
 
@@ -480,7 +489,7 @@ class _Same:
 
 
 class _Pairs(tuple):
-    """Keys or names of attributes with their values."""
+    """Keys or attribute names, with their values."""
 
 
 _TILE = ("tile",)
@@ -521,8 +530,9 @@ _shapes = weakref.WeakKeyDictionary()
 
 
 def _shape(cls):
-    """Where objects of a class keep their state: its slots, whether it has a `__dict__`, and whether it is a container or an array. A class of a
-    fixed module has neither slots nor a `__dict__` here. The class decides: an object may answer every name in `__getattr__`."""
+    """Where objects of a class keep their state: its slots, whether it has a `__dict__`, and
+    whether it is a container or an array. A class of a fixed module has neither slots nor a
+    `__dict__` here. The class decides, because an object's `__getattr__` may answer every name."""
     known = _shapes.get(cls)
     if known is None:
         slots, has_dict = [], False
@@ -535,7 +545,7 @@ def _shape(cls):
 
 
 def _own(value, slots, has_dict):
-    """The attributes that an object itself has."""
+    """The attributes stored in the object itself."""
     if not slots:
         return object.__getattribute__(value, "__dict__")
     own = dict(object.__getattribute__(value, "__dict__")) if has_dict else {}
@@ -552,8 +562,8 @@ def _wrapped(value):
 
 
 def _is_tensor(value):
-    """Whether an argument is a tensor of the device, or a number of NumPy: the comparison of
-    arguments knows what counts in it."""
+    """Whether an argument is a device tensor or a NumPy scalar, which the comparison of arguments
+    handles."""
     root = type(value).__module__.split(".")[0]
     return root in ("numpy", "torch", "jax", "jaxlib", "nki_sim") and hasattr(value, "shape") and hasattr(value, "dtype")
 
@@ -562,7 +572,7 @@ def _array(value):
     array = np.ascontiguousarray(value)
     if array.dtype.hasobject:
         return "is", _Same(value)
-    # Only the hash: a kernel must not keep copies of the arrays of its module.
+    # Keep only the hash: a kernel must not keep copies of the arrays of its module alive.
     return "array", array.dtype.str, np.shape(value), hashlib.blake2b(array.view(np.uint8).data if array.size else b"").digest()
 
 

@@ -80,7 +80,7 @@ class KernelWarning(UserWarning):
 
 _classes = {}
 
-#: The files of the frames that read what is typed at a prompt, and that call a kernel.
+#: The files of the frames that read input at a prompt, and that call a kernel.
 _PROMPT = os.path.join(os.path.dirname(os.__file__), "cmd.py")
 _TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_trace.py")
 
@@ -94,7 +94,8 @@ def _of_cause(name):
     return property(lambda self: getattr(self.original or self.__cause__, name, None))
 
 
-#: Unicode errors take four or five arguments and derive their text from them. Here they have a rendered text, and the values of their cause.
+#: Unicode errors take four or five arguments and derive their text from them. These classes take
+#: the rendered text, and forward the attributes of their cause.
 _OF_UNICODE = {
     "__init__": lambda self, rendered: None,
     "__str__": lambda self: self.args[0],
@@ -107,7 +108,7 @@ def kernel_error(rendered, python_class, diagnostics):
     error."""
     base = NkiValidationError if python_class == "NkiValidationError" else getattr(builtins, python_class, None)
     usable = isinstance(base, type) and issubclass(base, Exception) and base is not Exception
-    # A group cannot be made without its exceptions.
+    # An exception group cannot be constructed without its exceptions.
     if not usable or issubclass(base, GROUP):
         cls = KernelError
     elif python_class not in _classes:
@@ -125,7 +126,8 @@ def kernel_error(rendered, python_class, diagnostics):
 
 
 def _at_prompt():
-    """Whether what was typed at the prompt of a debugger in a kernel has called this. It has no place in the kernel."""
+    """Whether this was called from an expression typed at a debugger's prompt in a kernel. Such a
+    call has no position in the kernel."""
     frame, prompt = sys._getframe(1), False
     while frame is not None:
         prompt = prompt or frame.f_code.co_filename == _PROMPT
@@ -136,7 +138,7 @@ def _at_prompt():
 
 
 def _message(diagnostics):
-    """The first error as text without the source around it."""
+    """The first error as text, without the source excerpt."""
     for each in diagnostics:
         if each["severity"] == "error":
             return "\n".join([f"error[{each['id']}]: {each['message']}", *(f"  = help: {text}" for text in each["help"])])
@@ -144,7 +146,8 @@ def _message(diagnostics):
 
 
 def extend(error, rendered, diagnostics):
-    """Gives an exception of `kernel_error` the text and the diagnostics of all that was found."""
+    """Replaces the text and the diagnostics of an exception of `kernel_error` with those of all
+    findings."""
     error.args = (rendered if not isinstance(error, KeyError) else _Text(rendered),)
     error.diagnostics = tuple(json.loads(diagnostics))
 
@@ -155,29 +158,30 @@ class _Text(str):
 
 
 def _entries(at):
-    """The entries of a traceback."""
+    """The entries of a traceback, outermost first."""
     while at is not None:
         yield at
         at = at.tb_next
 
 
 def _of_users(at):
-    """The entries of a traceback that are not in this package."""
+    """The entries of a traceback that are outside this package."""
     return [entry for entry in _entries(at) if not entry.tb_frame.f_code.co_filename.startswith((_PACKAGE, "<frozen"))]
 
 
 def leave_out_ours(error):
-    """Gives an exception that leaves the package one traceback, of the user's frames: the calls that led to the kernel,
-    which Python adds, then those in the kernel. Call it in an `except` block that ends with `raise`."""
+    """Reduces the traceback of an exception that leaves the package to the user's frames: the calls
+    that led to the kernel, which Python adds, then those in the kernel. Call it in an `except`
+    block that ends with `raise`."""
     entries = list(_entries(error.__traceback__))
     frames = _of_users(error.__traceback__)
     if entries[-1:] != frames[-1:] and not isinstance(error, (SimError, ValueError, TypeError, ImportError, OSError)):
-        # A fault of this package: where it is.
+        # A bug in this package: show where.
         frames.append(entries[-1])
     if isinstance(error, KernelError) and error.__cause__ is not None:
         error.original = cause = error.__cause__
         frames += _of_users(cause.__traceback__)
-        # What the kernel's own `raise ... from` says stays.
+        # Keep the kernel's own `raise ... from`.
         error.__cause__, error.__context__ = cause.__cause__, cause.__context__
         error.__suppress_context__ = cause.__suppress_context__
     elif isinstance(error, SimError) and error.__context__ is not None and not _of_users(error.__context__.__traceback__):

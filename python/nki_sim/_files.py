@@ -1,4 +1,4 @@
-"""Files that the package writes: whole or not at all, and never over a source file of the program."""
+"""Files that the package writes: atomically, and never over a source file of the program."""
 
 import os
 import secrets
@@ -10,10 +10,11 @@ from . import _source
 
 
 def write(path, data):
-    """Writes bytes, or text as UTF-8. A reader sees the old file or the new one, and an interrupt leaves the old one.
+    """Writes bytes, or text as UTF-8. A reader sees the old file or the new one, and an interrupt
+    leaves the old one.
 
-    As with the command's files, a link stays one, a file keeps its mode, and what is no regular file (a pipe, `/dev/stdout`) is
-    written as it is.
+    As with the command's files, a symbolic link is kept, a file keeps its mode, and anything but a
+    regular file (a pipe, `/dev/stdout`) is written directly.
 
     :raises ValueError: if the file is a source file of this program (`check`).
     """
@@ -40,7 +41,7 @@ def write(path, data):
         if os.path.exists(temporary):
             os.unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
-            # The caller knows the name of the file, not that of the temporary one.
+            # The caller knows the name of the file, not of the temporary file.
             raise OSError(error.errno, error.strerror, path) from None
         raise
 
@@ -48,8 +49,8 @@ def write(path, data):
 def check(path):
     """Checks that a file may be written.
 
-    :raises ValueError: if it is, by whatever path or link, a source file of this program: the one of a kernel, or of a module
-        that is imported.
+    :raises ValueError: if the file is, by any path or link, a source file of this program: that of
+        a kernel or of an imported module.
     """
     try:
         known = os.stat(path)
@@ -65,7 +66,8 @@ def check(path):
 
 
 def _sources():
-    """The files that kernels were compiled from, and those of the imported modules. Some texts have names that are no files."""
-    # Not getattr: a module may import others when it is asked for an attribute.
+    """The files from which kernels were compiled, and those of the imported modules. Some names of
+    texts are not files."""
+    # Not getattr: a lazy module may import others when an attribute is read.
     modules = [vars(module).get("__file__") for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)]
     return {*_source.names(), *(name for name in modules if isinstance(name, str))}

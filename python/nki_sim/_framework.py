@@ -157,7 +157,7 @@ class PyTorchFrameworkKernel(FrameworkKernel):
 
 
 class JaxFrameworkKernel(FrameworkKernel):
-    """A kernel in a graph of jax. `jax.ShapeDtypeStruct` is a tensor, too."""
+    """A kernel in a graph of jax. `jax.ShapeDtypeStruct` counts as a tensor."""
 
     def is_framework_tensor(self, t) -> bool:
         jax = sys.modules.get("jax")
@@ -171,7 +171,7 @@ class JaxFrameworkKernel(FrameworkKernel):
 
 
 class NumpyFrameworkKernel(FrameworkKernel):
-    """A kernel on arrays of NumPy."""
+    """A kernel on NumPy arrays."""
 
     def is_framework_tensor(self, t) -> bool:
         return isinstance(t, np.ndarray)

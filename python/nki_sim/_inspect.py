@@ -37,7 +37,7 @@ _SKIPPED = {
 }
 
 
-#: The type of functions that keep their results: `functools.cache`, `functools.lru_cache`.
+#: The type of memoised functions: `functools.cache`, `functools.lru_cache`.
 _Cached = type(functools.cache(lambda: None))
 
 #: The comparisons that `functools.total_ordering` adds to a class.
@@ -171,22 +171,23 @@ def _class(cls):
     }
 
 
-#: What `@dataclass` was told, in the order of the native half.
+#: Options of `@dataclass`, in the order of the native half.
 _TOLD = ("init", "repr", "eq", "order", "unsafe_hash", "frozen")
 
-#: Of a field without options: whether the constructor takes it, by keyword alone, whether it is compared, shown, and only passed to
-#: `__post_init__`.
+#: The options of a field that sets none: accepted by the constructor, keyword-only, compared,
+#: shown, and only passed to `__post_init__`.
 _USUAL = [True, False, True, True, False]
 
 
 def _enum(cls):
-    """The type whose values the members are, too, whether they combine, and whether their text is that of their values."""
+    """Of an Enum: the type that it also derives from, whether it is a Flag, and whether its
+    members' text is that of their values."""
     mixin = next((base.__name__ for base in (int, str, float) if issubclass(cls, base)), None)
     shown = getattr(enum, "ReprEnum", (enum.IntEnum, enum.IntFlag))
     return mixin, issubclass(cls, enum.Flag), issubclass(cls, shown)
 
 
-#: What the class of an Enum may hold besides its members.
+#: What the body of an Enum may hold besides its members.
 _OF_ENUMS = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property, _Cached)
 
 
@@ -207,7 +208,7 @@ def _attributes(cls, kind):
             if not _generated(value) and not _derived(name, value):
                 yield name, "plain", value, None
         elif name == "__hash__":
-            # None: the evaluator sees the `__eq__` for which Python sets it.
+            # `__hash__ = None` is set by Python because of an `__eq__`, which the evaluator sees.
             continue
         elif isinstance(value, staticmethod):
             yield name, "static", value.__func__, None
@@ -230,7 +231,7 @@ def _generated(function):
 
 
 def _derived(name, value):
-    """Whether it is a comparison that `functools.total_ordering` has added."""
+    """Whether a method is a comparison that `functools.total_ordering` added."""
     return name in _ORDER and isinstance(value, types.FunctionType) and value.__code__.co_filename == functools.__file__
 
 
@@ -262,7 +263,7 @@ def _fields(cls, kind):
             (name, "value" if has else "required", value, _USUAL) for name, has, value in field_names(cls)
         ]
     if kind == "plain":
-        # Not for a constructor: KLR shows them as text.
+        # These fields are not for a constructor: KLR shows them as text.
         names = [name for base in reversed(cls.__mro__) for name in inspect.get_annotations(base)]
         return [(name, "required", None, _USUAL) for name in dict.fromkeys(names)]
     return []

@@ -132,7 +132,7 @@ def _lower(ctx, *operands, program):
 
 mlir.register_lowering(nki_call, _lower, platform="cpu")
 
-#: Programs by the number of the compiled program and by whether floats are rounded.
+#: Programs by the number of the compiled program and whether floats are rounded.
 _programs = {}
 
 
@@ -149,7 +149,7 @@ def _program(kernel, compiled):
             results.append((tuple(shape), _arrays.numpy_dtype(dtype)))
         name = hashlib.sha256(f"{precise}\n{compiled.text()}".encode()).hexdigest()
         _programs[key] = _Program(name, kernel.__name__, backend_config(kernel, compiled)[0], tuple(results))
-    # Levels of findings are those of the last trace.
+    # The levels of findings are those of the last trace.
     _native.serve(_programs[key].name, compiled)
     return _programs[key]
 

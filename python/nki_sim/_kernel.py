@@ -40,13 +40,14 @@ class Kernel(Generic[P, R]):
     __name__: str
     __qualname__: str
     func: Callable[P, R]
-    #: The values of intermediates that its runs keep (`trace_values`).
+    #: The intermediates whose values runs keep (`trace_values`).
     _wanted = None
-    #: The code of the function, and whether it names `breakpoint`.
+    #: The function's code, and whether it names `breakpoint`.
     _named = (None, False)
-    #: Whether it is stepped through; None if a debugger or a breakpoint decides.
+    #: Whether the kernel is stepped through; None if a debugger or a breakpoint decides.
     _eager = None
-    #: Whether the compiler's changes are left out: dropped loads, and of older kernels other ones (`skip_middle_end_transformations`).
+    #: Whether the compiler's rewrites are disabled: dropped loads and, for older kernels, others
+    #: (`skip_middle_end_transformations`).
     as_written = False
 
     def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
@@ -68,7 +69,7 @@ class Kernel(Generic[P, R]):
             fixed = ((func.__self__, *fixed[0]), fixed[1])
             func = func.__func__
         if not isinstance(func, (types.FunctionType, type)) and isinstance(getattr(type(func), "__call__", None), types.FunctionType):
-            # An object that can be called.
+            # A callable object.
             fixed = ((func, *fixed[0]), fixed[1])
             func = type(func).__call__
         if not isinstance(func, types.FunctionType):
@@ -95,7 +96,7 @@ class Kernel(Generic[P, R]):
             self.__signature__ = inspect.signature(functools.partial(func, *fixed[0], **fixed[1]))
         else:
             self.__signature__ = self._signature
-        # Capture the text now: it may be a variable of a caller, or its file may change.
+        # Capture the text now: it may be in a caller's variable, or the file may change.
         _source.search(func)
         _watch.made(self)
 
@@ -108,7 +109,7 @@ class Kernel(Generic[P, R]):
 
     @property
     def lnc(self):
-        """Physical cores that it runs on."""
+        """The number of physical cores on which the kernel runs."""
         return _native.logical_cores() if self._lnc is None else self._lnc
 
     def __getitem__(self, grid: int | tuple[int]) -> "Kernel[P, R]":
@@ -139,7 +140,7 @@ class Kernel(Generic[P, R]):
         if self._fixed[0] or self._fixed[1]:
             args, kwargs = (*self._fixed[0], *args), {**self._fixed[1], **kwargs}
         if not kwargs and self._required <= len(args) <= len(self._plain):
-            # What the signature would say, at a twentieth of the time.
+            # Equivalent to binding the signature, at a twentieth of the cost.
             return list(zip(self._plain, args))
         try:
             bound = self._signature.bind(*args, **kwargs)
@@ -172,7 +173,7 @@ class Kernel(Generic[P, R]):
         try:
             return self._compile_with(arguments, True)
         except KernelError as error:
-            # The early releases of Beta 2 had these names without an import, which Python cannot.
+            # Early releases of Beta 2 provided these names without an import, which Python cannot.
             if getattr(error.__cause__, "name", None) not in ("sbuf", "psum", "hbm") or error.slug != "undefined-name":
                 raise
             return self._compile_with(arguments, False)
@@ -198,7 +199,7 @@ class Kernel(Generic[P, R]):
         return _dependencies.restored(self._structures.get(compiled.serial()), result) if self._structures else result
 
     def _prepare(self, arguments):
-        """The compiled kernel for these arguments, and whether it is to be stepped through."""
+        """The compiled kernel for these arguments, and whether to step through it."""
         traces = _traces()
         if self._eager and not traces:
             raise ArgumentError(
@@ -217,12 +218,13 @@ class Kernel(Generic[P, R]):
         if reason is not None and self._eager:
             raise ArgumentError(f"eager=True: {self.__name__} cannot be stepped through: {reason}")
         if stepping and reason is None and not self.as_written and compiled.rewritten():
-            # Each instruction that Python calls has to be one of the program.
+            # When stepping, each instruction that Python calls has to be in the program.
             compiled = self._compile_with(arguments, True, as_written=True)
         return compiled, stepping and reason is None
 
     def _breaks(self):
-        """`_debug.breaks` of the function; whether code names `breakpoint` is looked up once for each code."""
+        """`_debug.breaks` of the function. Whether code names `breakpoint` is cached per code
+        object."""
         code = self.func.__code__
         known = self._named
         if known[0] is not code:
@@ -230,8 +232,8 @@ class Kernel(Generic[P, R]):
         return known[1] and _debug.breakpoints_are_on()
 
     def _specialise(self, arguments, stepping):
-        """Compiles the kernel, and notes whether it meets a breakpoint on the way. If it fails and can be stepped through, the program goes up to
-        the error; the second result tells this."""
+        """Compiles the kernel, and records whether it calls `breakpoint()`. If it fails but can be
+        stepped through, the program ends at the error, and the second result is True."""
         breaks = _debug.Breaks()
         try:
             with breaks, _debug.hidden() if stepping else contextlib.nullcontext():
@@ -239,7 +241,7 @@ class Kernel(Generic[P, R]):
         except KernelError:
             if not (stepping or breaks.hit):
                 raise
-            # Up to its error it can be stepped through.
+            # It can be stepped through up to its error.
             with breaks, _debug.hidden():
                 return self._compile_with(arguments, True, up_to_error=True), True
         if breaks.hit:
@@ -247,8 +249,8 @@ class Kernel(Generic[P, R]):
         return compiled, False
 
     def _step(self, compiled, arguments, ranks=None, rank=0):
-        """Calls the kernel again, instruction by instruction, beside a run of all ranks; gives the program
-        that this records."""
+        """Calls the kernel again, instruction by instruction, alongside a run of all ranks; returns
+        the program that this records."""
         stepped, departed = compiled.step(self.func, arguments, ranks or [compiled], rank)
         if departed is not None:
             warnings.warn(
@@ -260,7 +262,7 @@ class Kernel(Generic[P, R]):
         return stepped
 
     def _launch(self):
-        """Further arguments of the compiler: a subclass has a launch grid."""
+        """Additional compiler arguments. A subclass adds a launch grid."""
         return {"as_written": self.as_written}
 
     def _run(self, args, kwargs, timed):
@@ -289,7 +291,7 @@ class Kernel(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         if _native.is_tracing():
-            # In a kernel, its instructions become part of that one.
+            # Inside a kernel, this kernel's instructions become part of the caller.
             _native.check_nested(self.compile_config)
             return self.func(*self._fixed[0], *args, **{**self._fixed[1], **kwargs})
         graphs = sys.modules.get("nki_sim._torch")
@@ -344,8 +346,8 @@ def _signature_of(func):
 
 
 def _positions(signature):
-    """The names of the parameters if all can be given by position, and how many must be given; no
-    names, and a number that no call reaches, otherwise."""
+    """The names of the parameters if all can be given by position, and how many are required;
+    otherwise no names, and a number that no call reaches."""
     parameters = signature.parameters.values()
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
         return (), 1
@@ -454,7 +456,8 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
 
 
 def _made(func, given):
-    """The kernel of a function or of another kernel. One of `neuronxcc.nki` stays one, with its grid and what its calls measure."""
+    """The kernel of a function or of another kernel. A kernel of `neuronxcc.nki` keeps its class,
+    its grid and its mode."""
     if isinstance(func, Kernel) and type(func) is not Kernel:
         return type(func)(func, target=given["target"])._with(strict=func.strict or given["strict"])
     return Kernel(func, **given)
@@ -505,7 +508,7 @@ def cpu_simulate(kernel):
 
 
 class Traced:
-    """The result of `trace`: a kernel to compile."""
+    """The result of `trace`: a kernel that can be compiled."""
 
     def __init__(self, kernel):
         self.kernel = kernel
@@ -562,7 +565,7 @@ def from_source(text, name=None, globals=None) -> Kernel[..., Any]:
     _source.remember(filename, text)
     exec(compile(text, filename, "exec"), scope)
     if name is None:
-        # Kernels that the text is given or imports are none of its own.
+        # Kernels that the text imports, or receives in `globals`, are not its own.
         functions = [v for v in scope.values() if isinstance(v, (Kernel, types.FunctionType))]
         own = [v for v in functions if getattr(inspect.unwrap(v), "__globals__", None) is scope]
         if not own:

@@ -19,19 +19,19 @@ _NAMES = {
     "ini": "nki_sim_{} of pytest's ini file",
 }
 
-#: The sources that were set, and all of them, the strongest first.
+#: The sources that are set, by name, and the same in order, strongest first.
 _process = {}
 _sources = ()
 
 #: Whether the command line requested strict findings.
 _strict = False
 
-#: Judges by everything that they depend on, except project files: each is read once in a process.
+#: Judges by everything that they depend on except project files, which are read once per process.
 _judges = {}
 
 
 def lists(named, deny, warn, allow):
-    """A source as its name and three tuples of entries; None if there is no list."""
+    """A source, as its name and three tuples of entries; None if there is no list."""
     if deny is None and warn is None and allow is None:
         return None
     return named, *(_words(level, value) for level, value in (("deny", deny), ("warn", warn), ("allow", allow)))
@@ -50,8 +50,7 @@ def _words(level, value):
 
 
 def check(which, deny, warn, allow):
-    """The source of the process with these lists; None if there is no list. Raises if a list is
-    invalid."""
+    """The source with these lists; None if there is no list. Raises if a list is invalid."""
     given = lists(_NAMES[which], deny, warn, allow)
     if given is not None:
         _native.Judge(False, False, [given])
@@ -59,7 +58,7 @@ def check(which, deny, warn, allow):
 
 
 def set_source(which, deny, warn, allow, strict=False):
-    """Sets a source of the process: `command`, `pytest`, `configure` or `ini`."""
+    """Sets one of the process's sources: `command`, `pytest`, `configure` or `ini`."""
     global _strict, _sources
     given = check(which, deny, warn, allow)
     if given is None:
@@ -71,8 +70,8 @@ def set_source(which, deny, warn, allow, strict=False):
 
 
 def folder(function):
-    """The folder of a function's file, whose configuration its findings follow. None for a function
-    from a notebook or a text: it follows the current directory."""
+    """The folder of a function's file, whose configuration applies to its findings. None for a
+    function from a notebook or a text, to which the current directory's applies."""
     file = function.__code__.co_filename
     return os.path.dirname(os.path.abspath(file)) if os.path.isfile(file) else None
 
@@ -91,7 +90,7 @@ def judge(kernel):
 
 
 def of_job(deny, warn, allow):
-    """The fields of a job with these lists and with the configuration of this process."""
+    """The fields of a job for these lists and the configuration of this process."""
     fields, seen = {"deny": [], "warn": [], "allow": []}, set()
     for source in (lists("", deny, warn, allow), *(_process.get(which) for which in _NAMES)):
         if source is None:

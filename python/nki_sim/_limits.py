@@ -10,12 +10,12 @@ _lists = {"deny": None, "warn": None, "allow": None}
 
 
 def capacity():
-    """What `configure` set for kernels that do not fit into SBUF or PSUM, or None."""
+    """The capacity set with `configure` for kernels that do not fit into SBUF or PSUM, or None."""
     return _set["capacity"]
 
 
 def _steps(value):
-    """A limit of steps, or None."""
+    """A valid limit of steps, or None."""
     if value is None:
         return None
     try:
@@ -34,7 +34,7 @@ def configure(*, max_memory: Any = ..., max_steps: Any = ..., capacity: Any = ..
     :param max_memory: the most memory that compiling a kernel, and its tensors during a run, may
         use: "8GiB", "50%" or a number of bytes. By default NKI_SIM_MAX_MEMORY decides, else half of
         the available memory.
-    :param max_steps: statements, iterations and calls of the built-in evaluator after which a kernel is given up, and
+    :param max_steps: statements, iterations and calls of the built-in evaluator after which a kernel is aborted, and
         instructions in dynamic loops; by default 50 million and 4 million.
     :param capacity: "warn" runs kernels that exceed SBUF or PSUM, and warns; their latencies are
         not valid. "error" rejects them. By default NKI_SIM_CAPACITY decides, else "error".

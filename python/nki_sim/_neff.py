@@ -1,6 +1,6 @@
 """Files of older tools: programs (`.neff`), profiles (`.ntff`) and reports (`json_reports`).
 
-The contents are our own: JSON with the program, its predicted profile and the version of the
+The format is nki-sim's own: JSON with the program, its predicted profile and the version of the
 simulator. `neuron-profile` reads them (`_neuron_profile`).
 """
 
@@ -10,12 +10,13 @@ import json
 
 from . import _files, _native
 
-#: What the first key of a file says.
+#: The value of a file's first key.
 NEFF, NTFF = "nki-sim neff 1", "nki-sim ntff 1"
 
 
 def profile_of(report, outcome, compiled):
-    """The profile of a timed run: summary, the program's text, and a table of its instructions, made when it is written."""
+    """The profile of a timed run: summary, program text and instruction table. Text and table are
+    computed when written."""
     return {
         "kernel": report["kernel"],
         "target": report["target"],
@@ -28,8 +29,8 @@ def profile_of(report, outcome, compiled):
 
 
 def summary_of(fields):
-    """The summary with shares instead of percentages, as `neuron-profile` gives them, and without spilled bytes, which a kernel
-    compiled here does not have."""
+    """The summary with fractions instead of percentages, as `neuron-profile` reports them. Spilled
+    bytes are 0: a kernel compiled here never spills."""
     out = {name: value / 100 if name.endswith("_percent") else value for name, value in fields.items()}
     for name in ("spill_save_bytes", "spill_reload_bytes"):
         out.setdefault(name, 0)
@@ -82,7 +83,7 @@ def write_ntff(path, profile):
 
 
 def write_json(path, value):
-    """Writes JSON. The file is replaced whole or not at all."""
+    """Writes JSON atomically."""
     _files.write(path, json.dumps(value))
 
 

@@ -1,5 +1,5 @@
-"""The console program `neuron-profile`: reads programs and profiles of the simulator, with the options of the program of that
-name that scripts use."""
+"""The console program `neuron-profile`: reads programs and profiles of the simulator, with those
+options of the real program that scripts use."""
 
 import argparse
 import json
@@ -51,7 +51,7 @@ def _capture(options):
         raise ValueError(f"{options.session_file}: the profile would overwrite the program")
     _neff.write_ntff(options.session_file, profile)
     if nth > 1:
-        # The file of the n-th execution is named after it.
+        # The file of the n-th execution has n in its name.
         stem, ending = os.path.splitext(options.session_file)
         _neff.write_ntff(f"{stem}_exec_{nth}{ending}", profile)
     return 0

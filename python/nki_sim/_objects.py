@@ -24,7 +24,7 @@ class NKIObject:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        # `@dataclass` comes after this: it finds the fields and the defaults that are made here.
+        # `@dataclass` runs after this, and uses the fields and defaults that are set here.
         annotations = dict(inspect.get_annotations(cls))
         for name, value in list(cls.__dict__.items()):
             if not name.startswith("__") and name not in annotations and _is_value(value) and not isinstance(value, (list, dict, set)):
@@ -154,7 +154,7 @@ def _dtype_named(name):
 
 
 class ApiFunction(_native.Function):
-    """A function of the API. A kernel that is specialised can call it."""
+    """A function of the API, which a kernel can call while it is specialised."""
 
     def __init__(self, module, name, doc=None, signature=None):
         self.__module__ = module
@@ -194,7 +194,7 @@ class TileSize:
 
 
 class _ApiClass(type):
-    """The class of the classes of the API: their instances are values of the device."""
+    """The metaclass of the API's classes: their instances are device values."""
 
     def __instancecheck__(cls, instance):
         return _native.is_instance(instance, cls, cls.__module__, cls.__name__)
@@ -203,8 +203,8 @@ class _ApiClass(type):
         raise OutsideKernelError(f"{cls.__module__}.{cls.__name__} objects are made by the functions of the API, in kernels")
 
     def __getitem__(cls, item):
-        """The class, in an annotation. With a list of extents and a dtype, `tensor[[250, 512], nl.float32]`, an argument for a kernel
-        whose values do not matter: zeros."""
+        """The class, for annotations. With a list of extents and a dtype, `tensor[[250, 512],
+        nl.float32]`, an argument of zeros for a kernel whose values do not matter."""
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], (list, tuple)):
             import numpy as np
 
@@ -213,7 +213,7 @@ class _ApiClass(type):
 
 
 class ApiIndex:
-    """A name of the API that is indexed: `nl.mgrid[0:128, 0:512]`."""
+    """A name of the API that is used by indexing: `nl.mgrid[0:128, 0:512]`."""
 
     def __init__(self, module, name):
         self.__module__ = module
@@ -230,8 +230,8 @@ class ApiIndex:
 
 
 class ApiEnum(enum.Enum):
-    """Members equal their values, memories their names, and kinds of HBM one another, as in
-    kernels."""
+    """Members equal their values, memories equal their names, and kinds of HBM equal each other, as
+    in kernels."""
 
     def __eq__(self, other):
         if isinstance(other, ApiEnum):
@@ -344,7 +344,7 @@ def _build():
         elif kind == "member":
             value = names[details[0]][details[1]]
         elif kind == "dtype":
-            # Both languages have the same element types.
+            # Both versions of the language share their element types.
             value = modules["nki.language"].get(details[0]) or DType(*details)
         elif kind == "tile_size":
             value = TileSize(details)
@@ -360,7 +360,7 @@ def _build():
             schema = schemas[name]
             value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
         else:
-            # The older language has the functions of the current one with further arguments.
+            # The older language has the functions of the current one with additional arguments.
             parameters, doc = functions.get(module, {}).get(name) or (None, functions["nki.language"].get(name, (None, None))[1])
             value = ApiFunction(module, name, doc, None if parameters is None else _signature_of(parameters))
         names[name] = value
@@ -399,8 +399,8 @@ class ReplicaGroup:
 
 
 def names_of(module):
-    """A `__getattr__` for a module: a kernel that is specialised is told what to write instead of a
-    name that the module does not have."""
+    """A `__getattr__` for a module. In a kernel that is being specialised, the error for a missing
+    name suggests a replacement."""
 
     def getattr_(name):
         if not name.startswith("_"):
@@ -413,7 +413,8 @@ def names_of(module):
 
 
 def hints_of(module, hints):
-    """A `__getattr__` for a module that has none of these names: the error says what to write instead."""
+    """A `__getattr__` for a module that has none of these names: the error suggests a
+    replacement."""
 
     def getattr_(name):
         hint = f": {hints[name]}" if name in hints else ""

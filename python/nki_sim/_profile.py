@@ -18,20 +18,21 @@ if TYPE_CHECKING:
     from . import _ranks
 
 
-#: Extensions of Perfetto traces.
+#: File name extensions of Perfetto traces.
 TRACES = (".perfetto-trace", ".pftrace", ".trace", ".perfetto-trace.gz", ".pftrace.gz", ".trace.gz")
-#: The same in words.
+#: The same for messages.
 TRACE_NAMES = ".perfetto-trace, .pftrace or .trace (with .gz behind it: compressed)"
 
 
 def ending_of(path):
-    """The extension of a file in small letters, `.gz` together with the one before it."""
+    """The extension of a file in lower case; `.gz` includes the extension before it."""
     stem, ending = os.path.splitext(os.fsdecode(os.fspath(path)).lower())
     return os.path.splitext(stem)[1] + ending if ending == ".gz" else ending
 
 
 def write_trace(path, outcome):
-    """Writes the Perfetto trace of a run, compressed if the name ends in `.gz`, as the command does."""
+    """Writes the Perfetto trace of a run, compressed if the name ends in `.gz`, as the command
+    does."""
     data = outcome.trace()
     _files.write(path, gzip.compress(data, mtime=0) if ending_of(path).endswith(".gz") else data)
 
@@ -252,14 +253,14 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     Findings of the class `bug` are denied unless `nki.simulate(kernel, warn="bug")` chooses another
     level.
 
-    :param reference: a function of the same arguments, or the expected results; a dict, if the kernel returns one, with the same keys.
+    :param reference: a function of the same arguments, or the expected results. If the kernel returns a dict, so must the reference, with the same keys.
     :param args: positional arguments, as a tuple; keyword arguments follow.
     :param rtol: relative tolerance; by default that of the output's dtype, as for `nki-sim run --expect`.
     :param atol: absolute tolerance; by default that of the output's dtype.
     :return: the results of the kernel.
     :raises AssertionError: with the number of wrong elements, the first one and the largest error.
     :raises KernelError: if the kernel has an error or a denied finding.
-    :raises TypeError: if `args` is no tuple or list.
+    :raises TypeError: if `args` is not a tuple or list.
     :raises ValueError: if there is nothing to compare, and for a tolerance that is negative or not finite.
     """
     from . import _ranks
@@ -308,7 +309,7 @@ def flat(value):
 
 
 def _in_order(name, got, want):
-    """The expected results with their dicts in the order of the keys of those of the kernel."""
+    """The expected results, with dicts in the key order of the kernel's results."""
     if isinstance(got, dict) and isinstance(want, dict):
         if got.keys() != want.keys():
             raise AssertionError(f"{name} returns a dict of {', '.join(map(repr, got))}, the reference one of {', '.join(map(repr, want))}")
@@ -319,7 +320,8 @@ def _in_order(name, got, want):
 
 
 def _numbers(value):
-    """A result as an array of float64, or of integers where these do not all have a float64: those of 64 bits."""
+    """A result as an array of float64. Integers of 64 bits keep their type, because float64 cannot
+    represent all of them."""
     if type(value).__module__.split(".")[0] == "torch":
         value = value.detach().float() if value.is_floating_point() else value.detach()
     array = np.asarray(value)
@@ -336,7 +338,7 @@ def _compare(name, index, got, want, rtol, atol):
     got, want = _numbers(got), _numbers(want)
     if got.shape != want.shape:
         raise AssertionError(f"{name}: output {index} has shape {got.shape}, the reference {want.shape}")
-    # Integers of Python: no type of NumPy holds all of int64 and uint64.
+    # Compare as Python integers: no NumPy type holds all of int64 and uint64.
     exact = "f" not in (got.dtype.kind, want.dtype.kind)
     if exact and rtol == atol == 0:
         close = got == want if got.dtype == want.dtype else got.astype(object) == want.astype(object)

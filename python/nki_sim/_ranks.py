@@ -14,12 +14,12 @@ from ._kernel import _explain, _shape, simulate
 from ._profile import TRACE_NAMES, TRACES, Report, ending_of, recorded, write_trace
 
 
-# As `--ranks` has it.
+# The limit of `--ranks`.
 _MOST_RANKS = 1024
 
 
 class PerRank:
-    """One value for each rank, from rank 0 on, where a list would be ambiguous: `PerRank([3, 5])`.
+    """One value for each rank, starting with rank 0, for cases where a list is ambiguous: `PerRank([3, 5])`.
 
     A list of arrays needs no PerRank.
     """
@@ -87,7 +87,8 @@ class Ranks:
         return results, outcome
 
     def _prepare(self, calls):
-        """The programs of all ranks. Ranks may share an argument, which the function changes for an earlier rank."""
+        """The programs of all ranks. Ranks may share an argument that the function changes for an
+        earlier rank."""
         watches = [_dependencies.Watch(self.kernel.func, arguments) for arguments in calls[1:]]
         prepared = [self.kernel._prepare(calls[0])]
         for rank, (watch, arguments) in enumerate(zip(watches, calls[1:]), 1):
@@ -96,7 +97,7 @@ class Ranks:
         return prepared
 
     def _each(self, what, value):
-        """The value of an argument for each rank."""
+        """The value of an argument on each rank."""
         if isinstance(value, PerRank):
             values = value.values
         elif isinstance(value, list) and any(_holds_array(item) for item in value):

@@ -1,4 +1,4 @@
-"""Searches a grid with Optuna for the points that no other one beats."""
+"""Searches a grid with Optuna for Pareto-optimal points."""
 
 import concurrent.futures
 import hashlib
@@ -11,9 +11,10 @@ import random
 import time
 import warnings
 
-#: Suggestions of points that are known, after which one that is not known is drawn.
+#: After this many suggestions of known points, an unknown point is drawn at random.
 _PATIENCE = 8
-#: The attribute of a trial that holds its row, and that of a study that holds what its rows depend on.
+#: The attribute of a trial that holds its row, and that of a study that holds what its rows depend
+#: on.
 _ROW, _KEY = "nki_sim_row", "nki_sim_key"
 
 
@@ -66,13 +67,13 @@ def _sampler(search):
     if search.sampler not in known:
         raise ValueError(f"`{search.sampler}` is not a sampler; {', '.join(known)} are")
     with warnings.catch_warnings():
-        # Optuna calls some of them, or their options, experimental.
+        # Some samplers, or options of them, are experimental in Optuna.
         warnings.simplefilter("ignore", _optuna().exceptions.ExperimentalWarning)
         return known[search.sampler]()
 
 
 def searched(search, job, space, run, progress):
-    """The rows of a search over a space of values as text, on workers."""
+    """The rows of a search over a space of values in text form, computed on workers."""
     if not isinstance(search, Search):
         search = Search(search)
     return _Searching(search, job, space, run, progress).rows()
@@ -87,7 +88,7 @@ class _Searching:
         self.budget = min(search.trials or self.size, self.size)
         self.known = {}
         self.random = random.Random(search.seed)
-        # A new study is no news here.
+        # Suppress Optuna's message about a new study.
         verbosity = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = _sampler(search)
@@ -99,7 +100,7 @@ class _Searching:
                 directions=["minimize"] * (3 if self.compares else 2),
                 load_if_exists=True,
             )
-        # Each kind of storage has exceptions of its own.
+        # Each storage backend raises its own exceptions.
         except Exception as e:
             if search.storage is None:
                 raise
@@ -111,7 +112,7 @@ class _Searching:
         self._resume()
 
     def rows(self):
-        """Searches until the budget is spent, and gives the rows of all configurations."""
+        """Searches until the budget is spent; returns the rows of all configurations."""
         ends = None if self.search.seconds is None else time.monotonic() + self.search.seconds
         running = {}
         try:
@@ -122,7 +123,7 @@ class _Searching:
                     running[self._begin(point)] = trial, point
                     over = ends is not None and time.monotonic() >= ends
                 if not running:
-                    # The order in which workers finish is no property of the result.
+                    # The result must not depend on the order in which workers finish.
                     return [self.known[point] for point in sorted(self.known, key=self._place)]
                 done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
                 for future in done:
@@ -142,12 +143,12 @@ class _Searching:
         return self.run.submit(job)
 
     def _finish(self, row, trial, point, running):
-        """Tells the study what a configuration came to, or begins its second pass."""
+        """Reports the result of a configuration to the study, or starts its second pass."""
         if isinstance(trial, _Second):
             trial = trial.trial
         elif self.compares and self.search.prune and _feasible(row):
             if not self._is_beaten(row):
-                # The cheap pass was promising: now with values.
+                # The pass without values was promising: run again with values.
                 job = {**self.job, "point": dict(point)}
                 running[self.run.submit(job)] = _Second(trial), point
                 return
@@ -161,13 +162,13 @@ class _Searching:
                 values.append(_error(row))
             self.study.tell(trial, values)
         else:
-            # The sampler learns that it is bad, and nothing else.
+            # Reports to the sampler only that the configuration is bad.
             self.study.tell(trial, state=self.states.PRUNED)
         if self.progress is not None:
             self.progress(len(self.known), self.budget)
 
     def _ask(self, running):
-        """A trial of a configuration that is not known yet."""
+        """A trial of an unknown configuration."""
         for _ in range(_PATIENCE):
             trial = self.study.ask()
             point = self._suggested(trial)
@@ -183,7 +184,7 @@ class _Searching:
         return tuple((name, trial.suggest_categorical(name, values)) for name, values in self.space.items())
 
     def _unknown(self, running):
-        """Any configuration that is not known yet."""
+        """A random configuration that is not known yet."""
         for _ in range(1000):
             point = tuple((name, self.random.choice(values)) for name, values in self.space.items())
             if point not in self.known and point not in running:
@@ -192,7 +193,7 @@ class _Searching:
         return next(point for point in every if point not in self.known and point not in running)
 
     def _is_beaten(self, row):
-        """Whether a correct configuration is as good in latency and SBUF."""
+        """Whether a correct configuration is at least as good in both latency and SBUF."""
         mine = row["latency_us"], row["sbuf_peak_bytes_per_partition"]
         return any(
             other["latency_us"] <= mine[0] and other["sbuf_peak_bytes_per_partition"] <= mine[1]
@@ -201,7 +202,7 @@ class _Searching:
         )
 
     def _resume(self):
-        """Takes the configurations of an earlier search over."""
+        """Takes over the configurations of an earlier search."""
         key = _key(self.job)
         known = self.study.user_attrs.get(_KEY)
         if known is None:
@@ -219,12 +220,13 @@ class _Searching:
                 if values.keys() == self.space.keys() and _is_current(row):
                     self.known[tuple((name, values[name]) for name in self.space)] = row
             elif trial.state == self.states.RUNNING:
-                # The process that ran it is gone, or it would have ended it.
+                # The process that ran it has died; otherwise it would have ended the trial.
                 self.study.tell(trial.number, state=self.states.FAIL)
 
 
     def _check_values(self, trial):
-        """Checks that an axis has the values that it had in an earlier search: a sampler cannot learn from others."""
+        """Checks that the axes have the same values as in an earlier search: a sampler cannot learn
+        from other values."""
         for name, known in trial.distributions.items():
             if name in self.space and list(known.choices) != self.space[name]:
                 raise ValueError(
@@ -278,12 +280,12 @@ def _error(row):
 
 
 def _key(job):
-    """What the rows of a study depend on, besides the modules that the kernel imports."""
+    """A hash of what a study's rows depend on, except for the modules that the kernel imports."""
     from . import __version__
 
     parts = {name: value for name, value in job.items() if name not in ("file", "max_memory")}
     for field in ("args", "expect"):
-        # Arrays are in files whose names are of this call.
+        # Hash the contents of arrays: the names of their files differ in each call.
         parts[field] = {name: _contents(value) for name, value in job.get(field, {}).items()}
     return hashlib.sha256(json.dumps([__version__, parts], sort_keys=True).encode()).hexdigest()
 
@@ -297,7 +299,7 @@ def _contents(value):
 
 
 def stamp(path):
-    """A hash of a file, None if there is none."""
+    """The hash of a file; None if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()

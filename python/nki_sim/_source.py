@@ -32,8 +32,8 @@ def _process_start():
         return time.time()
 
 
-#: Files that have not changed since then are as Python read them. File systems may round times to a
-#: second or two.
+#: Files that have not been modified since this time are as Python read them. File systems may round
+#: times to a second or two.
 _START = _process_start() - 2
 
 
@@ -74,7 +74,7 @@ def text_of(name):
     return _texts.get(name)
 
 
-#: The folder of the kernel's file, and the same as the user gave it; None outside of the command.
+#: The folder of the kernel's file, absolute and as the user gave it; None outside the command.
 _given = None
 
 
@@ -85,8 +85,9 @@ def give(path):
 
 
 def shown(name):
-    """The name of a text as reports of the command show it. A file in the folder of the kernel's file has the path of that one as the
-    user gave it, another one below the working directory a relative path. Without the command the name itself."""
+    """The name of a text as the command's reports show it. A file in the folder of the kernel's
+    file is shown with the folder that the user gave, another file below the working directory with
+    a relative path. Outside the command, the name is unchanged."""
     if _given is None or not os.path.isabs(name):
         return name
     folder, given = _given
@@ -131,7 +132,7 @@ def _is_from(text, code, globals_):
         if os.stat(filename).st_mtime < _START:
             return True
     except OSError:
-        # No file: the linecache entry was created for this code.
+        # No file: the linecache entry was made for this code.
         return True
     loader = globals_.get("__loader__")
     if loader is not None and type(loader) is not importlib.machinery.SourceFileLoader:

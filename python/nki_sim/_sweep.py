@@ -1,4 +1,4 @@
-"""Times a kernel at the points of a grid, all or those that a search chooses, on any executor."""
+"""Times a kernel at the points of a grid, all or those that a search selects, on any executor."""
 
 import concurrent.futures
 import inspect
@@ -15,9 +15,9 @@ import numpy as np
 from . import _batch, _files, _levels, _limits, _native
 from ._arrays import TensorSpec
 
-#: The least limit of memory that there is, in bytes.
+#: The smallest memory limit, in bytes.
 _LEAST_MEMORY = 1 << 20
-#: Limit of a point where none is given, in seconds: none that is ever reached.
+#: Limit of a point in seconds if none is given; never reached.
 _NO_LIMIT = 1e9
 
 
@@ -31,7 +31,7 @@ class SweepPoint:
         (NKI_SIM_CAPACITY=warn). Such points follow the valid ones.
     :ivar incomplete: True if elements of an output are never written: the point does less work than
         the others, and follows them.
-    :ivar error: its first error, or None.
+    :ivar error: the first error at this point, or None.
     :ivar findings: all findings as dicts: id, severity, message, file, line.
     :ivar denied: the denied findings as dicts: id, count, by. A point with a denied finding has no
         latency.
@@ -64,7 +64,7 @@ class SweepPoint:
 
     @property
     def _rank(self):
-        # As `nki-sim sweep` ranks them.
+        # The order in which `nki-sim sweep` ranks points.
         if self.latency_us is None:
             return 4
         if self.pruned or self.correct is False:
@@ -103,8 +103,8 @@ class Sweep(list):
 
     @property
     def front(self):
-        """The points that no other one beats: in latency, peak SBUF and, if outputs are compared,
-        error. The fastest first."""
+        """The Pareto-optimal points in latency, peak SBUF and, if outputs are compared, error;
+        fastest first."""
         return [self[i] for i in _native.pareto(self._json())[0]]
 
     def plot(self, path):
@@ -206,10 +206,10 @@ def sweep(
 
 
 class workers:
-    """Performs jobs on an executor, within a `with` statement.
+    """Runs jobs on an executor, within a `with` statement.
 
     :param executor: the executor; None for a pool of threads.
-    :param job: what all jobs have in common; gets the limit of memory of each.
+    :param job: the fields that all jobs share; receives the memory limit of a job.
     :param count: threads of the pool, by default one for each CPU.
     """
 
@@ -221,7 +221,8 @@ class workers:
             executor = self.own = concurrent.futures.ThreadPoolExecutor(self.count)
             job.setdefault("max_memory", str(max(_native.memory_limit() // self.count, _LEAST_MEMORY)))
         else:
-            # What the executor says of itself; Dask's and others say nothing.
+            # The number of workers that the executor has; Dask's executor and others do not expose
+            # it.
             self.count = getattr(executor, "_max_workers", None) or self.count
         self._executor = executor
 
@@ -234,11 +235,11 @@ class workers:
             _batch.end_idle()
 
     def submit(self, job):
-        """A future of the row of a job."""
+        """A future for the row of a job."""
         return self._executor.submit(_timed, job, self._seconds)
 
     def all(self, jobs, progress):
-        """The rows of jobs, in their order."""
+        """The rows of the jobs, in order."""
         futures = [self.submit(job) for job in jobs]
         try:
             for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):
@@ -251,7 +252,7 @@ class workers:
 
 
 def row_of(point):
-    """A point as `nki-sim` writes it."""
+    """A point in the form that `nki-sim` writes."""
     return {**point._row, "point": [[name, str(value)] for name, value in point.point.items()]}
 
 
@@ -282,7 +283,7 @@ def _axis(key, values):
 def _check_number(name, value, least, advice):
     """Checks a limit or a tolerance; `least` is "above 0" or "of at least 0".
 
-    :raises ValueError: for another number, NaN and infinity included, and for what is no number.
+    :raises ValueError: for any other number, including NaN and infinity, and for a value that is not a number.
     """
     number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < 0 or least == "above 0" and value == 0:

@@ -50,13 +50,13 @@ _lock = threading.Lock()
 
 
 def allow(kernel):
-    """Allows a kernel as a node of graphs."""
+    """Allows a kernel as a node in graphs."""
     if _IN_GRAPHS:
         torch._dynamo.allow_in_graph(kernel)
 
 
 def run(kernel, args, kwargs):
-    """Like `Kernel._run` without time; adds a node to the graph if torch is tracing."""
+    """Like `Kernel._run` without timing; adds a node to the graph if torch is tracing."""
     arguments = kernel.bind(*args, **kwargs)
     values = [value for _, value in arguments]
     if _IN_GRAPHS and any(isinstance(t, (FakeTensor, FunctionalTensor)) for t in _arrays.leaves(values, objects=False)):

@@ -1,5 +1,5 @@
-"""What the tracer needs of Python: source texts of code, arguments and exceptions. The native module calls
-it; it is not a user interface."""
+"""The tracer's interface to Python: source texts of code, arguments and exceptions. Called by the
+native module; not a user interface."""
 
 import builtins
 import copy
@@ -16,14 +16,15 @@ from ._errors import GROUP
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
-#: Code whose frames are no place of a kernel: this package's, and the machinery of Python around it.
+#: Code whose frames do not count as positions in a kernel: this package's, and Python's machinery
+#: around it.
 _OURS = (functools.__file__, "<frozen")
 
 
 def about_code(code, globals_):
-    """Whether code belongs to this package, the name of its text as reports show it, the text, the number of lines, the
-    modules that it uses, for each instruction where it begins and ends, and the
-    instructions that may be jumped to, in order."""
+    """About code: whether it belongs to this package, the name of its text as reports show it, the
+    text, the number of lines, the modules that it uses, the start and end of each instruction in
+    the text, and the possible jump targets, in order."""
     filename = code.co_filename
     if filename.startswith(_PACKAGE) or filename.startswith(_OURS):
         return True, filename, None, 0, [], [], []
@@ -38,13 +39,13 @@ def about_code(code, globals_):
     return False, _source.shown(name), text, lines, modules_of(globals_), positions, _targets(code)
 
 
-#: The packages of the language.
+#: The packages of the NKI language.
 _API = {"nki", "neuronxcc"}
 
 
 def modules_of(globals_):
-    """The names of the modules among globals, and of those that functions of the API among them are of.
-    If none is of the API, those of the modules among globals, too."""
+    """The names of the modules among the globals, and of the modules of API functions among the
+    globals. If none is part of the API, also the API modules among the globals of those modules."""
     modules = {value.__name__ for value in globals_.values() if isinstance(value, types.ModuleType)}
     modules |= {value.module for value in globals_.values() if isinstance(value, _native.Function)}
     if not any(name.split(".")[0] in _API for name in modules):
@@ -55,8 +56,8 @@ def modules_of(globals_):
 
 
 def _targets(code):
-    """The offsets of instructions that may be jumped to, also by an exception; all of them if that is
-    not known."""
+    """The offsets of instructions that may be jumped to, also by an exception; all offsets if the
+    targets are not known."""
     targets = set(dis.findlabels(code.co_code))
     if sys.version_info >= (3, 11):
         parse = getattr(dis, "_parse_exception_table", None)
@@ -73,8 +74,8 @@ def parameters(code):
 
 
 def read_once(values, names, carry):
-    """The values of a loop whose body the older compiler read once: `carry` says what variables with these
-    names hold when an iteration begins, and after the loop."""
+    """The values of a loop whose body the older compiler evaluated once. `carry` gives the values
+    of the variables with these names at the start of an iteration, and after the loop."""
     before = None
     for value in values:
         if before is None:
@@ -98,17 +99,17 @@ def _carry(frame, before, carry, ended):
 
 
 def _store(frame, values):
-    """Gives local variables of a frame these values."""
+    """Assigns these values to local variables of a frame."""
     variables = frame.f_locals
     variables.update(values)
     if sys.version_info < (3, 13):
-        # Before, f_locals was a copy.
+        # Before Python 3.13, f_locals is a copy.
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 def held_by_target(frame):
-    """A list of what the variable holds that the result of the frame's current call is assigned to,
-    empty if it holds nothing yet; None if the result is not assigned to a variable."""
+    """A list with the current value of the variable to which the result of the frame's current call
+    is assigned, empty if it has none yet; None if the result is not assigned to a variable."""
     stored = _stored_after(frame.f_code, frame.f_lasti)
     if stored is None:
         return None
@@ -119,18 +120,19 @@ def held_by_target(frame):
 
 @functools.lru_cache(maxsize=4096)
 def _stored_after(code, offset):
-    """The variable that the instruction after this offset assigns, and whether it is a global; None if it
-    assigns none. Remembered, because a kernel's loops ask for the same few instructions thousands of times."""
+    """The variable that the instruction after this offset assigns, and whether it is a global; None
+    if it assigns none. Cached, because a kernel's loops query the same few instructions thousands
+    of times."""
     after = next((one for one in dis.get_instructions(code) if one.offset > offset), None)
     if after is None or not after.opname.startswith(("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")):
         return None
-    # Two instructions may be one: the first of the names is that of the result.
+    # Python may fuse two stores into one instruction: the first name is that of the result.
     name = after.argval[0] if isinstance(after.argval, tuple) else after.argval
     return name, after.opname == "STORE_GLOBAL"
 
 
 def named(module, name):
-    """The Python object of a name of the API: of a module, or of an enum."""
+    """The Python object for a name of the API, in a module or an enum."""
     known = _objects.MODULES.get(module)
     if known is not None:
         return known[name]
@@ -139,8 +141,8 @@ def named(module, name):
 
 
 def run(function, arguments, inputs):
-    """Calls the function of a kernel with tensors of the device in place of the arrays among its
-    arguments, which are pairs of parameter and value."""
+    """Calls a kernel's function with device tensors in place of the arrays among its arguments,
+    which are pairs of parameter and value."""
     specialisation = current()
     if specialisation is None or specialisation.function is not function:
         return _call(function, arguments, inputs)
@@ -161,7 +163,7 @@ def _call(function, arguments, inputs):
     rest = values.pop(star[0], ()) if code.co_flags & 4 else ()
     if code.co_flags & 8:
         kwargs.update(values.pop(star[-1], {}))
-    # A wrapper may have other parameters than the function whose signature it shows.
+    # A wrapper's parameters may differ from those of the function whose signature it shows.
     takes_names = code.co_flags & 8
     for name in list(values):
         if name in only or name in positional and rest or name not in names and not takes_names:
@@ -170,7 +172,7 @@ def _call(function, arguments, inputs):
 
 
 def lend(value, name, inputs):
-    """An argument with tensors of the device in place of its arrays; the argument itself if it has
+    """An argument with device tensors in place of its arrays; the argument itself if it contains
     none."""
     if name in inputs:
         return inputs[name]
@@ -201,12 +203,12 @@ def _lend(value, name, inputs, done):
         return value
     made = done[id(value)] = copy.copy(value)
     for field in dict.fromkeys(fields):
-        # A frozen dataclass refuses setattr.
+        # `setattr` fails for a frozen dataclass.
         object.__setattr__(made, field, _lend(getattr(value, field), f"{name}.{field}", inputs, done))
     return made
 
 
-#: Diagnostics of what Python itself raises; others are `raised-exception`.
+#: Diagnostics for Python's own exceptions; all others are `raised-exception`.
 _SLUGS = {
     "IndexError": "index-out-of-range",
     "KeyError": "missing-key",
@@ -226,9 +228,10 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 def about_error(error, at):
-    """The kind of an exception with this traceback, its class, its text, and the frames it passed:
-    (frame, instruction, name), outermost first. None for an exception that is no error of the kernel, of a class of
-    its own, or a group, which `except*` must be able to split."""
+    """The kind of an exception with this traceback, its class, its text, and the frames that it
+    passed, each (frame, instruction, name), outermost first. None if the exception is not an error
+    of the kernel, is of a user-defined class, or is a group, which `except*` must be able to
+    split."""
     cls = type(error)
     if not isinstance(error, Exception) or getattr(builtins, cls.__name__, None) is not cls or issubclass(cls, GROUP):
         return None

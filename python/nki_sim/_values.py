@@ -1,4 +1,4 @@
-"""Values of intermediates, for tests: the tensors of a kernel as its instructions left them."""
+"""Values of intermediates, for tests: a kernel's tensors after each instruction that wrote them."""
 
 import warnings
 from collections.abc import Callable
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Value:
-    """A tensor as an execution of an instruction left it. NumPy takes it as an array.
+    """A tensor after one execution of an instruction. NumPy accepts it as an array.
 
     :ivar tensor: the name of the tensor.
     :ivar shape: its shape; `dtype` is the name of its element type.
     :ivar file: the source file; `line` is the 1-based line.
     :ivar instruction: the instruction, such as `tensor_scalar`; `name` is its `name=`, else empty.
     :ivar core: the physical core.
-    :ivar execution: how often the core has written the tensor at this line before.
+    :ivar execution: how many times the core wrote the tensor at this line before.
     :ivar iterations: the loops around it, outermost first: variable and value of a loop that was
         unrolled, and for a loop of the device `line N` and the number of the iteration.
     """
@@ -42,7 +42,7 @@ class Value:
     def array(self) -> Any:
         """The elements, as an array of the type of the arguments.
 
-        Elements that nothing has written are NaN, or an arbitrary value if the type has no NaN. A
+        Elements that were never written are NaN, or an arbitrary value if the type has no NaN. A
         `KernelWarning` says how many there are.
         """
         if missing := self._missing():
@@ -51,7 +51,7 @@ class Value:
 
     @property
     def unwritten(self) -> np.ndarray:
-        """A NumPy array of bool: the elements that nothing has written yet."""
+        """A NumPy array of bool: the elements that have not been written yet."""
         if self._unwritten is None:
             return np.zeros(self.shape, np.bool_)
         return np.asarray(self._unwritten).view(np.bool_).reshape(self.shape)
@@ -259,7 +259,7 @@ class _Wanted:
 
     @property
     def limit(self):
-        """Bytes that the values may take: the kernel needs memory, too."""
+        """Bytes that the values may take; the rest of the limit is for the kernel."""
         return _native.memory_limit() // 2
 
 

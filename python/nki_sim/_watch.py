@@ -51,7 +51,7 @@ class _Finder:
 
 
 def watch():
-    """Called once, when the package has been imported."""
+    """Called once, after the package has been imported."""
     if _COMPILER in sys.modules:
         _join()
     else:

@@ -4,7 +4,7 @@
     def test_softmax():
         out, report = nki_sim.profile(softmax)(x)
 
-The marker fails the test if a kernel that the test profiles takes longer on the device.
+The marker fails the test if a kernel that the test profiles takes longer than this on the device.
 `--nki-report` lists all profiled kernels at the end. `--nki-baseline FILE` compares their times with those in
 a file kept in the repository, which `--nki-update` writes. A run of all tests also finds the entries of
 tests that are no longer there.
@@ -18,9 +18,9 @@ import sys
 
 import pytest
 
-#: The name of the test property with a kernel and its time.
+#: The name of the test property that holds a kernel and its time.
 _PROPERTY = "nki_latency_us"
-#: The version of the baseline's form.
+#: The version of the baseline's format.
 _FORM = 1
 
 
@@ -52,24 +52,25 @@ def pytest_configure(config):
     config.pluginmanager.register(config.stash[_collection])
 
 
-#: Times by test: the file, its kernels in the order in which the test profiles them, and the tolerance in percent.
+#: For the baseline: the file, the kernels and times of each test in the order in which it profiles
+#: them, and the tolerance in percent.
 _baseline = pytest.StashKey[tuple]()
 
-#: Which tests a run has collected.
+#: The tests that a run collected.
 _collection = pytest.StashKey["_Collection"]()
 
 
 class _Collection:
-    """The tests of a run, and whether these are all that there are."""
+    """The tests of a run, and whether they are all the tests there are."""
 
-    #: Options that choose among tests.
+    #: Options that select tests.
     _CHOICES = ("keyword", "markexpr", "ignore", "ignore_glob", "deselect", "lf")
 
     def __init__(self, config):
         self._config = config
         self._tests = set()
         self._chosen = any(config.getoption(name, None) for name in self._CHOICES)
-        #: Files and folders whose tests are not known.
+        #: Files and folders whose tests are unknown.
         self._unknown = []
 
     def pytest_deselected(self, items):
@@ -83,14 +84,16 @@ class _Collection:
         self._tests = {item.nodeid for item in session.items}
 
     def missing(self, tests):
-        """Those of the tests that do not exist any more; none if the run chose among tests, or cannot know them."""
+        """Those of the tests that no longer exist; none if the run selected tests or cannot know
+        all of them."""
         # With pytest-xdist, the workers collect. Its plugin is registered only after this one is configured.
         if self._chosen or self._config.pluginmanager.hasplugin("dsession"):
             return []
         return [test for test in tests if test not in self._tests and self._covers(test)]
 
     def _covers(self, test):
-        """Whether the run would have collected a test: its file is in what pytest was called for, and could be read."""
+        """Whether the run would have collected a test: its file is among pytest's arguments and
+        could be read."""
         folder = self._config.invocation_params.dir
         places = [(folder / argument).resolve() for argument in self._config.args]
         file = (self._config.rootpath / test.split("::")[0]).resolve()
@@ -134,9 +137,9 @@ def _read_baseline(config):
 
 
 def _tests_of(text):
-    """The times of a baseline: by test, the names and times of its kernels.
+    """The times of a baseline: the names and times of kernels, by test.
 
-    :raises ValueError: with the key and the value that are wrong.
+    :raises ValueError: naming the key and the value that are wrong.
     """
     held = json.loads(text, object_pairs_hook=_without_repeats)
     if not isinstance(held, dict) or not {"form", "tests"} <= held.keys():
@@ -160,7 +163,8 @@ def _tests_of(text):
 
 
 def _without_repeats(pairs):
-    """An object of JSON. A key that is there twice, as after a merge, has two values of which none is the right one."""
+    """A JSON object. A duplicate key, as after a merge, is an error: it is unclear which value is
+    right."""
     held = dict(pairs)
     if len(held) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -169,7 +173,7 @@ def _without_repeats(pairs):
 
 
 def _is_time(value):
-    """Whether a value is a finite number above 0, and no bool."""
+    """Whether a value is a finite number above 0 and not a bool."""
     try:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
     except OverflowError:
@@ -177,13 +181,13 @@ def _is_time(value):
 
 
 def _shown(value):
-    """A value as JSON has it, at most 60 characters of it."""
+    """A value as JSON, shortened to 60 characters."""
     text = json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _compared(config, test, rows):
-    """What is slower than in the baseline, in words."""
+    """The kernels that are slower than in the baseline, as text."""
     file, tests, tolerance = config.stash[_baseline]
     held = tests.get(test)
     if file is None or config.getoption("--nki-update") or held is None:
@@ -200,7 +204,7 @@ def _compared(config, test, rows):
 
 def _set_levels(which, lists):
     if any(lists):
-        # Imported only here: tests may use no kernel.
+        # Imported here because tests may use no kernel.
         from . import _levels
 
         try:
@@ -210,7 +214,7 @@ def _set_levels(which, lists):
 
 
 def _fail(outcome, message):
-    """Fails a test with this message alone: there is no line of the test that is wrong."""
+    """Fails a test with only this message: no line of the test is at fault."""
     outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
 
 
@@ -288,7 +292,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def _write_baseline(file, tests):
-    # Imported only here: tests may use no kernel.
+    # Imported here because tests may use no kernel.
     from . import _files
 
     file.parent.mkdir(parents=True, exist_ok=True)

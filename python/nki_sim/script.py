@@ -30,7 +30,7 @@ def main():
     try:
         runpy.run_path(path, run_name="__main__")
     except _errors.KernelError as error:
-        # The diagnostic names the line; Python's traceback has the calls that led to the kernel.
+        # The diagnostic names the line; Python's traceback shows the calls that led to the kernel.
         print(error, file=sys.stderr)
         sys.exit(1)
     except SystemExit as ended:

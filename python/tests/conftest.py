@@ -6,20 +6,20 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
-# The tests say which target they mean.
+# The tests state their target.
 for name in ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION", "NKI_PRECISE_FP"):
     os.environ.pop(name, None)
 pytest_plugins = ["pytester"]
 
 import pytest  # noqa: E402
 
-# Makes `import nki` work in a source tree, where no .pth file is read.
+# Makes `import nki` work in a source tree, where Python reads no .pth file.
 import nki_sim  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays_configured():
-    """What a test, or a snippet of the documentation, configures ends with it."""
+    """Resets the configuration after each test or documentation snippet."""
     yield
     nki_sim.configure(max_memory=None, capacity=None, deny=None, warn=None, allow=None)
 
@@ -38,7 +38,7 @@ class Counter:
             time.sleep(0)
 
     def advances_during(self, call):
-        """Calls until the thread gets on. Python itself takes the lock from no thread meanwhile, so only the call can give it away."""
+        """Repeats the call until the thread counts. Python itself does not switch threads meanwhile, so only the call can release the lock."""
         call()
         before = sys.getswitchinterval()
         sys.setswitchinterval(1000)
@@ -89,7 +89,7 @@ def both_frontends(monkeypatch):
 
     def with_both(compile_):
         def compile_with_both(kernel, arguments):
-            # The method of a subclass calls that of its base class.
+            # The method of a subclass calls the base class's.
             if inside:
                 return compile_(kernel, arguments)
             made, error = attempt(compile_, kernel, arguments)

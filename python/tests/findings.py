@@ -1,4 +1,4 @@
-"""What a call finds."""
+"""The findings of a call."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import nki_sim
 
 
 def warned(call):
-    """The findings of a call that are warnings, as text."""
+    """The warnings of a call, as text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()

@@ -1,4 +1,4 @@
-"""What the kernels of the tests import."""
+"""A module that the kernels of the tests import."""
 
 import nki.isa as nisa
 import nki.language as nl

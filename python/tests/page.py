@@ -1,4 +1,4 @@
-"""The code of the documentation's page on custom operators, if a copy of it is at hand; none of it is in this repository."""
+"""The code on the documentation's page about custom operators, if a copy is available; none of it is in this repository."""
 
 import ast
 import os
@@ -32,14 +32,14 @@ def without_numbers(text):
 
 
 def blocks(text):
-    """The paragraphs that are Python, with what is indented below them."""
+    """The paragraphs that are Python code, with the indented text below them."""
     joined = re.sub(r"\n\n+(?=[ \t]+\S)", "\n", without_numbers(text))
     for paragraph in re.split(r"\n\s*\n", joined):
         try:
             body = ast.parse(paragraph).body
         except SyntaxError:
             continue
-        # A heading such as `JAX#` is a name and a comment.
+        # A heading such as `JAX#` parses as a name and a comment.
         if body and not (len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)):
             yield paragraph
 

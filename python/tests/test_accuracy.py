@@ -1,4 +1,4 @@
-"""The parts of tools/accuracy.py that need no simulator: groups, formulas, pairs, fits, arguments, and what they read from benchmarks."""
+"""The parts of tools/accuracy.py that need no simulator: groups, formulas, pairs, fits, arguments, and the information in benchmarks."""
 
 import ast
 import math
@@ -78,7 +78,7 @@ def test_formulas():
     formulas = accuracy_groups.formulas(BLOCKED, 1, 435200, 1)
     assert formulas["ideal_us"] == pytest.approx(tensor_us)
     assert formulas["ideal_plus_us"] == pytest.approx(tensor_us + 10 + 0.03)
-    # A kernel without a product of two matrices: operations and bytes of both cores.
+    # A kernel without a matrix product: operations and bytes of both cores.
     decode = {"family": "moe", "hw": "trn2", "inputs": [tensor("inp", 1, 8, dtype="bfloat16")]}
     assert accuracy_groups.formulas(decode, 0, 870400, 2)["ideal_us"] == pytest.approx(1)
 
@@ -88,7 +88,7 @@ def test_pairs_are_of_one_lineage_and_further_apart_than_the_margin():
     # a-b is within the margin; a-c and b-c count.
     assert accuracy_groups.pairs(rows) == (2, 2)
     assert accuracy_groups.pairs([*rows, result("e", 120, 101)]) == (4, 5)
-    # Equal predictions are not in order.
+    # Equal predictions do not count as ordered.
     assert accuracy_groups.pairs([result("a", 100, 7), result("b", 200, 7)]) == (0, 1)
 
 
@@ -354,7 +354,7 @@ def test_a_fit_finds_the_parameters_with_and_without_a_group():
     fit = accuracy_fit.fits(runs, chosen, None, told.append)
     assert fit["in_view"]["values"] == pytest.approx({"a": chosen[0].at(17), "b": chosen[1].at(9)}, rel=0.25)
     one = runs.calls
-    # A row that no fit could explain does not change the fit without it.
+    # A row that no fit can explain does not change the fit to the other rows.
     runs.rows["r5"]["log"] += 2
     runs.rows["r5"]["measured_us"] *= math.exp(2)
     fit = accuracy_fit.fits(runs, chosen, "all", told.append)

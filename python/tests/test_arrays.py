@@ -1,4 +1,4 @@
-"""Arrays of the built-in evaluator, which do not come from NumPy, against NumPy's."""
+"""Arrays of the built-in evaluator, which are not NumPy's own, compared with NumPy's."""
 
 import random
 import subprocess
@@ -19,7 +19,7 @@ DTYPES = ["np.float32", "np.float16", "np.int32", "np.int8", "np.uint8", "np.int
 
 
 class Program:
-    """Statements that NumPy executed, and the arrays that they left."""
+    """Statements that NumPy executed, and the resulting arrays."""
 
     def __init__(self, seed):
         self.random, self.lines, self.names = random.Random(seed), [], {}
@@ -30,7 +30,7 @@ class Program:
             self.step()
 
     def execute(self, line):
-        """Gives whether NumPy took the statement."""
+        """Returns whether NumPy accepted the statement."""
         try:
             exec(line, {"np": np}, self.names)
         except (ValueError, IndexError, TypeError, OverflowError):
@@ -41,7 +41,7 @@ class Program:
     def name(self, expression):
         name = f"a{len(self.names)}"
         if self.execute(f"{name} = {expression}") and not isinstance(self.names[name], np.ndarray):
-            # A scalar, which has no type of NumPy in the evaluator.
+            # A scalar, which has no NumPy type in the evaluator.
             self.names.pop(name)
             self.lines.pop()
 
@@ -70,7 +70,7 @@ class Program:
                 self.execute(f"{one}[{index}] = {value}")
             case 4:
                 self.execute(f"{one} {operator}= {value}")
-            # Not of one element, which is a Python number in the evaluator.
+            # Not with one element, which is a Python number in the evaluator.
             case 5 if set(index) & set(":[>"):
                 self.execute(f"{one}[{index}] {operator}= {value}")
             case 6:
@@ -85,7 +85,7 @@ class Program:
                 self.name(f"{one}.{self.random.choice(['copy', 'flatten', 'ravel'])}()")
 
     def text(self):
-        """The statements, and what the arrays are after them."""
+        """The statements, and the arrays after them."""
         asserts = [f"assert {name}.tolist() == {array.tolist()}, '{name}'" for name, array in self.names.items()]
         return "\n".join([*self.lines, *asserts])
 

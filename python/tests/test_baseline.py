@@ -1,4 +1,4 @@
-"""`--nki-baseline`: tests fail if their kernels become slower than in a file of the repository."""
+"""`--nki-baseline`: tests fail if their kernels become slower than recorded in a file of the repository."""
 
 import json
 import os
@@ -139,7 +139,7 @@ def test_another_kernel_in_the_test(run, pytester):
 
 
 def test_a_test_without_kernels_leaves_the_file(run, pytester):
-    """What the message says to do mends it."""
+    """Following the advice in the message fixes the problem."""
     run("--nki-baseline", "base.json", "--nki-update")
     text = (pytester.path / "base.json").read_text().replace("test_time[64]", "test_nothing")
     (pytester.path / "base.json").write_text(text)
@@ -153,7 +153,7 @@ def test_a_test_without_kernels_leaves_the_file(run, pytester):
 def test_entries_of_tests_that_do_not_exist(run, pytester):
     run("--nki-baseline", "base.json", "--nki-update")
     text = (pytester.path / "base.json").read_text().replace("test_time[64]", "test_old[64]")
-    # A file that this run does not read may have its test.
+    # The test may be in a file that this run does not read.
     text = text.replace('"tests": {', '"tests": {"elsewhere/test_other.py::test": [["kernel", 1.0]],')
     (pytester.path / "base.json").write_text(text)
     (pytester.path / "elsewhere").mkdir()
@@ -163,7 +163,7 @@ def test_entries_of_tests_that_do_not_exist(run, pytester):
     for partial in (["-k", "nothing"], ["-m", "not slow"], ["--deselect", "test_kernels.py::test_nothing"], ["test_kernels.py::test_nothing"]):
         run(*here[:2], *partial).stdout.no_fnmatch_line(words[0])
         run(*here[:2], *partial, "--nki-update").stdout.no_fnmatch_line("*do not exist*")
-    # A file that cannot be read has its tests still.
+    # The tests of a file that cannot be read may still exist.
     broken = run(*here, copies="1 / 0")
     broken.stdout.no_fnmatch_line(words[0])
     run(*here, "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])

@@ -1,4 +1,4 @@
-"""`nki_sim.batch`: jobs with arrays, in order, with errors of the iterable that makes them."""
+"""`nki_sim.batch`: jobs with arrays, their order, and errors of the iterable that produces them."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ from neuronxcc.starfish.support.util import allclose
 import nki_sim
 from nki_sim import _beta1, _neuron_profile
 
-#: Both frontends make the same program of each of these kernels.
+#: Both frontends build the same program from each of these kernels.
 pytestmark = pytest.mark.usefixtures("both_frontends")
 
 RNG = np.random.default_rng(3)
@@ -113,7 +113,7 @@ def test_outputs_that_are_arguments():
     out = np.zeros((128, 512), np.float32)
     assert nki.simulate_kernel(tripled, X[:128].copy(), out) is None
     np.testing.assert_allclose(out, 3 * X[:128])
-    # A second call on other values is another run.
+    # A second call with other values is a new run.
     nki.simulate_kernel(tripled, np.full((128, 512), np.nan, np.float32), out)
     assert np.isnan(out).all()
 
@@ -185,7 +185,7 @@ def test_a_working_directory(tmp_path):
     for folder, words in [("p", r"working_directory='p' is not an absolute path; give one"), (5, "is not an absolute path"), (None, "needs working_directory=")]:
         with pytest.raises(ValueError, match=words):
             nki.profile(working_directory=folder)(total)(X, X)
-    # The report of a profile is not replaced either.
+    # The report of a profile is not overwritten either.
     again = tmp_path / "again"
     (again / "json_reports").mkdir(parents=True)
     (again / "json_reports" / "profile_profile.json").write_text("old")
@@ -208,7 +208,7 @@ def test_one_file_for_two_contents(tmp_path, monkeypatch):
 
 
 def test_a_benchmark_stays_one(capsys, tmp_path):
-    """`jit`, `trace` and `baremetal`, which only say that it is a kernel, switched it off."""
+    """`jit`, `trace` and `baremetal`, which only mark a kernel, used to disable it."""
     bench = nki.benchmark(iters=7, additional_compile_opt="--disable-dge")(total)
     outer = [nki.jit, nki.trace, nki.baremetal, nki.jit(mode="simulation"), nki.compiler.enable_stack_allocator, nki_sim.jit, nki_sim.jit(strict=False)]
     for decorator in outer:
@@ -224,7 +224,7 @@ def test_a_benchmark_stays_one(capsys, tmp_path):
     for one, other in [("benchmark", "profile"), ("profile", "benchmark")]:
         with pytest.raises(TypeError, match=rf"nki.{one}\(nki.{other}\(total\)\): .* leave nki.{other} out"):
             getattr(nki, one)(getattr(nki, other)(total))
-    # A grid stays, too.
+    # A grid is kept, too.
     np.testing.assert_array_equal(nki_sim.jit(quadrants[4, 2])(X), quadrants[4, 2](X))
     with pytest.raises(TypeError, match="mode='bench'.*the modes are auto, .*benchmark, profile"):
         nki.jit(total, mode="bench")
@@ -251,7 +251,7 @@ def test_a_pickled_kernel_keeps_its_grid_and_its_benchmark():
 
 
 def test_the_middle_end_drops_a_repeated_load():
-    """A load of bytes that are in SBUF is dropped, unless the kernel is to stay as it is written; the numbers are the same."""
+    """A load of bytes that are already in SBUF is dropped, unless the kernel must stay as written; the results are the same."""
     written = nki.compiler.skip_middle_end_transformations(read_twice)
     traffic = {}
     for kernel in (read_twice, written):
@@ -273,7 +273,7 @@ def turned(x):
 
 
 def test_who_copies_is_chosen_without_the_middle_end_too():
-    """The decorator keeps loads and copies as they are; the engine that the kernel leaves open is still the one that is done first."""
+    """The decorator keeps loads and copies unchanged; if the kernel leaves the engine open, it is still the one that finishes first."""
     x = np.arange(128 * 512, dtype=np.float32).reshape(128, 512)
     out, report = nki_sim.profile(turned)(x)
     np.testing.assert_array_equal(out, x.T)
@@ -298,7 +298,7 @@ def test_the_program_neuron_profile_is_installed():
 
 @nki.jit
 def types_of_results(x):
-    """What promotes to float32, and what is a truth."""
+    """Type promotion to float32, and truth values."""
     out = nl.ndarray((5, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     low = nl.copy(tile, dtype=nl.bfloat16)

@@ -35,7 +35,7 @@ def test_kernels_of_the_repository(case, both_frontends):
     kernel = getattr(module_of(BETA1 / case["file"]), case["kernel"])
     kernel = kernel if isinstance(kernel, nki_sim.Kernel) else nki.jit(kernel)
     if "programs" in case:
-        # As `--programs nc2*2,2` of the command.
+        # Like `--programs nc2*2,2` on the command line.
         factors = [part.split("*") for part in case["programs"].split(",")]
         extents = [[nl.nc(int(one[2:])) if one.startswith("nc") else int(one) for one in part] for part in factors]
         kernel = kernel[tuple(nl.spmd_dim(*extent) for extent in extents)]
@@ -48,7 +48,7 @@ X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
 
 @nki.jit
 def numbers_do_not_add_up(x):
-    """The body of an affine_range is read once, that of a static_range each time."""
+    """The body of an affine_range is evaluated once, that of a static_range in each iteration."""
     out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     offset, steps, factor = 0, 0, 1.0
     for i in nl.affine_range(2):
@@ -69,7 +69,7 @@ def test_numbers_of_a_body_that_is_read_once(both_frontends):
 
 @nki.jit
 def loops_of_a_match(x, mode):
-    """Loops in a `match` statement are read once, too."""
+    """Loops in a `match` statement are evaluated once, too."""
     out = nl.ndarray((3, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     offset = 0
     match mode:
@@ -104,7 +104,7 @@ def test_a_tile_that_is_cast(both_frontends):
 
 @nki.jit
 def rebound_tile(x):
-    """Each iteration begins with the tile from before the loop."""
+    """Each iteration starts with the tile from before the loop."""
     out = nl.ndarray((5, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     tile, count, known = nl.load(x), 1, nl.load(x)
     for i in nl.affine_range(2):
@@ -171,7 +171,7 @@ def test_axes_of_products(both_frontends):
 
 @nki.jit
 def captured_number(x):
-    """The number is in a cell, since a function reads it."""
+    """The number is in a cell, because a function reads it."""
     out = nl.ndarray((3, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     step = 1.0
 
@@ -285,7 +285,7 @@ def test_a_kernel_in_a_kernel(both_frontends):
 
 
 def two_languages(tmp_path, monkeypatch):
-    """A module of the current language, and one for `neuronxcc.nki` that uses it."""
+    """A module for the current language, and one for `neuronxcc.nki` that uses it."""
     current = "import nki.isa as nisa\nimport nki.language as nl\n\ndef doubled(tile):\n    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)\n"
     older = """import neuronxcc.nki as nki
 import neuronxcc.nki.language as nl
@@ -314,7 +314,7 @@ def test_each_module_has_its_language(tmp_path, monkeypatch, both_frontends):
 
 
 def test_without_source_text():
-    """Only Python can run it: there is no text to read."""
+    """Only Python can run it: its source text is not available."""
     text = "def kernel(x):\n    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    t = nl.load(x)\n    t += 1.0\n    nl.store(out, t)\n    return out\n"
     scope = {"nl": nl, "nisa": nisa, "nki": nki}
     code = compile(text, "<no text>", "exec")

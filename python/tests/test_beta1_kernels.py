@@ -1,4 +1,4 @@
-"""Kernels of our own in the style of the old course assignments, tutorials and generated kernels, against NumPy."""
+"""Kernels in the style of the old course assignments, tutorials and generated kernels, compared with NumPy."""
 
 import functools
 
@@ -15,7 +15,7 @@ from neuronxcc.nki.language import par_dim
 
 import nki_sim
 
-#: Both frontends make the same program of each of these kernels.
+#: Both frontends build the same program from each of these kernels.
 pytestmark = pytest.mark.usefixtures("both_frontends")
 
 BF16 = ml_dtypes.bfloat16
@@ -37,7 +37,7 @@ def close(got, want, tolerance=1e-5):
 
 @nki.jit
 def ragged_matmul(lhs_t, rhs):
-    """Tiles that leave all three dimensions; the operands of the last ones are masked."""
+    """Tiles that exceed all three dimensions; the operands of the last ones are masked."""
     k, m = lhs_t.shape
     n = rhs.shape[1]
     out = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -70,7 +70,7 @@ def test_ragged_matmul(m, k, n):
 
 @nki.jit
 def masked_products(a, b):
-    """A masked matmul, a masked transposing load and a masked reduction; what a mask leaves out keeps its value."""
+    """A masked matmul, a masked transposing load and a masked reduction; masked-out elements keep their values."""
     out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
     turned = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     i_p, i_f = nl.mgrid[0:128, 0:512]
@@ -184,7 +184,7 @@ def test_views_of_memory():
 
 @nki.jit
 def picked(table, order, shifts, x):
-    """Rows of HBM by a column of indices, with a mask, to and from; a column of a tile at a place that the device knows."""
+    """Gather and scatter of HBM rows by a column of indices, with a mask; a tile's column at a position that only the device knows."""
     n, width = order.shape[0], table.shape[1]
     gathered = nl.ndarray((n, width), dtype=table.dtype, buffer=nl.shared_hbm)
     scattered = nl.ndarray(table.shape, dtype=table.dtype, buffer=nl.shared_hbm)
@@ -444,7 +444,7 @@ def test_tiles_are_returned():
 @nki.compiler.skip_middle_end_transformations
 @nki.jit
 def convolution(images, filters, bias, pool_size=1):
-    """Shifted matmuls that accumulate in PSUM, a row of windows at a time, and a maximum over the pool."""
+    """Shifted matmuls that accumulate in PSUM, one row of windows at a time, and a maximum over the pool."""
     batch, channels, height, width = images.shape
     features, _, size, _ = filters.shape
     rows, columns = height - size + 1, width - size + 1
@@ -494,7 +494,7 @@ def test_convolution(pool, of):
 
 @nki.jit
 def read_once(x):
-    """Addresses that a loop's body advances: each iteration begins where the first one did."""
+    """Addresses that a loop's body advances: each iteration starts at the same address."""
     out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.hbm)
     address, unrolled = 0, 0
     for i in nl.affine_range(4):
@@ -524,7 +524,7 @@ def annotated(x, rows):
 
 
 def test_annotations_are_compared(monkeypatch):
-    """Python does not evaluate annotations of local variables: the evaluator does."""
+    """The evaluator evaluates annotations of local variables; Python does not."""
     x = normal(128, 64)
     np.testing.assert_array_equal(annotated(x, 128), x)
     monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
@@ -535,7 +535,7 @@ def test_annotations_are_compared(monkeypatch):
 
 @nki.jit
 def operands_in_psum(x):
-    """A transposed tile goes into a matmul as it is."""
+    """A transposed tile is passed to a matmul unchanged."""
     out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     turned = nisa.nc_transpose(tile, engine=nisa.tensor_engine)
@@ -577,7 +577,7 @@ def test_limits_of_types_on_the_host():
 
 @nki.jit
 def many_dimensions(x):
-    """Accesses with more dimensions than an instruction has: read, combined, and written."""
+    """Accesses with more dimensions than an instruction supports: read, combined, and written."""
     out = nl.ndarray((2, 64, 2, 2, 2, 2, 3, 3), dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.load(x)
     p, a, b, c, d, e, f = nl.mgrid[0:64, 0:2, 0:2, 0:2, 0:2, 0:3, 0:3]
@@ -614,7 +614,7 @@ def test_names_of_the_language_as_arguments():
 
 @nki.jit
 def cumulative(x, start=None, command=nisa.reduce_cmd.reset_reduce):
-    """Sums along the columns, in two halves; the second goes on where the first ended, or where `start` says."""
+    """Cumulative sums along the columns, in two halves; the second starts where the first ended, or at `start`."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.load(x)
     begin = nl.load(start) if start is not None else None
@@ -635,7 +635,7 @@ def test_cumulative_sums_begin_with_a_number_of_each_partition():
 
 @nki.jit
 def experts(x, w, chosen):
-    """Matrices at places that the device knows: one index from a tile selects a matrix."""
+    """Matrices at positions that only the device knows: an index in a tile selects a matrix."""
     out = nl.ndarray((chosen.shape[1], *w.shape[1:]), dtype=x.dtype, buffer=nl.shared_hbm)
     places = nl.load(chosen)
     scale = nl.load(x).as_tile()
@@ -656,7 +656,7 @@ def test_an_index_of_the_device_selects_a_matrix():
 
 @nki.jit
 def rows_in_bounds(table, order, mode, rows=None):
-    """Rows whose index is out of bounds are left out, where `mode` says so."""
+    """Rows whose index is out of bounds are skipped, if `mode` says so."""
     n = order.shape[0]
     out = nl.ndarray((n, table.shape[1]), dtype=table.dtype, buffer=nl.shared_hbm)
     back = nl.ndarray(table.shape, dtype=table.dtype, buffer=nl.shared_hbm)
@@ -710,7 +710,7 @@ def test_keywords_that_a_function_does_not_have_are_ignored_and_reported():
     close(out, np.exp(x.astype(np.float64)), 1e-6)
 
 
-#: Index tiles that are made once for several kernels, on the host.
+#: Index tiles created once on the host, for several kernels.
 ROWS, COLUMNS = nl.arange(128)[:, None], nl.arange(32)[None, :]
 GRID_P, GRID_F = nl.mgrid[0:128, 0:32]
 EVEN_ROWS = range_of(64)[:, None] * 2

@@ -1,4 +1,4 @@
-"""Kernels for neuronxcc.nki: masks over several axes, blocks that begin as zeros, bits, and names that loops carry."""
+"""Kernels for neuronxcc.nki: masks over several axes, blocks initialised with zeros, bits, and loop-carried names."""
 
 import warnings
 
@@ -17,7 +17,7 @@ def normal(*shape):
 
 @nki.jit
 def of_two_axes(x, n, how):
-    """A tile of -1 in which the elements that a mask over both axes leaves are replaced."""
+    """A tile of -1, in which the elements selected by a mask over both axes are replaced."""
     out = nl.ndarray((8, 4), dtype=x.dtype, buffer=nl.shared_hbm)
     t = nl.full((8, 4), -1.0, dtype=x.dtype)
     p, f = nl.arange(8)[:, None], nl.arange(4)[None, :]
@@ -73,7 +73,7 @@ def test_masks_of_the_elements_of_a_flat_tensor(n):
 
 @nki.jit
 def along_rows(x, how, n):
-    """What combines the elements of a row."""
+    """Operations that combine the elements of a row."""
     p, f = nl.arange(8)[:, None], nl.arange(4)[None, :]
     out = nl.ndarray((8, 4), dtype=x.dtype, buffer=nl.shared_hbm)
     t, mask = nl.load(x), p * 4 + f < n
@@ -99,7 +99,7 @@ def test_what_combines_elements_takes_one_rectangle(how):
 
 @nki.jit
 def zero_blocks(x, rows, how):
-    """Blocks that begin as zeros, each of which a masked instruction writes first."""
+    """Blocks initialised with zeros, each of which a masked instruction writes first."""
     out = nl.ndarray((3, 128, 8), dtype=x.dtype, buffer=nl.shared_hbm)
     t = nl.zeros((3, nl.par_dim(128), 8), dtype=x.dtype)
     p, f = nl.arange(128)[:, None], nl.arange(8)[None, :]
@@ -233,7 +233,7 @@ def test_a_negated_tile_keeps_its_type():
 
 @nki.jit
 def wide(x, y):
-    """Arithmetic in float32, as the manual says of `nisa.tensor_scalar`; a store to integers of the same size keeps the bits."""
+    """Arithmetic in float32, as the manual specifies for `nisa.tensor_scalar`; a store to integers of the same size keeps the bits."""
     out = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.shared_hbm)
     nl.store(out, nisa.tensor_scalar(nl.load(x), nl.add, nl.load(y), dtype=nl.uint32))
     return out

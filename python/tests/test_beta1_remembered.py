@@ -1,4 +1,4 @@
-"""A run of a kernel of `neuronxcc.nki` that is remembered does what the first one did, and depends on all that a run depends on."""
+"""A cached run of a kernel of `neuronxcc.nki` behaves like the first one, and the cache key covers everything that a run depends on."""
 
 import typing
 
@@ -21,7 +21,7 @@ class Two(typing.NamedTuple):
 
 @nki.jit
 def noisy(a):
-    """Leaves a half of an output unwritten, prints, and returns a named tuple."""
+    """Leaves half of an output unwritten, prints, and returns a named tuple."""
     more = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     less = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(a.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
@@ -48,7 +48,7 @@ def test_a_remembered_run_says_what_the_first_one_said(capsys, monkeypatch):
         assert isinstance(result, Two) and {w.filename for w in caught} == {__file__}
         seen.append((result.less.tobytes(), [str(w.message) for w in caught], capsys.readouterr().out, _profile.recorded[before:]))
     assert seen[0] == seen[1] and "first bfloat16" in seen[0][2] and len(seen[0][3]) == 1
-    # What a run depends on besides its program and its arguments.
+    # Dependencies of a run besides its program and its arguments.
     with pytest.raises(nki_sim.KernelError, match="output-partly-written"):
         nki_sim.simulate(nki.benchmark(noisy), deny="warnings")(A)
     monkeypatch.setenv("NKI_PRECISE_FP", "0")

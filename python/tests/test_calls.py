@@ -109,7 +109,7 @@ def test_defaults_and_globals_come_from_live_python(monkeypatch):
 
 def test_arrays_that_are_no_arguments_are_constants(monkeypatch, tmp_path):
     np.testing.assert_array_equal(kernels.with_constant(ramp()), (ramp() + kernels.ROWS) * 3)
-    # A strided one, changed in place and of another type: compiled anew each time.
+    # A strided array, modified in place and of another type: compiled anew each time.
     changed = np.asfortranarray(kernels.ROWS + 1)
     monkeypatch.setattr(kernels, "ROWS", changed)
     np.testing.assert_array_equal(kernels.with_constant(ramp()), (ramp() + changed) * 4)
@@ -304,7 +304,7 @@ def test_what_a_kernel_prints_is_printed(capsys, monkeypatch):
     for _ in range(2):
         kernel.dump_config(ramp())
         assert capsys.readouterr().out == "compiling for (4, 8)\n"
-    # Also up to the mistake.
+    # Also up to the error.
     with pytest.raises(nki_sim.KernelError):
         nki_sim.simulate(talks_and_fails)(ramp())
     assert capsys.readouterr().out == "so far\n"
@@ -377,7 +377,7 @@ def viewed(x, dtype, columns):
     "given, dtype, columns", [(np.float32, nl.bfloat16, 32), (ml_dtypes.bfloat16, nl.uint16, 16), (np.int8, nl.uint8, 16), (np.float32, nl.int32, 16)]
 )
 def test_bits_of_other_types_without_precision(monkeypatch, given, dtype, columns):
-    """Numbers that are kept in fp32 have no bytes of their own: they are not made up."""
+    """Values kept in fp32 have no bytes of the narrower type, and none are invented."""
     x = np.arange(-32, 32).reshape(4, 16).astype(given)
     bits = np.asarray(viewed(x, dtype, columns)).view(np.uint8)
     np.testing.assert_array_equal(bits, x.view(np.uint8))
@@ -420,7 +420,7 @@ def test_source_from_text_linecache_and_callers():
     exec(compile(TEXT, "<made up>", "exec"), scope)
     np.testing.assert_array_equal(nki.simulate(scope["from_text"])(ramp()), ramp() + 3)
 
-    # As tools do that generate kernels: the text is in a variable here.
+    # Like tools that generate kernels: the text is in a variable here.
     text, scope = TEXT.replace("add", "multiply"), {"shift": 5.0}
     exec(text, scope)
     np.testing.assert_array_equal(nki.simulate(scope["from_text"])(ramp()), ramp() * 5)
@@ -454,7 +454,7 @@ def test_a_kernel_without_source(monkeypatch):
 
 
 def generated():
-    """As tools do that generate kernels: when the kernel is called, the text is gone."""
+    """Like tools that generate kernels: when the kernel is called, the text no longer exists."""
     text, scope = TEXT.replace("add", "subtract"), {"shift": 5.0}
     exec(text, scope)
     return nki.simulate(scope["from_text"])
@@ -471,7 +471,7 @@ def test_source_is_taken_when_a_kernel_is_made():
     np.testing.assert_array_equal(decorated()(ramp()), ramp() + 6)
 
     def cell(number, shift):
-        """As a notebook does: a name for each cell, and the text in linecache."""
+        """Like a notebook: each cell has a name, and its text is in linecache."""
         name, text, scope = f"<cell {number}>", f"shift = {shift}\n" + TEXT, {}
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
         exec(compile(text, name, "exec"), scope)
@@ -482,7 +482,7 @@ def test_source_is_taken_when_a_kernel_is_made():
     first, second = cell(1, 1.0), cell(2, 2.0)
     np.testing.assert_array_equal(first(ramp()), ramp() + 1)
     np.testing.assert_array_equal(second(ramp()), ramp() + 2)
-    # A cell that is run again under its name.
+    # A cell that is run again under its old name.
     again = cell(1, 7.0)
     np.testing.assert_array_equal(again(ramp()), ramp() + 7)
     np.testing.assert_array_equal(first(ramp(8)), ramp(8) + 1)
@@ -518,7 +518,7 @@ def test_a_file_that_changes_after_its_import(tmp_path, monkeypatch):
     module = importlib.import_module("changes_later")
     old = module.kernel
     path.write_text(MODULE.replace("1.0", "2.0"))
-    # Python runs what it has imported, and so do kernels: also for a second shape, and in functions that they call.
+    # Python runs the version that it imported, and so do kernels: also for a second shape, and in functions that they call.
     np.testing.assert_array_equal(old(ramp()), ramp() + 1)
     np.testing.assert_array_equal(nki.simulate(module.plain)(ramp(8)), ramp(8) + 1)
     importlib.reload(module)
@@ -536,7 +536,7 @@ def test_a_changed_file_without_kernels_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     module = importlib.import_module("changed_helper")
     path.write_text(MODULE.replace("@nki.jit", "").replace("1.0", "2.0"))
-    # Only the body of `change` is another one: no line has moved.
+    # Only the body of `change` differs: no line has moved.
     with pytest.raises(nki_sim.SimError, match="changed"):
         nki.jit(calls_helper)(ramp(), module.change)
     os.utime(path, (1e9, 1e9))
@@ -558,7 +558,7 @@ def in_child(x, queue):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork:RuntimeWarning")
 def test_calls_in_a_forked_process():
-    """The threads of the parent are not there in a child that multiprocessing forks."""
+    """A child that multiprocessing forks does not have the parent's threads."""
     x = np.random.default_rng(0).standard_normal((128, 2048)).astype(np.float32)
     kernels.add(x, x)
     context = multiprocessing.get_context("fork")
@@ -589,7 +589,7 @@ def test_calls_from_several_threads():
 
 
 def test_other_threads_run_while_a_kernel_does(counter):
-    """The interpreter's lock is free during a run: a thread that counts gets on."""
+    """The interpreter's lock is released during a run: a counting thread makes progress."""
     x = np.ones((128, 8192), np.float32)
     counter.advances_during(lambda: kernels.add(x, x))
 
@@ -613,7 +613,7 @@ def test_programs_are_cached_by_what_they_depend_on(monkeypatch):
 
     shared = nki_sim.jit(kernels.with_config.func)
     for _ in range(3):
-        # Equal objects, made anew.
+        # Equal objects, created anew.
         shared(ramp(), kernels.Config(2.0), kernels.Box(tensor=ramp()), kernels.Pair(1))
     assert len(shared._cache) == 1
     live = nki_sim.jit(kernels.with_global.func)
@@ -625,7 +625,7 @@ def test_programs_are_cached_by_what_they_depend_on(monkeypatch):
 
 
 def test_a_large_array_is_not_copied():
-    """A kernel that reads one row of 256 MiB does not touch the rest: memory in use does not grow by the array."""
+    """A kernel that reads one row of 256 MiB does not touch the rest: memory use does not grow by the size of the array."""
     resource = pytest.importorskip("resource")
     x = np.zeros((8192, 8192), np.float32)
     kernel = nki_sim.jit(first_row)
@@ -634,7 +634,7 @@ def test_a_large_array_is_not_copied():
     got = kernel(x)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert got.shape == (1, 8192)
-    # np.zeros has touched nothing either; kilobytes on Linux, bytes on macOS: both far below 256 MiB.
+    # np.zeros has not touched the memory either. The units are kilobytes on Linux and bytes on macOS: both far below 256 MiB.
     assert after - before < 64 * 1024
 
 
@@ -676,7 +676,7 @@ def test_strided_arrays_get_what_a_kernel_writes():
     want = ramp(4, 16)
     want[:, ::2] += 1
     assert np.array_equal(wide, want)
-    # Interleaved: no element is in both.
+    # Interleaved: the arrays share no element.
     kernels.add_into(wide[:, ::2].copy(), wide[:, ::2].copy(), wide[:, 1::2])
     kernels.add_into(wide[:, ::2], wide[:, ::2], wide[:, 1::2])
     assert np.array_equal(wide[:, 1::2], want[:, ::2] * 2) and np.array_equal(wide[:, ::2], want[:, ::2])
@@ -696,7 +696,7 @@ def test_strided_arrays_get_what_a_kernel_writes():
 
 @nki.jit(platform_target="trn3")
 def repeat_first_rows(x):
-    """Rows 0 to 3 once more as rows 4 to 7, in the argument."""
+    """Copies rows 0 to 3 to rows 4 to 7 of the argument."""
     t = nl.ndarray((4, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=x[0:4, :])
     nisa.dma_copy(dst=x[4:8, :], src=t)
@@ -705,7 +705,7 @@ def repeat_first_rows(x):
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"])
 def test_packed_elements_are_arguments_like_others(name):
-    """NumPy's C interface says nothing of the memory of structures, which they are on the host."""
+    """NumPy's C interface does not describe the memory of structured arrays, as which packed types are stored on the host."""
     dtype = np.dtype(getattr(nl, name))
     bits = np.random.default_rng(0).integers(0, 256, (8, 16, dtype.itemsize), np.uint8)
     for x in (bits.copy().view(dtype)[..., 0], bits.copy().view(dtype)[:, ::2, 0], bits.copy().view(dtype)[:, ::-1, 0]):
@@ -727,7 +727,7 @@ def test_strided_arrays_on_several_ranks():
 
 
 def cyclic():
-    """Arguments that hold themselves."""
+    """Arguments that contain themselves."""
     one, two, pair, held = [], [], [], {}
     one.append(one)
     two.append([two])
@@ -821,14 +821,14 @@ class Rang(Exception):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 @pytest.mark.parametrize("kernel", [long_on_the_device, long_to_compile])
 def test_a_signal_ends_a_long_call(kernel):
-    """Ctrl-C is such a signal. What the handler raises comes out of the call before the limit on steps ends it, and arrays are as before."""
+    """Ctrl-C is such a signal. The handler's exception leaves the call before the limit on steps ends it, and arrays are unchanged."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("Python hears signals on its main thread only")
 
     rung = []
 
     def ring(*_):
-        # Heard once only, it would be heard after the call.
+        # If signals were checked only once, this one would be handled after the call.
         rung.append(True)
         if len(rung) == 3:
             raise Rang

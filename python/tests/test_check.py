@@ -1,4 +1,4 @@
-"""`nki-sim check --format`: what other programs read."""
+"""`nki-sim check --format`: the formats that other programs read."""
 
 import json
 import pathlib
@@ -27,9 +27,9 @@ def kernel(x):
 """
 FINE = "nisa.dma_copy(dst=out, src=t)"
 WRONG = "nisa.dma_copy(dst=out, src=t[0:64, :])"
-#: A warning: the last copy is not read.
+#: A warning: the last copy is never read.
 WARNED = "nisa.dma_copy(dst=out, src=t); nisa.memset(dst=t, value=0)"
-#: A finding that can be denied: a tile that nothing has written.
+#: A finding that can be denied: a tile that was never written.
 UNWRITTEN = "u = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf); nisa.dma_copy(dst=out, src=u)"
 SAID = "said by the kernel"
 FORMATS = ["text", "json", "sarif", "github", "junit"]
@@ -42,7 +42,7 @@ def check(folder, body, *words, name="k<&>.py"):
 
 
 def documents(folder, body, code, *words):
-    """The output in each format, with this exit code, and the same text on standard error as without one."""
+    """The output in each format, with this exit code, and the same text on standard error as without a format."""
     plain = check(folder, body, *words)
     assert plain.returncode == code, plain.stderr
     out = {}
@@ -58,7 +58,7 @@ def documents(folder, body, code, *words):
 
 
 def results(text):
-    """The results of a log, which has to follow the rules of SARIF 2.1.0 for all that it contains."""
+    """The results of a log, whose contents must conform to SARIF 2.1.0."""
     log = json.loads(text)
     assert set(log) == {"$schema", "version", "runs"} and log["version"] == "2.1.0" and log["$schema"].startswith("https://")
     [run] = log["runs"]
@@ -85,7 +85,7 @@ def results(text):
 
 
 def cases(text):
-    """The cases of the only suite, whose numbers have to be right."""
+    """The cases of the only suite, whose counts must be correct."""
     suites = xml.etree.ElementTree.fromstring(text)
     [suite] = suites
     found = list(suite)

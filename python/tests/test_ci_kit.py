@@ -1,4 +1,4 @@
-"""The action and the hook for other repositories: their shell commands do what they say."""
+"""The action and the hook for other repositories: their shell commands work as described."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def test_time():
 
 @pytest.fixture
 def repository(tmp_path):
-    """A repository with a good kernel, a wrong one, and a file without kernels; `nki-sim` and `python` of this environment."""
+    """A repository with a correct kernel, a wrong one, and a file without kernels; `nki-sim` and `python` of this environment."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, words in (("nki-sim", [sys.executable, "-m", "nki_sim"]), ("python", [sys.executable])):

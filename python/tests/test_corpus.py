@@ -1,4 +1,4 @@
-"""tools/corpus.py on small checkouts made here: kernels with a check of their own, and a language test of KLR's form."""
+"""tools/corpus.py on small synthetic checkouts: kernels with their own check, and a language test in KLR's format."""
 
 import json
 import pathlib

@@ -20,7 +20,7 @@ import pytest
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8)
 
-#: What a kernel saw while it was stepped through.
+#: The values that a kernel saw while it was stepped through.
 seen = []
 
 
@@ -37,11 +37,11 @@ def stored(tile):
 
 
 def see(*values):
-    """Notes values, while the kernel is stepped through."""
+    """Records values while the kernel is stepped through."""
     try:
         seen.append(tuple(np.array(value) for value in values))
     except (TypeError, ValueError):
-        # It is specialised only, or its values are not known any more.
+        # The kernel is only specialised, or its values are no longer known.
         pass
 
 
@@ -117,7 +117,7 @@ def test_values_follow_each_instruction():
     assert np.array_equal(first, X)
     assert np.array_equal(second, 3 * X)
     assert np.array_equal(part, 3 * X[1:2, 2:4])
-    # Again, with other values and another shape.
+    # Again, with different values and another shape.
     seen.clear()
     assert np.array_equal(eager(kernel)(X + 1), 3 * (X + 1))
     assert np.array_equal(seen[0][0], X + 1)
@@ -155,7 +155,7 @@ def test_program_is_that_of_a_normal_call():
     assert not seen
     again = kernel._step(compiled, kernel.bind(X + 1, n))
     assert again.text() == compiled.text()
-    # Three turns, two of two, and the body of a loop without iterations, which changes nothing.
+    # Three iterations, two of two, and the body of a loop without iterations, which changes nothing.
     values = [value.item() for (value,) in seen]
     assert values == [3, 5, 7, 9, 11, 13, 15, 15]
     with warnings.catch_warnings():
@@ -252,7 +252,7 @@ def test_error_in_an_instruction_is_at_the_line_of_the_user():
     assert not reached
     with pytest.raises(nki_sim.KernelError) as stepped:
         eager(kernel)(X, bad)
-    # The exception passes the statement that faults.
+    # The exception leaves the statement that faults.
     ((error, text),) = reached
     assert error is stepped.value and "the run has ended" in text
     assert stepped.value.line == normal.value.line == line
@@ -355,7 +355,7 @@ def test_tracing_without_a_debugger_does_not_step():
         return stored(tile)
 
     try:
-        # As tools do that measure coverage.
+        # Like tools that measure coverage.
         sys.settrace(lambda *_: None)
         nki.simulate(kernel)(X)
     finally:
@@ -394,7 +394,7 @@ print("result", kernel(x).tolist())
 
 
 def transcript(tmp_path, stop, commands, *options):
-    """What a pdb session on a kernel prints."""
+    """The output of a pdb session on a kernel."""
     file = tmp_path / "session.py"
     file.write_text(SESSION.format(stop=stop))
     words = [sys.executable, *options, str(file)]
@@ -413,7 +413,7 @@ def test_transcript_of_a_session_at_a_breakpoint(tmp_path):
     assert shown[4] == "0"
     assert shown[5] == "<tensor out (2, 4) float32 shared_hbm>: nothing has written it"
     assert shown[6].endswith("108.0") or shown[6].endswith("108.0)")
-    # The kernel prints once, and what it returns is what a normal run gives.
+    # The kernel prints once, and its result is that of a normal run.
     assert shown[7] == "stored\nresult [[20.0, 21.0, 22.0, 23.0], [24.0, 25.0, 26.0, 27.0]]"
 
 
@@ -456,7 +456,7 @@ def test_breakpoint_in_a_function_that_the_kernel_calls(tmp_path):
     assert ran.returncode == 0, ran.stderr
     shown = [part.strip() for part in ran.stdout.split("(Pdb) ")]
     assert "1.0" in shown[1] and "2.0" in shown[3]
-    # With breakpoints off nothing stops.
+    # With breakpoints disabled, nothing stops.
     off = {**os.environ, "PYTHONBREAKPOINT": "0"}
     ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120, env=off)
     assert ran.returncode == 0 and "(Pdb)" not in ran.stdout
@@ -512,7 +512,7 @@ def test_many_threads(capsys):
         results = list(pool.map(lambda i: nki.simulate(kernel, eager=i % 2 == 0)(X + i), range(16)))
     assert all(np.array_equal(result, 2 * (X + i)) for i, result in enumerate(results))
     assert sorted(value[0, 0] for (value,) in seen) == [2 * i for i in range(0, 16, 2)]
-    # The process is as it was, and each kernel that was stepped through printed once.
+    # The process is unchanged, and each kernel that was stepped through printed once.
     assert sys.breakpointhook is hook and sys.stdout is output
     assert 8 <= capsys.readouterr().out.count("traced\n") <= 16
 
@@ -551,7 +551,7 @@ def test_commands_let_python_execute_the_kernel(tmp_path):
             texts[frontend] = ran.stdout.replace("traced\n", "")
             assert (ran.stdout + ran.stderr).count("traced\n") == 1
         assert texts["builtin"] == texts["python"] == texts["auto"]
-    # Only Python can execute this one.
+    # Only Python can execute this kernel.
     file.write_text(KERNEL.replace("print(", "print(complex(1, 2).real, "))
     assert command("run", str(file)).returncode == 1
     assert command("run", str(file), "--frontend", "python").returncode == 0
@@ -594,7 +594,7 @@ def test_both_frontends_list_the_same_kernels(tmp_path):
     decorated = helper + "@nki.jit\ndef kernel(x):\n    return x\n"
     assert "kernel `kernel` needs argument `x`" in refused(decorated)
     assert "kernel `helper` needs argument `x`" in refused(decorated, "--kernel", "helper")
-    # The comment above the kernel is found by the place of the kernel, not by its name.
+    # The comment above the kernel is found by the kernel's position, not by its name.
     above = "import nki\n\n# def kernel(x)\ndef other():\n    pass\n\n# nki-sim: x=1\n@nki.jit\ndef kernel(x):\n    return x\n"
     assert "comment above the kernel counts only without --arg" in refused(above, "--arg", "y=1")
     below = above.replace("# nki-sim: x=1\n", "").replace("# def kernel(x)", "# nki-sim: x=1\n# def kernel(x)")
@@ -611,7 +611,7 @@ def test_break_opens_the_inspector(tmp_path):
     shown = [part.strip() for part in ran.stdout.split("(Pdb) ")]
     assert shown[1] == "<tensor tile (1, 4) float32 sbuf>\n[[21. 21. 21. 21.]]"
     assert shown[3] == "2"
-    # The run follows as without it.
+    # The run follows as it would without stepping.
     normal = command("run", str(file), "--frontend", "python")
     assert ran.stdout.endswith(normal.stdout.replace("traced\n", ""))
     ran = command("run", str(file), "--frontend", "python", "--break", f"{line}:3")

@@ -1,4 +1,4 @@
-"""The Python blocks of README.md and docs/python.md run as they stand, in order, in one process each."""
+"""The Python blocks of README.md and docs/python.md run unmodified, in order, with one process per page."""
 
 import importlib.util
 import linecache
@@ -26,18 +26,18 @@ def test_blocks_run(name, least, tmp_path, monkeypatch):
         needed = [m for m in ("torch", "jax") if re.search(rf"^import {m}$", text, re.M)]
         if any(importlib.util.find_spec(m) is None for m in needed):
             continue
-        # Lines as in the page, for messages and for the sources of kernels.
+        # Line numbers as in the page, for messages and for the sources of kernels.
         text, file = "\n" * line + text, f"{ROOT / name}:block{line}"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # Without an installed plugin pytest does not know the marker.
+            # Without an installed plugin, pytest does not know the marker.
             warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
             exec(compile(text, file, "exec"), scope)
 
 
 def test_the_last_block_of_the_page_is_a_test(pytester):
-    """It is run by pytest with the plugin, after the first block."""
+    """Blocks with tests are run by pytest with the plugin, after the first block."""
     found = [text for _, text in blocks("docs/python.md")]
     pytester.makepyfile(found[0] + found[-1])
     plugin = [] if "nki_sim" in pytester._request.config.pluginmanager._name2plugin else ["-p", "nki_sim.pytest_plugin"]

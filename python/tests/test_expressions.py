@@ -1,4 +1,4 @@
-"""The built-in evaluator gives random expressions the value that Python gives them."""
+"""The built-in evaluator computes the same values of random expressions as Python."""
 
 import functools
 import importlib.util
@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
-#: Expressions by the kind of their value; `<int>` stands for any of that kind.
+#: Expressions by type of their value; `<int>` stands for any expression of that type.
 LEAVES = {
     "int": ["0", "1", "2", "3", "7", "-1", "-5", "10", "128", "255", "2**40", "True", "1000003"],
     "float": ["0.0", "-0.0", "1.5", "2.5", "-3.25", "1e-7", "1e20", "0.1", "1 / 3", "123456.789", "5e-324", "-1e300", "float('inf')", "float('nan')"],
@@ -137,7 +137,7 @@ def expected(text):
 
 
 def evaluated(texts, path, capsys, monkeypatch):
-    """What the built-in evaluator prints for each, or the name of the exception that it raises."""
+    """The output of the built-in evaluator for each, or the name of the exception that it raises."""
     lines = [
         f"    try:\n        print('value {i}', repr(repr({text})))\n"
         f"    except ({', '.join(e.__name__ for e in ERRORS)}) as error:\n        print('value {i}', type(error).__name__)\n"
@@ -155,7 +155,7 @@ def evaluated(texts, path, capsys, monkeypatch):
 
 
 def is_near(ours, python):
-    """Whether two texts differ in last digits of floats only: their functions are those of another library."""
+    """Whether two texts differ only in the last digits of floats: the math libraries differ."""
     number = r"-?\d+\.\d+(?:e[-+]\d+)?"
     mine, theirs = re.findall(number, ours), re.findall(number, python)
     same_frame = re.sub(number, "#", ours) == re.sub(number, "#", python)
@@ -170,18 +170,18 @@ def test_the_evaluator_gives_expressions_the_value_of_python(seed, tmp_path, cap
     values = {}
     while len(values) < 250:
         text = expression(draw, draw.choice(kinds), draw.randint(1, 3))
-        # Older versions of Python take no quotes and backslashes in the parts of an f-string.
+        # Older versions of Python do not allow quotes and backslashes in the fields of an f-string.
         if len(text) > 300 or "np." in text and not IS_RECENT_NUMPY or not is_syntax(text):
             continue
-        # What Python warns of is reported by the evaluator, too.
+        # The evaluator reports what Python warns of, too.
         if (value := expected(text)) is None or len(value) > 1000:
             continue
-        # The place of a NaN in a set depends on its address.
+        # The position of a NaN in a set depends on its address.
         if "{" not in value or "nan" not in value:
             values[text] = value
     too_large = 0
     for (text, python), ours in zip(values.items(), evaluated(list(values), tmp_path / "expressions.py", capsys, monkeypatch)):
-        # Ints of the language have 64 bits.
+        # Integers of the language have 64 bits.
         too_large += ours == "OverflowError" != python
         assert ours in (python, "OverflowError") or is_near(ours, python), f"{text}\n  Python: {python}\n  ours:   {ours}"
     assert too_large < 25

@@ -1,4 +1,4 @@
-"""Files that reports write: the extension selects the format, and a file is written whole, and not over a source file."""
+"""Files that reports write: the extension selects the format, and a file is written atomically, and never over a source file."""
 
 import gzip
 import importlib.util
@@ -33,7 +33,7 @@ def scaled(x):
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """A kernel in a file that imports another one, neither of them in the folder of the test's outputs."""
+    """A kernel in a file that imports another file, neither of them in the folder of the test's outputs."""
     folder = tmp_path / "sources"
     folder.mkdir()
     helper = f"helper_of_{abs(hash(str(tmp_path)))}"
@@ -73,7 +73,7 @@ def test_a_trace_is_compressed_as_by_the_command(report, tmp_path):
 
 
 def test_a_source_file_is_never_replaced(module, report, tmp_path):
-    """The kernel's file and a module that it imports, by whatever name leads to them."""
+    """The kernel's file and a module that it imports, under any name that leads to them."""
     source = pathlib.Path(module.__file__)
     (tmp_path / "link.json").symlink_to(source)
     os.link(module.helper, tmp_path / "hard.csv")

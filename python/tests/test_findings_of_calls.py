@@ -1,4 +1,4 @@
-"""Findings of a kernel that is called again: what depends on values is looked for in each call."""
+"""Findings of a kernel that is called again: findings that depend on values are determined in each call."""
 
 import nki
 import nki.isa as nisa
@@ -68,7 +68,7 @@ def test_what_values_decide_is_found_in_the_call_that_has_them():
 
 
 def test_a_global_that_another_object_replaces_is_seen():
-    """Also if it was compared by identity, and if it is equal, there for the first time, or gone."""
+    """Also if the value was compared by identity, and if it is equal, new, or gone."""
     space = {"nki": nki, "nl": nl, "nisa": nisa, "ROWS": 4, "FACTORS": [2.0]}
 
     @nki.jit

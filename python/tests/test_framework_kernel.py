@@ -1,4 +1,4 @@
-"""`nki.FrameworkKernel`: the custom call's config, for frameworks that we know and for one that we do not."""
+"""`nki.FrameworkKernel`: the custom call's config, for known frameworks and for an unknown one."""
 
 import base64
 import json
@@ -62,7 +62,7 @@ def test_written_arguments_are_outputs():
 
 
 def test_the_cache():
-    """A config comes from the cache if everything is the same; without the cache the kernel is compiled each time."""
+    """A config comes from the cache if everything is unchanged; without the cache the kernel is compiled each time."""
     tensor = ("single", (4, 8))
     kernel = Grid(func=kernels.scale, enable_cache=True)
     first = kernel.dump_config(tensor, 2.0)
@@ -79,7 +79,7 @@ def test_the_cache():
 def test_compiling_counts(capsys):
     tensor = ("single", (4, 8))
     for enable_cache, times in ((True, 1), (False, 3)):
-        # A kernel of its own, which nothing has compiled yet; it prints when it is compiled.
+        # A separate kernel, which has not been compiled yet; it prints when it is compiled.
         kernel = Grid(func=nki.jit(kernels.talkative.func), enable_cache=enable_cache)
         for _ in range(3):
             kernel.dump_config(tensor)
@@ -115,7 +115,7 @@ def test_methods_that_a_subclass_must_have(method):
 
 
 def check(kernel, tensor, dtype, nki_dtype):
-    """What the three methods say of one tensor, and that the kernel runs on it."""
+    """The results of the three methods for a tensor, and that the kernel runs on it."""
     assert kernel.is_framework_tensor(tensor) and not kernel.is_framework_tensor("this is not a tensor")
     shape, got = kernel.map_framework_tensor(tensor)
     assert tuple(shape) == (4, 8) and got == dtype
@@ -142,7 +142,7 @@ def test_torch():
     check(kernel, torch.ones((4, 8)), torch.float32, nl.float32)
     check(kernel, torch.ones((4, 8), dtype=torch.bfloat16), torch.bfloat16, nl.bfloat16)
     assert kernel.map_framework_tensor(torch.rand((2, 3), dtype=torch.bfloat16)) == (torch.Size([2, 3]), torch.bfloat16)
-    # Values do not matter, so a tensor may be on any device.
+    # Values are ignored, so a tensor may be on any device.
     meta = torch.ones((4, 8), device="meta")
     assert kernel.dump_config(meta, meta) == kernel.dump_config(torch.ones((4, 8)), torch.ones((4, 8)))
 

@@ -30,7 +30,7 @@ def test_arrays():
         got = kernels.scale(x, 1)
         assert isinstance(got, jax.Array) and got.dtype == dtype and jnp.array_equal(got, x)
     x = jnp.asarray(ramp())
-    # Arrays of jax do not change: what is returned is a new one.
+    # jax arrays are immutable: the result is a new array.
     got = kernels.increment(x)
     assert jnp.array_equal(got, x + 1) and x[0, 0] == 0
     with pytest.raises(ValueError, match="a jax array, which cannot be written"):
@@ -38,7 +38,7 @@ def test_arrays():
 
 
 def test_results_stay_when_others_come():
-    """jax keeps the simulator's memory: it is not given to another result."""
+    """jax keeps the simulator's memory, which is not reused for another result."""
     x = jnp.arange(128 * 2048, dtype=jnp.float32).reshape(128, 2048)
     first = kernels.scale(x, 2.0)
     address = first.unsafe_buffer_pointer()
@@ -60,7 +60,7 @@ def test_a_kernel_in_a_compiled_function():
     hlo = lowered.compile().runtime_executable().hlo_modules()[0].to_string()
     call, run = [line for line in hlo.splitlines() if "custom_call_target" in line]
     assert f'f32[4,8]{{1,0}} custom-call(%a.1, %b.1), custom_call_target="{TARGET}"' in call and "/nki_call" in call
-    # The config is the text itself, as documented, and what FrameworkKernel gives.
+    # The config is the text itself, as documented, and the one that FrameworkKernel returns.
     text = call.split('backend_config="')[1].split('"')[0]
     assert text == nki_sim.JaxFrameworkKernel(func=kernels.add).dump_config(a, b)[0]
     config = json.loads(base64.b64decode(text))
@@ -257,18 +257,18 @@ def test_the_page_on_custom_operators_runs_as_it_stands(number, tmp_path):
     text = page.find()
     if text is None:
         pytest.skip("no copy of the documentation's page: name its directory in NKI_DOCUMENTS")
-    # The second section takes arrays of the first.
+    # The second section uses arrays of the first.
     blocks = [block for part in range(number + 1) for block in page.section(text, "JAX", part)]
     script = tmp_path / "page.py"
     script.write_text("\n\n".join([page.kernel(text), *blocks, "import numpy as np", CHECKS[number]]))
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    # What the page shows of the graph, but for the numbers of instructions and the s8 constant of the SDK's compiler.
+    # The graph on the page, except for the numbers of instructions and the s8 constant of the SDK's compiler.
     (call,) = [line for line in done.stdout.splitlines() if 'custom_call_target="AwsNeuronCustomNativeKernel"' in line]
     assert "f32[256,1024]{1,0} custom-call(" in call and "api_version=API_VERSION_STATUS_RETURNING" in call and "/nki_call" in call
     config = json.loads(base64.b64decode(call.split('backend_config="')[1].split('"')[0]))
     (theirs,) = [line for line in text.splitlines() if 'custom_call_target="AwsNeuronCustomNativeKernel"' in line and "backend_config" in line and "eyJ" in line]
-    # The page cuts its text off before the padding.
+    # The page truncates its text before the padding.
     documented = theirs.split('backend_config="')[1].split('"')[0]
     documented = json.loads(base64.b64decode(documented + "=" * (-len(documented) % 4)))
     assert list(config) == list(documented) and list(config["klir_binary"]) == list(documented["klir_binary"])

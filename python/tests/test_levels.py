@@ -51,7 +51,7 @@ def test_a_call_warns_and_deny_raises():
     assert info.value.slug == SLUG and {d["class"] for d in info.value.diagnostics if d["severity"] == "error"} == {"bug"}
     assert f"denied: {SLUG} (1) by deny= of nki.simulate: bug" in str(info.value)
     assert warned(lambda: nki.simulate(half, allow=ALL)(X)) == []
-    # The kernel itself is as it was, and the program is shared.
+    # The kernel itself is unchanged, and the program is shared.
     assert warned(lambda: half(X))
     with pytest.raises(nki_sim.KernelError):
         nki.simulate(half, deny=["strict", "warnings"])(X)
@@ -102,7 +102,7 @@ def test_sources_beat_each_other_in_order(monkeypatch):
     assert warned(lambda: half(X))
     with pytest.raises(nki_sim.KernelError, match="nki.simulate"):
         nki.simulate(half, deny=SLUG)(X)
-    # What is not given stays.
+    # Omitted settings are kept.
     nki_sim.configure(allow="suspicious")
     assert warned(lambda: half(X))
     nki_sim.configure(warn=None)
@@ -128,7 +128,7 @@ def test_wrong_words_are_refused():
     for wrong in (3, [3], {"bug": 1, 2: 3}):
         with pytest.raises(nki_sim.ArgumentTypeError, match="string"):
             nki_sim.configure(deny=wrong)
-    # None of them counts.
+    # None of them has an effect.
     assert warned(lambda: half(X))
 
 

@@ -54,7 +54,7 @@ def restored():
 @pytest.mark.parametrize("kernel", [doubling, large])
 def test_memory_is_limited(kernel, monkeypatch):
     if kernel is doubling:
-        # What Python's own values take is not ours to limit.
+        # Memory for Python's own values is not limited here.
         monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     nki_sim.configure(max_memory="64MB")
     with pytest.raises(nki_sim.KernelError) as error:
@@ -96,7 +96,7 @@ def test_capacity_as_a_warning(how):
     with pytest.warns(nki_sim.KernelWarning, match="sbuf-overflow"):
         out = kernel(X)
     assert (out == 1 + sum(range(6))).all()
-    # What was compiled with it is not used without.
+    # A program compiled with the setting is not used without it.
     nki_sim.configure(capacity=None)
     with pytest.raises(nki_sim.KernelError):
         over(X)

@@ -1,4 +1,4 @@
-"""What decorators did to live functions and classes, in kernels that the evaluator compiles: the same as in Python."""
+"""Decorated live functions and classes in kernels that the evaluator compiles: the same results as in Python."""
 
 import collections
 import contextlib
@@ -335,7 +335,7 @@ def accumulate(x):
 def test_a_cached_tile_is_one_tile():
     x = np.ones((4, 8), np.float32)
     np.testing.assert_array_equal(accumulate(x), 3 * x)
-    # Another compilation makes its own.
+    # Another compilation creates its own.
     np.testing.assert_array_equal(accumulate(np.ones((8, 4), np.float32)), np.full((8, 4), 3, np.float32))
 
 

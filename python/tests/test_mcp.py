@@ -25,7 +25,7 @@ def endless(x):
 
 
 def talk(conversation, *words):
-    """Runs `conversation(session)` against a server of its own."""
+    """Runs `conversation(session)` against a separate server."""
 
     async def run():
         server = StdioServerParameters(command=sys.executable, args=["-m", "nki_sim", "mcp", *words], env=dict(os.environ))
@@ -38,7 +38,7 @@ def talk(conversation, *words):
 
 
 def structured(result):
-    """The structured result of a call; its text is the same."""
+    """The structured result of a call, which must equal its text."""
     value = getattr(result, "structuredContent", None) or getattr(result, "structured_content", None)
     assert json.loads(result.content[0].text) == value
     return value

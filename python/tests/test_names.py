@@ -44,7 +44,7 @@ def test_a_missing_name_says_what_to_write(module, name, hint):
 
 def test_modules_share_their_objects():
     assert nki.isa.constants.dge_mode is nisa.dge_mode
-    # Without an import of their own, as test suites use them.
+    # Without importing submodules themselves, as test suites use them.
     assert run("import nki.isa as nisa, nki.language as nl; print(nisa.constants.oob_mode.skip.name, nl.dtypes.int8)") == "skip int8"
     assert nki.dtype.float8_e4m3 is nl.float8_e4m3 is nki.language.dtypes.float8_e4m3
     assert nki.typing.tensor is nl.NkiTensor is nki.tensor.NkiTensor
@@ -187,7 +187,7 @@ def test_stubs_are_fresh():
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"])
 def test_the_dtype_of_packed_arrays_has_the_name_of_its_type(name):
-    """Libraries tell packed arrays from others by the text of their dtype."""
+    """Libraries recognise packed arrays by the text of their dtype."""
     dtype = np.dtype(getattr(nl, name))
     assert name in str(dtype)
     assert dtype == getattr(nl, name) and dtype.itemsize == (2 if "float4" in name else 4)

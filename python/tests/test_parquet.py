@@ -1,4 +1,4 @@
-"""Scripts for profiles of hardware query the Parquet tables of a simulated run."""
+"""Queries on the Parquet tables of a simulated run by scripts for hardware profiles."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def profile(tmp_path_factory):
 
 
 def query(folder, text):
-    """Rows of a query; `@NAME` is a table."""
+    """The rows of a query; `@NAME` is a table."""
     for table in folder.glob("*.parquet"):
         text = text.replace(f"@{table.stem} ", f"'{table}' ")
     return duckdb.sql(text).fetchall()
@@ -96,7 +96,7 @@ def test_traffic_over_time_adds_up(profile):
         last = f"select last(total_transfer_bytes), last(current_throughput), max(current_throughput) from @{table} "
         [(total, end, most)] = query(folder, last)
         assert total == moved and end == 0 < most
-        # The rate of each step, over its time, is what the total has gained; stamps are whole nanoseconds.
+        # The rate of each step times its duration is the increase of the total; timestamps are whole nanoseconds.
         steps = f"""
             with s as (select *, lead(timestamp) over w as until, lead(total_transfer_bytes) over w as after
                        from @{table} window w as (order by timestamp))
@@ -111,7 +111,7 @@ def test_traffic_over_time_adds_up(profile):
 
 def test_semaphores_queues_and_the_header(profile):
     folder, report = profile
-    # A completion of each instruction and transfer; each row counts its own.
+    # There is a completion for each instruction and transfer; each row counts its own.
     [(rows, events)] = query(folder, "select (select count(*) from @SemaphoreUpdate ), (select count(*) from @Instruction )")
     assert rows == events > 0
     gaps = """
@@ -126,7 +126,7 @@ def test_semaphores_queues_and_the_header(profile):
         where f.dependency_type = 'FLOW_DEPENDENCE' and i.start_ts not in (select timestamp from @SemaphoreUpdate )
           and not exists (select 1 from @SemaphoreUpdate s where s.timestamp <= i.start_ts)"""
     assert query(folder, waits) == [(0,)]
-    # Every packet is in a queue that is listed.
+    # Every packet is in a listed queue.
     lost = """
         select count(*) from @DmaPacket p left join @DmaQueuesInfo q on p.queue_name = q.name and p.queue_idx = q.idx
         and p.engine_idx = q.engine_idx and p.queue_type = q.type and p.pcore_idx = q.pcore_idx where q.name is null"""
@@ -142,7 +142,7 @@ def test_the_power_limiter_is_a_throttle(profile):
     folder, report = profile
     stalled = sum(s["us"] for s in report["stalls"] if s["kind"] == "limiter")
     [(rows, total, rate)] = query(folder, "select count(*), sum(duration), max(k / n) from @Throttle where type = 'activity_0'")
-    # At the lower rate k/n, the limiter takes the part 1 - k/n of the time, but for the shortest matmuls.
+    # At the lower rate k/n, the limiter takes the fraction 1 - k/n of the time, except for the shortest matmuls.
     assert rows > 0 and 0 < rate < 1 and stalled > 0
     assert total / 1e3 * (1 - rate) == pytest.approx(stalled, rel=0.25)
     [(time, percent, most)] = query(
@@ -225,7 +225,7 @@ def test_a_report_writes_the_tables_of_the_command(profile, tmp_path):
     for name in names:
         one, other = (parquet.read_table(tmp_path / side / name).to_pylist() for side in ("python", "command"))
         assert one == other, name
-    # Again into the same directory; not over the profile of somebody else.
+    # Again into the same directory, but never over a foreign profile.
     report.parquet(tmp_path / "python")
     (tmp_path / "python" / "Other.parquet").write_bytes(b"")
     with pytest.raises(OSError, match="Other.parquet, which nki-sim does not write"):

@@ -1,4 +1,4 @@
-"""A call reports what `nki-sim run` reports, for kernels of tests/planted: all modes share one pipeline."""
+"""A call reports the same as `nki-sim run` for kernels of tests/planted: all modes share one pipeline."""
 
 import importlib.util
 import json

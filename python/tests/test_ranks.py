@@ -37,7 +37,7 @@ def summed(x, scale, group):
 
 @nki.jit
 def pick(tables, whose):
-    """Row `rank` of the first table, plus what `whose` holds."""
+    """Row `rank` of the first table, plus the value in `whose`."""
     n = tables[0].shape[1]
     row = nl.ndarray((1, n), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=row, src=tables[0].ap(pattern=[[n, 1], [1, n]], scalar_offset=ncc.rank_id(), indirect_dim=0))
@@ -51,7 +51,7 @@ def pick(tables, whose):
 
 @nki.jit
 def mark(x):
-    """Writes its argument."""
+    """A kernel that writes its argument."""
     nisa.dma_copy(dst=x[0:1, :], src=x[1:2, :])
     return x
 

@@ -60,7 +60,7 @@ def test_only_correct_configurations_rank(kernel_file, tmp_path):
     points.plot(tmp_path / "front.svg")
     plot = xml.etree.ElementTree.parse(tmp_path / "front.svg").getroot()
     assert len(plot.findall("{*}circle")) == len(good)
-    # Pruned ones have a latency, but nobody knows whether they are correct.
+    # Pruned points have a latency, but it is unknown whether they are correct.
     pruned = nki_sim.sweep(kernel_file, {"x": X}, grid=GRID, expect={"out": 2 * X}, search=18)
     assert pruned.best.point == points.best.point and all(p.correct is None for p in pruned if p.pruned)
     assert [p.point for p in pruned.front] == [p.point for p in points.front]
@@ -109,7 +109,7 @@ def test_a_storage_has_one_grid(kernel_file, tmp_path):
     for width in ([64, 128], GRID["width"][::-1]):
         with pytest.raises(ValueError, match="`width` has other values than in the study `scaled.py` of the storage, which has 32, 64, 100"):
             nki_sim.sweep(kernel_file, ARGS, grid={**GRID, "width": width}, search=Search(4, storage=storage))
-    # The points of another set of axes are no points of this one.
+    # Points of a study with other axes are not points of this one.
     constant = {"SCALE": GRID["SCALE"]}
     args = {**ARGS, "width": 64}
     with pytest.raises(ValueError, match="other arguments"):

@@ -43,7 +43,7 @@ def check(points):
     assert len(points) == 6
     timed, failed = points[:4], points[4:]
     assert [p.latency_us for p in timed] == sorted(p.latency_us for p in timed)
-    # Few large transfers beat many small ones.
+    # Few large transfers are faster than many small ones.
     assert points.best.point["width"] == 512 and timed[-1].point["width"] == 64
     assert timed[-1].latency_us > 1.1 * points.best.latency_us
     assert {(p.point["width"], p.latency_us) for p in failed} == {(100, None)}
@@ -63,7 +63,7 @@ def test_pools(kernel_file, pool):
     with pool(2) as executor:
         points = nki_sim.sweep(str(kernel_file), {"x": np.zeros((128, 512), np.float32)}, grid=GRID, executor=executor)
         check(points)
-        # It is the caller's and still runs.
+        # The executor belongs to the caller and still runs.
         assert executor.submit(max, 1, 2).result() == 2
 
 
@@ -128,7 +128,7 @@ def test_arrays_of_a_grid_have_their_values(kernel_file):
     points = nki_sim.sweep(kernel_file, {"width": 512}, grid={"x": arrays}, expect={"out": 2 * x})
     assert {p.point["x"][0, 0]: p.correct for p in points} == {1.0: False, 2.0: True, 3.0: False}
     assert points.best.point["x"] is arrays[2]
-    # Without a comparison only their shape matters.
+    # Without a comparison, only shapes matter.
     assert len(nki_sim.sweep(kernel_file, {"width": 512}, grid={"x": arrays})) == 1
 
 

@@ -79,7 +79,7 @@ def test_a_report_shows_itself_in_notebooks():
     text = nki_sim.profile(softmax_rows)(X)[1]._repr_html_()
     for part in ("softmax_rows", "<svg", "softmax.py:22", "dma_copy", "vector", "fill='#4a7ebb'", "lower precision"):
         assert part in text, part
-    # It is well-formed: every tag is closed, and what comes from the kernel is escaped.
+    # The page is well-formed: every tag is closed, and text from the kernel is escaped.
     xml.etree.ElementTree.fromstring(text.replace("&micro;", "u"))
     with pytest.warns(nki_sim.KernelWarning):
         kernels.partly(X)
@@ -128,7 +128,7 @@ def test_assert_close():
     nki_sim.assert_close(kernels.add, wrong, (X[:4], X[:4]), atol=2)
     with pytest.raises(AssertionError, match="shape"):
         nki_sim.assert_close(kernels.add, X, (X[:4], X[:4]))
-    # Each row of the array would be an argument.
+    # Each row of the array would become an argument.
     with pytest.raises(TypeError, match=r"the arguments of the kernel are a tuple, got ndarray; for one argument write \(x,\)"):
         nki_sim.assert_close(softmax_rows, softmax, X)
 
@@ -174,7 +174,7 @@ def test_a_comparison_of_nothing_or_of_other_outputs_fails():
 
 @pytest.mark.parametrize("other", [np.int64, np.uint64])
 def test_integers_of_64_bits_are_compared_exactly(other):
-    """float64 has one number for these two."""
+    """These two numbers are equal in float64."""
     x = np.full((4, 8), 2**60, np.int64)
     nki_sim.assert_close(twice, {"first": x.astype(other), "second": x}, (x,))
     with pytest.raises(AssertionError, match=f"32 of 32 elements differ .*got {2**60}, want {2**60 + 1}; largest error 1$"):

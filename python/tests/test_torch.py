@@ -38,7 +38,7 @@ def test_tensors():
 
 
 class Tanh(torch.autograd.Function):
-    """A kernel for the forward and one for the backward."""
+    """A kernel for the forward pass and one for the backward pass."""
 
     @staticmethod
     def forward(ctx, x):
@@ -53,7 +53,7 @@ class Tanh(torch.autograd.Function):
 
 
 class Add(torch.autograd.Function):
-    """The gradients of a sum pass through."""
+    """The gradients of a sum are propagated."""
 
     @staticmethod
     def forward(ctx, a, b):

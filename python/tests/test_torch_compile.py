@@ -1,4 +1,4 @@
-"""Kernels in functions that torch compiles give what they give without."""
+"""Kernels in functions that torch compiles return the same results as without compilation."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ def backend(request):
 
 @pytest.fixture(params=["eager", "aot_eager"])
 def quick_backend(request):
-    """Inductor takes seconds for each graph: some tests are about what it never sees."""
+    """Inductor takes seconds per graph; some tests concern things that it never sees."""
     torch._dynamo.reset()
     yield request.param
     torch._dynamo.reset()
@@ -56,7 +56,7 @@ def first_column_and_all(x):
 
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_several_shapes(backend, dynamic):
-    """One graph without a break; another shape is another trace."""
+    """One graph without a break; another shape triggers another trace."""
     f = torch.compile(lambda x: softmax_rows(x) * 2, backend=backend, dynamic=dynamic, fullgraph=True)
     for columns in (512, 256, 128, 64):
         x = torch.randn(128, columns)

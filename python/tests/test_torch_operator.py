@@ -18,9 +18,9 @@ from torch.utils._pytree import tree_map  # noqa: E402
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
-#: Kernels by the number that a graph has of them.
+#: Kernels by the number that represents them in a graph.
 known = []
-#: Shapes of the arrays of ones, for which shapes were asked.
+#: The shapes of the arrays of ones with which shapes were inferred.
 asked = []
 
 
@@ -128,7 +128,7 @@ def test_compiled(backend):
     compiled = torch.compile(lambda x: caller[(1,)](x=x + 1, factor=2.0) * 3, backend=counted, fullgraph=True, dynamic=False)
     for x in (X, X - 5, X.bfloat16(), X[:2]):
         assert torch.equal(compiled(x), (x + 1) * 2 * 3)
-    # The second call has the graph of the first.
+    # The second call uses the graph of the first.
     assert len(graphs) == 3 and all(launch in targets for targets in graphs)
     assert {"x": (4, 8)} in asked and {"x": (2, 8)} in asked
 

@@ -1,4 +1,4 @@
-"""Kernels that Python executes: that both frontends build the same program, and what only Python can run."""
+"""Kernels that Python executes: both frontends build the same program, and some kernels only Python can run."""
 
 import abc
 import collections
@@ -214,7 +214,7 @@ def test_kernels_of_the_tests_are_the_same_program(name, args, parser):
     assert kernel.compile(*args).text() == parser(kernel, *args).text()
 
 
-# What only Python can run.
+# Kernels that only Python can run.
 
 
 def tiles_of(x, width):
@@ -364,11 +364,11 @@ def test_arguments_hold_tensors():
 
     held = Held(ramp(), {"a": ramp() + 1, "n": 3})
     np.testing.assert_array_equal(nki.jit(kernel)(held, (0, ramp() * 2)), ramp() * 4 + 1)
-    # The caller's object is as it was.
+    # The caller's object is unchanged.
     assert isinstance(held.tensor, np.ndarray)
 
 
-# Values of the device have none.
+# Device data has no values while a kernel is specialised.
 
 
 def used(how):

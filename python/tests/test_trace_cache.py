@@ -1,4 +1,4 @@
-"""Kernels that Python executes: what is remembered, who chooses the frontend, and what values of a kernel offer."""
+"""Kernels that Python executes: the cache, the choice of the frontend, and the interface of values in a kernel."""
 
 import functools
 import types
@@ -38,7 +38,7 @@ def calls_a_helper(x):
 
 
 def traced(kernel, *args):
-    """The result, and whether the kernel was traced for it."""
+    """The result, and whether the kernel was traced for this call."""
     before = len(kernel._cache)
     result = kernel(*args)
     return result[0, 1], len(kernel._cache) > before
@@ -164,7 +164,7 @@ def test_printing_happens_while_the_kernel_is_traced(capsys):
     assert capsys.readouterr().out == "<tensor tile (4, 8) float32 sbuf> of (4, 8)\n"
 
 
-# The surface.
+# The interface of values.
 
 
 def test_simulate_kernel_as_harnesses_call_it():
@@ -221,7 +221,7 @@ def test_the_configurations_of_nested_kernels_agree(frontend):
     with pytest.warns(nki_sim.KernelWarning, match="compile_config"):
         np.testing.assert_array_equal(lenient(ramp()), ramp() * 2)
 
-    # The defaults of the manual are what no configuration has.
+    # The manual's defaults are equivalent to no configuration.
     @nki.jit(compile_config=CompileConfig(prefetch_auto=False, nki_alloc_fallback=True))
     def default(tile):
         return scaled(tile, 3.0)
@@ -255,7 +255,7 @@ def test_a_changed_array_is_traced_again(monkeypatch):
 
 
 def test_iterations_are_those_of_the_evaluator(monkeypatch):
-    """Whatever an iteration jumps over."""
+    """Whatever code an iteration skips."""
 
     def kernel(x):
         tile, other = load(x), load(x)

@@ -1,4 +1,4 @@
-"""Kernels that Python executes: what is refused, threads, and traces inside of traces."""
+"""Kernels that Python executes: rejected code, threads, and nested traces."""
 
 import threading
 
@@ -30,7 +30,7 @@ def test_a_place_is_that_of_the_call():
     with pytest.raises(nisa.NkiValidationError) as info:
         nki.jit(kernel)(ramp())
     first = kernel.__code__.co_firstlineno
-    # At the operand, which is on a line of its own.
+    # At the operand, which is on a separate line.
     assert info.value.line == first + 4 and "dst=tile[0:2, :]" in str(info.value)
 
 
@@ -45,7 +45,7 @@ def test_an_exception_of_python_is_a_finding_with_its_place():
         nki.jit(kernel)(ramp())
     assert info.value.slug == "index-out-of-range" and info.value.line == helper.__code__.co_firstlineno + 1
     assert "in this call of `helper`" in str(info.value) and isinstance(info.value.original, IndexError)
-    # One traceback: this function, then the kernel and what it calls.
+    # One traceback: this function, then the kernel and the functions that it calls.
     assert info.value.__cause__ is None and [entry.name for entry in info.traceback] == ["test_an_exception_of_python_is_a_finding_with_its_place", "kernel", "helper"]
 
 
@@ -106,7 +106,7 @@ def test_a_dynamic_loop_ends_where_it_ends():
             pass
         return store(tile)
 
-    # What failed leaves nothing.
+    # A failure leaves nothing behind.
     np.testing.assert_array_equal(nki.jit(raises)(ramp()), ramp())
 
 
@@ -186,7 +186,7 @@ def test_odd_arguments():
     np.testing.assert_array_equal(used(lambda tile, register: scaled(tile, np.int64(2)))(ramp()), ramp() * 2)
 
 
-# Threads and traces inside of traces.
+# Threads and nested traces.
 
 
 def test_threads_trace_at_once():

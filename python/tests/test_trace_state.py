@@ -34,7 +34,7 @@ class Slotted:
 
 
 class Answering:
-    """Has every attribute."""
+    """An object with every attribute."""
 
     def __init__(self, by):
         self.by = by
@@ -271,7 +271,7 @@ def test_a_group_of_exceptions_passes():
 
 
 def caught(kernel):
-    """Findings `caught-error` of a call."""
+    """The `caught-error` findings of a call."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         result = nki.jit(kernel)(ramp())

@@ -24,7 +24,7 @@ BLOCK = re.compile(r'^```((?:python|toml) title="(?P<file>[^"]+)"|console(?P<fai
 
 @pytest.fixture
 def shell(tmp_path):
-    """Executes a command in a folder of its own, where `nki-sim` and `python` are those of this environment."""
+    """Executes a command in a separate folder, with the `nki-sim` and `python` of this environment."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, module in (("nki-sim", "nki_sim"), ("pytest", "pytest"), ("python", None)):
@@ -47,7 +47,7 @@ def shell(tmp_path):
 
 
 def commands(text):
-    """The commands of a block, each with the lines below it."""
+    """The commands of a block, each with the output lines below it."""
     out = []
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -60,7 +60,7 @@ def commands(text):
 
 
 def missing(shown, printed):
-    """The first line that is not printed after those before it."""
+    """The first line that the output does not contain after the lines before it."""
     lines = iter(printed.splitlines())
     for line in shown:
         if line.strip() and not any(line.strip() in p for p in lines):

@@ -37,7 +37,7 @@ def kernel(x: nl.tensor, scale: float = 1.0):
 array = np.ones((128, 8), np.float32)
 """
 
-#: Statements in the kernel and after it: none is an error.
+#: Statements in the kernel and after it that are correct.
 RIGHT = [
     ("tile.reshape((128, 2, 4)).permute((0, 2, 1))[0:64, :, nl.ds(0, 1)].shape[0]", ""),
     ("nisa.tensor_reduce(dst=tile[:, 0:1], op=nl.add, data=tile, axis=1)", ""),
@@ -56,7 +56,7 @@ RIGHT = [
     ("", "nki_sim.simulate_ranks(kernel, 2)([array, array])[0]"),
 ]
 
-#: The same with a mistake each.
+#: The same, each with a mistake.
 WRONG = [
     ("tile.shpe", ""),
     ("tile.reshap((128, 8))", ""),
@@ -79,14 +79,14 @@ WRONG = [
 
 
 def files(folder, statements):
-    """A file for each pair of statements, numbered."""
+    """A numbered file for each pair of statements."""
     for number, (body, after) in enumerate(statements):
         (folder / f"case{number}.py").write_text(HEAD.format(body=body or "pass") + after + "\n")
 
 
 def mypy(folder):
-    """The files in which mypy finds errors, with the errors."""
-    # Kernels have no annotations: look into them all the same.
+    """The files in which mypy finds errors, with these errors."""
+    # Check the bodies of kernels although they have no annotations.
     words = ["-m", "mypy", "--check-untyped-defs", "--cache-dir", os.devnull, "--no-error-summary", "--output", "json", "."]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=folder)
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -99,7 +99,7 @@ def mypy(folder):
 
 
 def pyright(folder):
-    """The files in which pyright finds errors, with the errors."""
+    """The files in which pyright finds errors, with these errors."""
     settings = {"include": ["."], "typeCheckingMode": "standard", "extraPaths": ["."]}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     words = ["-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "-p", "pyrightconfig.json"]

@@ -32,7 +32,7 @@ def rounded(x):
 
 
 def line_of(kernel, text):
-    """The line of a kernel's file that has this text."""
+    """The line in a kernel's file that contains this text."""
     lines = open(kernel.func.__code__.co_filename, encoding="utf-8").read().splitlines()
     first = kernel.func.__code__.co_firstlineno
     return next(n for n, line in enumerate(lines[first:], first + 1) if text in line)
@@ -119,7 +119,7 @@ def test_values_are_those_that_the_command_dumps(tmp_path):
 
 @nki.jit
 def repeated(x):
-    """Adds 1 four times in a loop of the device, and once per unrolled step around it."""
+    """Adds 1 four times in a device loop, inside an unrolled loop."""
     t = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=t, src=x)
@@ -147,7 +147,7 @@ def test_the_device_repeats(frontend):
 
 @nki.jit
 def halves(x):
-    """Each core scales its half of the rows by the number of the core."""
+    """Each core scales its half of the rows by its core number."""
     rows, n = x.shape
     mine = rows // nl.num_programs(0)
     core = nl.program_id(0)
@@ -225,7 +225,7 @@ def test_nan_and_what_is_not_written_are_said(frontend):
 
 @nki.jit
 def doubled(x):
-    """Writes its argument."""
+    """A kernel that writes its argument."""
     t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=x)
     nisa.tensor_tensor(dst=t, data1=t, data2=t, op=nl.add)
@@ -239,7 +239,7 @@ def test_values_need_memory():
     with pytest.raises(nki_sim.ArgumentError, match=r"take more than 512 KiB, after 7 of them; name the tensors"):
         nki_sim.trace_values(rounded)(x)
     assert len(nki_sim.trace_values(rounded, "low")(x)[1]) == 3
-    # The caller's array is as it was.
+    # The caller's array is unchanged.
     with pytest.raises(nki_sim.ArgumentError, match="after 2 of them"):
         nki_sim.trace_values(doubled)(wide := np.ones((128, 400), np.float32))
     assert (wide == 1).all()

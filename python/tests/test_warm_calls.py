@@ -1,4 +1,4 @@
-"""Warm calls: a compiled kernel that is called again notices everything that a first call would."""
+"""Warm calls: a call of a compiled kernel detects every change that a first call would."""
 
 import bdb
 import contextlib
@@ -51,7 +51,7 @@ def ramp():
 
 
 def warm(function):
-    """A kernel that has been called, and whose call is known to compile nothing."""
+    """A kernel that has been called, so that a further call is known not to compile anything."""
     kernel = nki.jit(function)
     for _ in range(3):
         np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
@@ -61,7 +61,7 @@ def warm(function):
 
 @contextlib.contextmanager
 def item(container, key, value):
-    """The container with another item, for a while."""
+    """Temporarily adds an item to the container."""
     before, container[key] = container[key], value
     yield
     container[key] = before
@@ -69,7 +69,7 @@ def item(container, key, value):
 
 @contextlib.contextmanager
 def code(function, other):
-    """The function with the code of another one, for a while."""
+    """Temporarily gives the function the code of another one."""
     before, function.__code__ = function.__code__, other.__code__
     yield
     function.__code__ = before
@@ -93,7 +93,7 @@ def test_a_change_is_noticed(name):
     with changed():
         for _ in range(2):
             np.testing.assert_array_equal(kernel(ramp()), ramp() * 3)
-    # Back again: the first program fits.
+    # After the change is undone, the first program fits again.
     np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
     assert len(kernel._cache) == 2
 
@@ -102,7 +102,7 @@ def test_an_argument_of_another_kind_is_noticed():
     kernel = warm(of_a_global)
     assert kernel(ramp().astype(np.float16)).dtype == np.float16
     assert kernel(ramp().reshape(8, 4)).shape == (8, 4)
-    # Another layout is the same program.
+    # Another memory layout uses the same program.
     for same in (np.asfortranarray(ramp()), np.repeat(ramp(), 2, axis=1)[:, ::2], ramp()[::-1][::-1]):
         np.testing.assert_array_equal(kernel(same), ramp() * 2)
     read_only = ramp()
@@ -181,7 +181,7 @@ def test_levels_are_those_of_the_call(monkeypatch):
     nki_sim.configure(deny="suspicious")
     with pytest.raises(nki_sim.KernelError):
         half(ramp())
-    # The argument of a call is stronger.
+    # The argument of a call takes precedence.
     with pytest.warns(nki_sim.KernelWarning):
         nki.simulate(half, warn="suspicious")(ramp())
     nki_sim.configure(deny=None, allow=["bug", "suspicious"])
@@ -261,7 +261,7 @@ def test_results_have_the_type_of_the_output(dtype):
 
 
 def test_threads_call_one_kernel_with_changing_globals():
-    """Each thread sees the global that it has set for its own kernel, and all share a third one."""
+    """Each thread sees the global that it set for its own kernel, and all share a third kernel."""
     shared, failures = warm(of_a_list), []
 
     def work(by):
@@ -283,7 +283,7 @@ def test_threads_call_one_kernel_with_changing_globals():
 
 
 def test_a_call_in_a_call():
-    """A kernel that has been compiled is inlined in another one, and runs as a result of a warning of its own."""
+    """A compiled kernel is inlined in another one, and also runs because of a warning of its own."""
     inner = warm(of_a_global)
 
     @nki.jit
@@ -298,7 +298,7 @@ def test_a_call_in_a_call():
     class Array(np.ndarray):
         @property
         def dtype(self):
-            # The conversion of arguments asks for this.
+            # The conversion of arguments calls this.
             seen.append(inner(ramp())[0, 1])
             return np.ndarray.dtype.__get__(self)
 

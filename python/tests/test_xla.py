@@ -41,7 +41,7 @@ def test_several_shapes_and_outputs(device):
         assert torch.equal(results["rest"][1][0].cpu(), x)
     same, rest = kernels.same_and_double(moved := x.to(device))
     assert same is moved and torch.equal(rest["double"].cpu(), x * 2)
-    # The first tensor says where results are.
+    # The first tensor determines where results are.
     assert kernels.add(x, x.to(device)).device.type == "cpu" and kernels.add(x.to(device), x).device == device
 
 
@@ -100,7 +100,7 @@ def test_profiles(device):
 
 
 def graphs(path):
-    """The graphs in a file of XLA_SAVE_TENSORS_FILE."""
+    """The graphs in the file named by XLA_SAVE_TENSORS_FILE."""
     return re.findall(r"## BEGIN_GRAPH\n(.*?)## END_GRAPH", path.read_text(), re.S)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of traced kernels share."""
+"""Helpers shared by the tests of traced kernels."""
 
 import numpy as np
 import pytest

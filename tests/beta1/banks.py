@@ -7,7 +7,7 @@ import neuronxcc.nki.language as nl
 
 @nki.jit
 def many_sums(lhs_t, rhs):
-    """Each tile of `rhs` is loaded once for all rows of the result, which are added up in one bank each."""
+    """Each tile of `rhs` is loaded once for all rows of the result, each of which accumulates in its own bank."""
     k, m = lhs_t.shape
     n = rhs.shape[1]
     out = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -26,7 +26,7 @@ def many_sums(lhs_t, rhs):
 
 @nki.jit
 def separate_loops(q, k):
-    """Softmax of q.T @ k, each step in a loop of its own over all rows, with the scores in PSUM."""
+    """Softmax of q.T @ k, with a separate loop over all rows for each step, and the scores in PSUM."""
     rows = q.shape[1]
     columns = k.shape[1]
     out = nl.ndarray((rows, columns), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -53,7 +53,7 @@ def separate_loops(q, k):
 
 @nki.jit
 def last_first(x):
-    """The product that is made last is needed first: the first ones leave PSUM."""
+    """The last product is needed first, so the first ones leave PSUM."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     total = nl.copy(tile)

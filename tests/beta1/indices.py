@@ -8,7 +8,7 @@ import numpy as np
 
 @nki.jit
 def strides(x):
-    """Even and odd columns apart, rows backwards, elements repeated."""
+    """Even and odd columns separated, rows reversed, elements repeated."""
     p, f = x.shape
     out = nl.ndarray((3, p, f), dtype=x.dtype, buffer=nl.shared_hbm)
     i_p = nl.arange(p)[:, None]
@@ -54,7 +54,7 @@ def as_blocks(x):
 
 @nki.jit
 def ragged(x, y):
-    """Masked loads, arithmetic and stores of a tensor that no tile fits."""
+    """Masked loads, arithmetic and stores of a tensor whose shape is not a multiple of any tile."""
     m, n = x.shape
     out = nl.ndarray((m, n), dtype=x.dtype, buffer=nl.shared_hbm)
     for i in nl.affine_range((m + 127) // 128):
@@ -71,7 +71,7 @@ def ragged(x, y):
 
 @nki.jit
 def outside_stays(x):
-    """A mask writes nothing outside, also where the result is assigned."""
+    """A masked instruction writes nothing outside the mask, also if its result is assigned."""
     p, f = x.shape
     out = nl.ndarray((2, p, f), dtype=x.dtype, buffer=nl.shared_hbm)
     i_p, i_f = nl.arange(p)[:, None], nl.arange(f)[None, :]
@@ -136,7 +136,7 @@ def transposed(x):
 
 @nki.jit
 def reductions(x):
-    """Axes in the middle, kept dimensions."""
+    """Reductions of middle axes, and kept dimensions."""
     p, a, b = x.shape
     out = nl.ndarray((p, b + a + 1), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
@@ -151,7 +151,7 @@ def reductions(x):
 
 @nki.jit
 def searched(x):
-    """A mask of the data only, and a transpose on the vector engine of more than 32 x 32."""
+    """A mask only on the data, and a vector-engine transpose larger than 32 x 32."""
     p, f = x.shape
     out = nl.ndarray((p, 8), dtype=nl.float32, buffer=nl.shared_hbm)
     where = nl.ndarray((p, 8), dtype=nl.uint32, buffer=nl.shared_hbm)
@@ -168,7 +168,7 @@ def searched(x):
 
 @nki.jit
 def added_by_dma(x):
-    """Rows that DMA adds to."""
+    """Rows to which DMA adds."""
     n, f = x.shape
     out = nl.ndarray((2 * n, f), dtype=x.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nisa.memset(shape=(2 * n, f), value=1, dtype=x.dtype))
@@ -190,7 +190,7 @@ def programs(x):
 
 @nki.jit
 def chosen_rows(x, y):
-    """A column as condition of nl.where chooses whole rows, of tiles and of a number."""
+    """A column as the condition of nl.where selects whole rows, of tiles or of a number."""
     p, f = x.shape
     out = nl.ndarray((2, p, f), dtype=nl.float32, buffer=nl.shared_hbm)
     a, b = nl.load(x), nl.load(y)

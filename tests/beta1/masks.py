@@ -1,4 +1,4 @@
-"""Masks of tiles and operands that have only some of the axes of the masked one."""
+"""Masks of tiles and operands that have only some of the axes of the masked tile."""
 
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
@@ -8,7 +8,7 @@ import numpy as np
 
 @nki.jit
 def of_reductions(x):
-    """Results of three axes less one or two: the mask keeps to the axes that are left, also where all have one length."""
+    """Results of three axes reduced by one or two: the mask applies to the remaining axes, even if all have the same length."""
     p, a, b = x.shape
     out = nl.ndarray((p, 7, a), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
@@ -29,7 +29,7 @@ def of_reductions(x):
 
 @nki.jit
 def of_middle_axes(x):
-    """A reduction of an axis in the middle, which the mask restricts along with one that stays."""
+    """A reduction of a middle axis, with a mask on this axis and on a remaining one."""
     p, a, b = x.shape
     out = nl.ndarray((3, p, b), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
@@ -77,7 +77,7 @@ def of_vectors(x):
 
 @nki.jit
 def of_searches(x):
-    """Results with a free axis of their own."""
+    """Results with a free axis that the operands do not have."""
     p, f = x.shape
     out = nl.ndarray((p, 8), dtype=nl.float32, buffer=nl.shared_hbm)
     where = nl.ndarray((p, 8), dtype=nl.uint32, buffer=nl.shared_hbm)
@@ -115,7 +115,7 @@ def of_operands(x, y):
 
 @nki.jit
 def of_views(x):
-    """Masked results that are assigned in another shape, in part, or repeated: the mask is one of the same elements."""
+    """Masked results that are assigned in another shape, in part, or repeated: the mask covers the same elements."""
     p, f = x.shape
     out = nl.ndarray((6, p, 6, f // 6), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
@@ -141,7 +141,7 @@ def of_views(x):
 
 @nki.jit
 def of_contractions(x, y):
-    """A mask along the partitions of a matmul's operands: the rows that it leaves out hold no numbers and are not in the sum."""
+    """A mask along the partitions of a matmul's operands: masked-out rows are uninitialised and do not contribute to the sum."""
     k, m = x.shape
     k, n = y.shape
     out = nl.ndarray((3, m, n), dtype=nl.float32, buffer=nl.shared_hbm)

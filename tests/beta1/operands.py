@@ -1,4 +1,4 @@
-"""Operands that the older language took and the current one does not."""
+"""Operands that the older language accepts and the current one does not."""
 
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
@@ -8,7 +8,7 @@ import numpy as np
 
 @nki.jit
 def narrow_vectors(x):
-    """Operands with one element in each partition, of 16 bits."""
+    """16-bit operands with one element in each partition."""
     out = nl.ndarray((3, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     t = nl.load(x)
     half = nl.copy(t[:, 0:1], dtype=nl.float16)
@@ -35,7 +35,7 @@ def filled_parts(x):
 
 @nki.jit
 def vectors_of_all_types(x, wide, small):
-    """Operands with one element in each partition, of every type, in functions, operators and instructions."""
+    """Operands with one element in each partition, in every type, for functions, operators and instructions."""
     out = nl.ndarray((9, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     exact = nl.ndarray(wide.shape, dtype=nl.int32, buffer=nl.shared_hbm)
     t = nl.load(x, dtype=nl.bfloat16)

@@ -10,7 +10,7 @@ from neuronxcc.nki.language import par_dim
 
 @nki.jit
 def blocked_matmul(lhs, rhs):
-    """As generated code has it: imports inside, tables of tiles, transposes by an identity."""
+    """In the style of generated code: imports inside, tables of tiles, transposes by an identity matrix."""
     import neuronxcc.nki.isa as nisa
     import numpy as np
 
@@ -43,7 +43,7 @@ def blocked_matmul(lhs, rhs):
 
 @nki.jit
 def row_maxima(x):
-    """Reductions over loops, into a tile without a first value and into a name."""
+    """Reductions over loops, into a tile without an initial value and into a name."""
     tiles, p, f = x.shape
     out = nl.ndarray((p, 2), dtype=x.dtype, buffer=nl.shared_hbm)
     parts = nl.ndarray((tiles, par_dim(p), 1), dtype=x.dtype)
@@ -63,7 +63,7 @@ def row_maxima(x):
 @nki.baremetal
 @nki.jit
 def allocated(x):
-    """Addresses by modulo and by a function; two blocks share one."""
+    """Addresses by modulo and by a function; two blocks share an address."""
     tiles, p, f = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 

@@ -42,7 +42,7 @@ def accumulate(lhs_t, rhs):
 
 @nki.jit
 def kept_names(x):
-    """A result is used after it was assigned elsewhere, and after what it was assigned to changed."""
+    """A result is used after it was assigned elsewhere, and after the destination changed."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.load(x)
     place = nl.ndarray(x.shape, dtype=x.dtype)
@@ -55,7 +55,7 @@ def kept_names(x):
 
 @nki.jit
 def zeros_and_sums(x):
-    """A tile of zeros in PSUM that a copy reads before all of it is written, and one that other instructions write, too."""
+    """A tile of zeros in PSUM that a copy reads before all of it is written, and one that other instructions also write."""
     out = nl.ndarray((2, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     half = nl.zeros((nl.par_dim(128), 128), nl.float32, buffer=nl.psum)
@@ -71,7 +71,7 @@ def zeros_and_sums(x):
 
 @nki.jit
 def columns(x):
-    """A vector in HBM is a column on chip; columns of a tile take results of reductions; narrow values repeat."""
+    """A vector in HBM is a column on chip; columns of a tile receive results of reductions; narrow values are repeated."""
     n = x.shape[0]
     out = nl.ndarray((n,), dtype=nl.float32, buffer=nl.shared_hbm)
     v = nl.load(x)
@@ -101,7 +101,7 @@ def operators(x, y, scale):
 
 @nki.jit
 def of_numpy(x, y):
-    """NumPy's functions and operators on tiles are those of the language."""
+    """NumPy's functions and operators on tiles correspond to those of the language."""
     out = nl.ndarray((5, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
     a, b = nl.load(x), nl.load(y)
     nl.store(out[0], a - np.mean(a * b, axis=[1]))
@@ -114,7 +114,7 @@ def of_numpy(x, y):
 
 @nki.jit
 def widened(x):
-    """A row over all partitions, and types of results."""
+    """A row broadcast over all partitions, and types of results."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x, dtype=nl.bfloat16)
     row = nl.load(x[0:1, :])
@@ -161,7 +161,7 @@ def attention(q, k, v):
 
 @nki.jit
 def psum_in_place(x):
-    """In-place operators whose target and value both are in PSUM."""
+    """In-place operators whose target and value are both in PSUM."""
     p, f = x.shape
     out = nl.ndarray((p, p), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
@@ -178,7 +178,7 @@ def psum_in_place(x):
 
 @nki.jit
 def narrow_sums(x, y):
-    """Sums of products in PSUM tiles of 16 bits, which round each time."""
+    """Sums of products in 16-bit PSUM tiles, which round each time."""
     k, m = x.shape
     out = nl.ndarray((2, m, m), dtype=x.dtype, buffer=nl.shared_hbm)
     named = nl.zeros((m, m), x.dtype, buffer=nl.psum)
@@ -196,7 +196,7 @@ def narrow_sums(x, y):
 
 @nki.jit
 def shapes_of_results(x):
-    """A variance loses the axes that it reduces; several axes are added at once."""
+    """A variance drops the axes that it reduces; several axes are summed at once."""
     p, a, b = x.shape
     out = nl.ndarray((p, a), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)

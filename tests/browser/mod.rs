@@ -1,4 +1,5 @@
-//! A browser without a window, driven over its DevTools protocol: messages of JSON, each ended by a zero byte, through two pipes.
+//! A headless browser, driven over its DevTools protocol: JSON messages, each terminated by a zero
+//! byte, through two pipes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any operation takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Browser {
@@ -16,13 +17,13 @@ pub(crate) struct Browser {
     messages: Receiver<Value>,
     session: String,
     number: u64,
-    /// What went wrong on the page: uncaught exceptions.
+    /// Uncaught exceptions on the page.
     errors: Vec<String>,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts the browser; `None`, with a line that says so, if there is none on this machine.
+    /// Starts the browser; `None`, with a message, if this machine has none.
     #[expect(clippy::print_stderr, reason = "says why the test is skipped")]
     pub(crate) fn start() -> Option<Browser> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -75,7 +76,7 @@ impl Browser {
         answer["result"].clone()
     }
 
-    /// Calls a method of the protocol and waits for its answer: a result or an error.
+    /// Calls a method of the protocol and waits for the answer: a result or an error.
     #[track_caller]
     fn answer(&mut self, method: &str, params: Value) -> Value {
         self.number += 1;
@@ -104,20 +105,22 @@ impl Browser {
         let scheme = if dark { "dark" } else { "light" };
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", media);
-        // A new hash alone would not load the page again; and the page before may be ready for a while after the call.
+        // A new hash alone would not reload the page, and the previous page may count as ready for
+        // a while after the call.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         self.wait_until("location.href === 'about:blank'");
         self.call("Page.navigate", json!({"url": url}));
         self.wait_until_ready();
     }
 
-    /// Waits until the page says that it is ready.
+    /// Waits until the page reports that it is ready.
     #[track_caller]
     pub(crate) fn wait_until_ready(&mut self) {
         self.wait_until("document.body?.dataset.ready === '1'");
     }
 
-    /// Waits until an expression is true. The protocol refuses an expression whose page goes away meanwhile.
+    /// Waits until an expression is true. The protocol rejects an expression whose page is closed
+    /// meanwhile.
     #[track_caller]
     fn wait_until(&mut self, condition: &str) {
         let start = Instant::now();
@@ -128,7 +131,7 @@ impl Browser {
         }
     }
 
-    /// The value of an expression on the page; of a promise, what it comes to.
+    /// The value of an expression on the page; of a promise, its result.
     #[track_caller]
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
@@ -143,13 +146,13 @@ impl Browser {
         self.eval(&format!("document.getElementById('{id}').innerText")).as_str().unwrap_or_default().to_owned()
     }
 
-    /// A note that the page makes about itself: `data-NAME` of the body.
+    /// A property that the page records about itself: `data-NAME` of the body.
     #[track_caller]
     pub(crate) fn note(&mut self, name: &str) -> String {
         self.eval(&format!("document.body?.dataset.{name} ?? ''")).as_str().unwrap_or_default().to_owned()
     }
 
-    /// What went wrong since the last call.
+    /// Errors since the last call.
     pub(crate) fn errors(&mut self) -> Vec<String> {
         std::mem::take(&mut self.errors)
     }
@@ -180,7 +183,7 @@ impl Browser {
         self.mouse("mouseReleased", to, true);
     }
 
-    /// Types into what has the focus.
+    /// Types text into the focused element.
     pub(crate) fn type_text(&mut self, text: &str) {
         self.call("Input.insertText", json!({"text": text}));
     }

@@ -1,4 +1,4 @@
-//! The command in a folder of its own, for tests.
+//! The command in a separate folder, for tests.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test takes what it needs")]
 

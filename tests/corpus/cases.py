@@ -261,7 +261,7 @@ def gathers():
         want[p] = np.concatenate([found, np.full(100 - len(found), -1), [len(found)]])
     yield dict(name="nonzero", file="searches.py", kernel="nonzero", args=dict(x=x, offset=1000), expect=dict(out=want))
 
-    # Distinct values: the order of equal ones is not documented.
+    # The values are distinct, because the order of equal ones is not documented.
     n, k = 250, 20
     groups = [rng(36 + g).permutation(256).astype(np.float32) - 100 for g in range(2)]
     x = np.concatenate([g.reshape(16, 16).T for g in groups]).astype(bfloat16)

@@ -1,4 +1,4 @@
-"""Arrays that kernels take as constants: evaluated here by NumPy, in a kernel by the simulator."""
+"""Arrays that kernels use as constants: evaluated here by NumPy, in a kernel by the simulator."""
 
 import numpy as np
 
@@ -40,7 +40,7 @@ TABLES = {
     "square": np.transpose(ROWS.reshape(2, 3, 4), (1, 0, 2)).reshape(3, 8).astype(np.int32),
 }
 
-# NumPy and Rust round functions of floats on their own: within an ulp.
+# NumPy and Rust round floating-point functions differently: results agree within an ulp.
 NEARLY = {
     "sine": WAVE.reshape(4, 16),
     "exponential": np.exp(np.arange(32, dtype=np.float32) / 8).reshape(2, 16),

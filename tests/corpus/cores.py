@@ -1,4 +1,4 @@
-"""What the two cores of a logical core do together."""
+"""Cooperation of the two cores of a logical core."""
 
 import nki
 import nki.isa as nisa

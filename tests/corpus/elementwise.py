@@ -23,7 +23,7 @@ OPS = {
 
 
 def load(x, step=1):
-    """The array in every `step`-th column of a tile."""
+    """The array, stored in every `step`-th column of a tile."""
     P, F = x.shape
     tile = nl.ndarray((P, F * step), dtype=x.dtype, buffer=nl.sbuf)
     nisa.memset(dst=tile, value=0)
@@ -33,7 +33,7 @@ def load(x, step=1):
 
 
 def make(shape, dtype, step=1):
-    """A tile's every `step`-th column, to write to."""
+    """Every `step`-th column of a new tile, as a destination."""
     P, F = shape
     tile = nl.ndarray((P, F * step), dtype=dtype, buffer=nl.sbuf)
     nisa.memset(dst=tile, value=0)
@@ -126,7 +126,7 @@ def activate(x, bias, scale, op, dtype, step):
 
 @nki.jit
 def activate_and_sum(x, bias, op):
-    """By both instructions, the first in two pieces that share the accumulators."""
+    """With both instructions, the first one in two pieces that share the accumulators."""
     P, F = x.shape
     tile = load(x)
     column = load(bias)
@@ -185,7 +185,7 @@ def select(x, pattern, offset, multiplier, value, op):
 
 @nki.jit
 def product(stationary, moving, tiles, perf_mode):
-    """Rows of the contraction in `tiles` equal parts, which are added up."""
+    """The rows of the contraction in `tiles` equal parts, whose products are summed."""
     K, M, N = stationary.shape[0], stationary.shape[-1], moving.shape[-1]
     result = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
     part = K // tiles
@@ -227,7 +227,7 @@ def add_by_dma(a, b, c):
 
 @nki.jit
 def registers(table, which):
-    """Rows that are picked by numbers in memory, by way of registers; the registers go back to memory."""
+    """Rows selected by numbers in memory, through registers; the registers are written back to memory."""
     P, F = table.shape
     _, n = which.shape
     numbers = load(which)

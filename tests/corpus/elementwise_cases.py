@@ -65,7 +65,7 @@ def swish_dx(x, k):
     return s + k * x * s * (1 - s)
 
 
-# Every function of nisa.activation (manual, "Supported Activation Functions"), and where it holds.
+# Every function of nisa.activation (manual, "Supported Activation Functions"), and its range of validity.
 ACTIVATIONS = {
     "copy": (lambda x: x, -9, 9),
     "square": (np.square, -9, 9),
@@ -97,7 +97,7 @@ ACTIVATIONS = {
 
 
 def cast(x, dtype):
-    """From fp32: integers by rounding to nearest even, and saturating."""
+    """Conversion from fp32: to integers by rounding to nearest even, with saturation."""
     if np.issubdtype(dtype, np.integer):
         info = np.iinfo(dtype)
         return np.clip(np.rint(x.astype(np.float64)), info.min, info.max).astype(dtype)
@@ -145,7 +145,7 @@ def tensors():
             want = cast(BINARY[op](a.astype(F32), b.astype(F32)).astype(F32), dtype)
         args = dict(a=a, b=b, op=op, dtype=name(dtype), engine=d.of("vector", "gpsimd"), steps=tuple(d.step() for _ in range(3)))
         yield case(f"tensor-tensor-{op}-{i}", "two_tensors", args, dict(out=want))
-    # The other operators. The remainder of a quotient near a whole number may be that of the next.
+    # The other operators. If a quotient is close to an integer, the remainder may be that of the next integer.
     others = ("divide", "not_equal", "greater", "greater_equal", "less_equal", "logical_and", "logical_or", "abs_max", "abs_min", "mod", "fmod")
     for i, op in enumerate(others):
         d = Draw(160 + i)
@@ -167,7 +167,7 @@ def tensors():
         b = d.r.integers(0, 8 if "shift" in op else np.iinfo(dtype).max, a.shape).astype(dtype)
         args = dict(a=a, b=b, op=op, dtype=name(dtype), engine="vector", steps=(2, 1, 3))
         yield case(f"tensor-tensor-{op}", "two_tensors", args, dict(out=BINARY[op](a, b)))
-    # 32-bit integers: exact on GpSimd, through fp32 on the vector engine.
+    # 32-bit integers: exact on GpSimd, via fp32 on the vector engine.
     d = Draw(140)
     a, b = (d.r.integers(-(2**30), 2**30, (64, 40)).astype(np.int32) for _ in range(2))
     for engine, want in (("gpsimd", a + b), ("vector", cast(a.astype(F32) + b.astype(F32), np.int32))):
@@ -191,7 +191,7 @@ def scalars():
 
         state = apply(data.astype(F32), first, op0, reverse[0])
         shared = dict(op0=op0, op1=op1, reverse0=reverse[0], reverse1=reverse[1], dtype=name(dtype), step=d.step())
-        # The GpSimd engine has rsqrt only here.
+        # GpSimd supports rsqrt only here.
         engine = d.of("vector", "unknown")
         args = dict(data=data, first=first, second=second, engine=engine, **shared)
         yield case(
@@ -244,7 +244,7 @@ def functions():
         bias, scale = d.array((x.shape[0], 1), np.float32), float(F32(d.r.uniform(-2, 2)))
         argument = (x.astype(F32) * F32(scale) + bias).astype(np.float64)
         args = dict(x=x, bias=bias, scale=scale, op=op, dtype="float32", step=d.step())
-        # Two roundings of the argument may be one (a fused multiply and add); the rest is the function's own error.
+        # The argument may be rounded once instead of twice (a fused multiply-add); the rest is the function's own error.
         slack = 2e-7 * (1 + np.abs(x.astype(F32) * scale).max() + np.abs(bias).max())
         want = UNARY[op](argument)
         factor = np.abs(want).max() if op == "exp" else 2 * (1 + np.abs(argument).max()) if op == "square" else 2
@@ -256,13 +256,13 @@ def functions():
             want = function(x.astype(np.float64))
             args = dict(x=x, bias=np.zeros((128, 1), F32), scale=1.0, op=op, dtype=name(dtype), step=d.step())
             exact = want.astype(F32).astype(dtype)
-            # Within two units in the last place of fp32; in bfloat16 that is at most a rounding.
+            # Within two units in the last place of fp32; for bfloat16 that is at most one rounding.
             yield case(
                 f"activation-{op}-{name(dtype)}",
                 "activate",
                 args,
                 dict(out=exact),
-                # Its argument, 1.702 x, is rounded before.
+                # The argument, 1.702 x, is rounded first.
                 rtol=(1e-6 if op == "gelu_apprx_sigmoid" else 3e-7) if dtype == np.float32 else 2**-7,
                 atol=1e-7 if op in ("sin", "mish", "silu_dx", "gelu_apprx_sigmoid_dx") else 1e-30,
             )
@@ -324,7 +324,7 @@ def products():
             dict(stationary=s, moving=x, tiles=tiles, perf_mode="double_row" if double else "none"),
             dict(out=want.astype(F32)),
             rtol=1e-5,
-            # fp32 sums in another order.
+            # fp32 sums in a different order.
             atol=1e-6 * float((np.abs(a).T @ np.abs(b)).max()),
         )
     for i, dtype in enumerate((bfloat16, np.float16, bfloat16)):

@@ -21,7 +21,7 @@ def store(tile):
 
 @nki.jit
 def copies(x, index, n, engine):
-    """A gather, from every second column too, and a scatter into zeros."""
+    """A gather, also from every second column, and a scatter into zeros."""
     P, F = x.shape
     tile, i = load(x), load(index)
     gathered = nl.ndarray((P, n), dtype=x.dtype, buffer=nl.sbuf)

@@ -1,4 +1,4 @@
-"""Tensor indirection, after the docstring of NkiTensor.indirect: each group of partitions has its own offsets."""
+"""Tensor indirection according to the docstring of NkiTensor.indirect: each group of partitions has its own offsets."""
 
 import mx_reference as mx
 import numpy as np
@@ -79,7 +79,7 @@ def cases():
     columns = draw(r, 64, 30, 32, 90, np.uint16)
     at = offsets(columns, 30, 32)
     picked = mx.numbers(x, x_codes, kind)[np.arange(64)[:, None], at]
-    # A quadrant's scales are picked as its data is.
+    # The scales of a quadrant are selected like its data.
     scaled = mx.matmul(mx.numbers(s, s_codes, kind), picked)
     args = dict(
         stationary=s,

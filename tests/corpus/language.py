@@ -1,4 +1,4 @@
-"""Functions of nl that are several instructions."""
+"""Functions of nl that expand to several instructions."""
 
 import nki
 import nki.isa as nisa
@@ -18,7 +18,7 @@ def unary(x, name):
 
 @nki.jit
 def convert(x, dtype, how):
-    """The array as another type: by an engine's copy or by DMA."""
+    """The array converted to another type, by an engine's copy or by DMA."""
     kind = getattr(nl, dtype)
     tile = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)

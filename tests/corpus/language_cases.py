@@ -20,13 +20,13 @@ def case(name, x, want, **bounds):
 def cases():
     generator = np.random.default_rng(51)
     for dtype in (np.float32, bfloat16):
-        # The engine's own sine holds on [-pi, pi]: nl.sin reduces its argument.
+        # The engine's sine is valid on [-pi, pi]: nl.sin reduces its argument.
         for most in (3, 100, 5000):
             x = generator.uniform(-most, most, (64, 130)).astype(dtype)
             wide = x.astype(np.float64)
             yield case("sin", x, np.sin(wide), atol=1e-6)
             yield case("cos", x, np.cos(wide), atol=1e-6)
-        # Near a pole an error of the argument counts without bound.
+        # Near a pole, the effect of an error in the argument is unbounded.
         x = generator.uniform(-50, 50, (128, 40)).astype(dtype)
         x[np.abs(np.tan(x.astype(np.float64))) > 20] = 0
         yield case("tan", x, np.tan(x.astype(np.float64)), rtol=1e-4, atol=2e-6)
@@ -45,7 +45,7 @@ def kind(name):
 
 
 def converted(x, dtype):
-    """Through float32; floats to integers to the nearest, saturating, NaN to 0."""
+    """Conversion via float32; floats to integers round to nearest and saturate, NaN becomes 0."""
     wide = x.astype(np.float32)
     if dtype.kind not in "iu":
         return wide.astype(dtype)
@@ -54,7 +54,7 @@ def converted(x, dtype):
 
 
 def conversions():
-    """Every value of each type of 8 or 16 bits as every other type of 8, 16 or 32 bits."""
+    """Every value of each 8-bit or 16-bit type, converted to every other type of 8, 16 or 32 bits."""
     for source in FLOATS + INTEGERS:
         source = kind(source)
         bits = np.arange(2 ** (8 * source.itemsize), dtype=np.uint32).astype(f"u{source.itemsize}")

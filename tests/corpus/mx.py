@@ -34,7 +34,7 @@ def quantize(x, dtype, scale_dtype, start):
 
 @nki.jit
 def quantize_strided(x, dtype):
-    """Elements that are taken from four blocks of columns, written to every second column of three-dimensional tiles."""
+    """Elements from four blocks of columns, written to every second column of three-dimensional tiles."""
     P, F = x.shape
     N = F // 4
     tile = load(x)
@@ -52,7 +52,7 @@ def quantize_strided(x, dtype):
 
 @nki.jit
 def matmul(stationary, moving, stationary_scale, moving_scale, start, moving_start, dst, position, size):
-    """Scales come as they lie in SBUF."""
+    """The scales are passed in their SBUF layout."""
     K, M = stationary.shape
     _, N = moving.shape
     s, m = load(stationary), load(moving)
@@ -104,7 +104,7 @@ def quantize_and_multiply(a, b, dtype):
 
 @nki.jit
 def move(x, scales):
-    """Packed elements through every copy that takes them, and a look at their bits."""
+    """Packed elements through every copy that supports them, and a view of their bits."""
     P, F = x.shape
     tile = load(x)
     copied = nl.ndarray((P, F), dtype=x.dtype, buffer=nl.sbuf)

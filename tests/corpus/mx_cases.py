@@ -59,7 +59,7 @@ def quantizations():
 
 
 def block(r, p, n, dtype):
-    """Packed elements and scales of any size."""
+    """Packed elements and scales with arbitrary sizes."""
     largest = float(ml_dtypes.finfo(mx.ELEMENT[dtype][0]).max)
     x = np.clip(r.standard_normal((p, 4 * n)) * largest / 4, -largest, largest)
     return mx.pack(x.astype(np.float32), dtype), r.integers(110, 140, (p // 8, n)).astype(np.uint8)
@@ -99,7 +99,7 @@ def products():
             kinds=dict(stationary=a, moving=b),
             expect=dict(out=want.astype(np.float32).astype(out_dtype)),
             rtol=1e-2 if out_dtype is bfloat16 else 1e-5,
-            # Sums of fp32 in another order than the reference.
+            # fp32 sums in a different order than the reference.
             atol=3e-6 * np.nanmax(np.abs(want)),
         )
     for i, dtype in enumerate(("float8_e4m3fn_x4", "float8_e5m2_x4")):

@@ -1,4 +1,4 @@
-"""Access patterns by hand, and tiles that fit into SBUF only when they share their places."""
+"""Explicit access patterns, and tiles that fit into SBUF only if they share memory."""
 
 import nki
 import nki.isa as nisa
@@ -7,7 +7,7 @@ import nki.language as nl
 
 @nki.jit
 def slices(x, y):
-    """Adds y to the columns of the right half of x from `start`, by a pattern that steps by the partition size of the half."""
+    """Adds y to the columns of the right half of x from `start`, with a pattern whose partition step is that of the half."""
     P, F = x.shape
     half, n = F // 2, y.shape[1]
     tile = nl.ndarray((P, F), dtype=x.dtype, buffer=nl.sbuf)
@@ -17,7 +17,7 @@ def slices(x, y):
     right = tile[:, half:]
     some = right.ap(pattern=[[half, P], [1, n]], offset=half - n)
     nisa.tensor_tensor(dst=some, data1=some, data2=more, op=nl.add)
-    # A view of a view, and every other column of it, backwards.
+    # A view of a view, and every other column of it, in reverse.
     flipped = nl.ndarray((P, n // 2), dtype=x.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=flipped, src=right.ap(pattern=[[half, P], [1, n]]).ap(pattern=[[n, P], [-2, n // 2]], offset=n - 1))
     out = nl.ndarray((P, F), dtype=x.dtype, buffer=nl.shared_hbm)
@@ -29,7 +29,7 @@ def slices(x, y):
 
 @nki.jit
 def pick(x, index):
-    """x[:, index], where the dimension that is named has the stride and extent 1."""
+    """x[:, index], where the selected dimension has the stride and extent 1."""
     B, K, one, N = x.shape
     at = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
     nisa.dma_copy(dst=at, src=index)
@@ -42,7 +42,7 @@ def pick(x, index):
 
 @nki.jit
 def tight(x, a, c):
-    """Doubles a beside x and c. Only with the double in the place of a, and c above it, do the tiles fit."""
+    """Doubles a next to x and c. The tiles fit only if the double takes the place of a, and c is above it."""
     P, F = x.shape
     wide = nl.ndarray((P, F), dtype=x.dtype, buffer=nl.sbuf)
     first = nl.ndarray((P // 2, F), dtype=x.dtype, buffer=nl.sbuf)

@@ -1,4 +1,4 @@
-"""Random numbers. What the manual leaves open (seeding, the order of generators) is as docs/numerics.md says."""
+"""Random numbers. Where the manual leaves behaviour open (seeding, the order of generators), docs/numerics.md applies."""
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -7,7 +7,7 @@ M64 = 2**64 - 1
 
 
 def seeded(seed, streams):
-    """[streams, 6] words: splitmix64 from the seed and the number of the stream."""
+    """[streams, 6] words: splitmix64 from the seed and the stream number."""
     out = np.empty((streams, 6), np.uint32)
     for stream in range(streams):
         at = stream << 32 | seed
@@ -21,7 +21,7 @@ def seeded(seed, streams):
 
 
 class Lanes:
-    """Generators of `lanes` lanes, `each` to a lane: Marsaglia's XORWOW."""
+    """Generators of `lanes` lanes, `each` per lane: Marsaglia's XORWOW."""
 
     def __init__(self, words, each):
         self.words = words.reshape(-1, each, 6).copy()
@@ -56,7 +56,7 @@ def cases():
         lanes = vector(seed)
         first, second = (lanes.draw(*shape).astype(dtype) for _ in range(2))
         if dtype == "uint32":
-            # Each of the 32 bits is set in half of the numbers (3 sigma is 0.011), and the tiles have nothing in common.
+            # Each of the 32 bits is set in half of the numbers (3 sigma is 0.011), and the tiles are independent.
             set_bits = (first[..., None] >> np.arange(32, dtype=np.uint32) & 1).mean(axis=(0, 1))
             assert np.abs(set_bits - 0.5).max() < 0.03 and (first == second).mean() < 1e-3
         args = dict(seed=np.array([[seed]], np.uint32), shape=shape, dtype=dtype)

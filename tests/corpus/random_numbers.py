@@ -13,7 +13,7 @@ def store(tile):
 
 @nki.jit
 def bits(seed, shape, dtype):
-    """Two tiles after one seed, and a third after the same seed again."""
+    """Two tiles after a seed, and a third after the same seed again."""
     s = nl.ndarray((1, 1), dtype=nl.uint32, buffer=nl.sbuf)
     nisa.dma_copy(dst=s, src=seed)
     tiles = []

@@ -33,7 +33,7 @@ def scan(data0, data1, initial, op0, op1, reverse0, reverse1):
 
 @nki.jit
 def cumulative(src, scale):
-    """Two tiles of one row after the other: the accumulators go on."""
+    """Two tiles, one row after the other: the accumulators continue."""
     P, F = src.shape
     out = nl.ndarray((P, F), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray((P, F), dtype=src.dtype, buffer=nl.sbuf)
@@ -74,7 +74,7 @@ def scale_and_reduce(data):
 
 @nki.jit
 def mean_and_variance(data):
-    """The statistics of a row that is longer than bn_stats takes."""
+    """The statistics of a row longer than the limit of bn_stats."""
     P, F = data.shape
     out = nl.ndarray((P, 2), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray((P, F), dtype=data.dtype, buffer=nl.sbuf)
@@ -112,7 +112,7 @@ def softmax_numerator(data):
 
 @nki.jit
 def reduction(data, op, axis, step, negate):
-    """`data` reduced over `axis`; of the last dimension each `step`-th element is taken."""
+    """`data` reduced over `axis`, using every `step`-th element of the last dimension."""
     tile = nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=data)
     shape = data.shape[: axis[0]]

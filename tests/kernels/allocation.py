@@ -1,4 +1,4 @@
-"""Addresses given by hand."""
+"""Explicit addresses."""
 
 import nki
 import nki.isa as nisa

@@ -248,7 +248,7 @@ def random_numbers():
             kernel="uniform",
             target=target,
             args=dict(seed_value=np.array([[42]], np.int32)),
-            # 512 numbers: the mean is off by 0.013, and by more than 0.08 once in a billion.
+            # 512 numbers: the standard deviation of the mean is 0.013; a deviation above 0.08 occurs once in a billion.
             expect=dict(repeats=0 * ones, differ=column, inside=ones, mean=0.5 * column, variance=column / 12,
                         hbm_mean=np.full((100, 1), 0.5, np.float32)),
             rtol=0,

@@ -1,4 +1,4 @@
-"""Grids of tiles and blocks: coordinates over tensors, remainders, storage of their own."""
+"""Grids of tiles and blocks: coordinates over tensors, remainders, separate storage."""
 
 import nki
 import nki.isa as nisa
@@ -7,7 +7,7 @@ import nki.language as nl
 
 @nki.jit
 def negated_by_tiles(x, tile_rows, tile_columns):
-    """-x, tile by tile; the last row and column of tiles are smaller."""
+    """-x, tile by tile; the tiles in the last row and column are smaller."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     src = nl.tiles(x, tile_shape=(tile_rows, tile_columns))
     dst = nl.tiles(out, tile_shape=(tile_rows, tile_columns))
@@ -23,7 +23,7 @@ def negated_by_tiles(x, tile_rows, tile_columns):
 
 @nki.jit
 def negated_by_blocks(x):
-    """-x: a block of 2 by 2 tiles at a time in storage of its own, whose tiles lie side by side."""
+    """-x: a block of 2 by 2 tiles at a time in separate storage, whose tiles are adjacent."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     src = nl.blocks(x, tile_shape=(32, 48), block_shape=(2, 2))
     dst = nl.blocks(nl.tiles(out, tile_shape=(32, 48)), block_shape=(2, 2))
@@ -44,7 +44,7 @@ def negated_by_blocks(x):
 
 @nki.jit
 def doubled_at_once(x):
-    """2 * x for the even tile rows: all tiles of an allocation in one operand, and a slab of an HBM tensor of three dimensions."""
+    """2 * x for the even tile rows: all tiles of an allocation in one operand, and a slab of a three-dimensional HBM tensor."""
     slabs, rows, width = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     src, dst = nl.tiles(x, tile_shape=(64, 32)), nl.tiles(out, tile_shape=(64, 32))

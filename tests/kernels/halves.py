@@ -1,4 +1,4 @@
-"""More tiles of 64 partitions than lie beside each other."""
+"""More tiles of 64 partitions than fit next to each other."""
 
 import nki
 import nki.isa as nisa
@@ -7,7 +7,7 @@ import nki.language as nl
 
 @nki.jit
 def two_groups(x):
-    """Six tiles of 56000 bytes, alive together. Three are added up in the first, the other three multiplied in the fourth; all are given back."""
+    """Six tiles of 56000 bytes, live at the same time. Three are summed in the first, the other three multiplied in the fourth; all are returned."""
     tiles, rows, width = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     on_chip = []

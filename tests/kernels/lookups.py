@@ -1,4 +1,4 @@
-"""Places in HBM that are known on the device only: a page by its number, rows by an index each."""
+"""Positions in HBM that only the device knows: a page by its number, rows by an index each."""
 
 import nki
 import nki.isa as nisa
@@ -21,7 +21,7 @@ def page_by_number(pages, number):
 
 @nki.jit
 def every_third_row_upwards(x):
-    """out[i] = x[117 - 3 * i] for 40 rows; the indices are made by the device, one per partition."""
+    """out[i] = x[117 - 3 * i] for 40 rows; the device generates the indices, one per partition."""
     index = nl.ndarray((40, 1), nl.int32, nl.sbuf)
     nisa.iota(index, [[1, 1]], 117, -3)
     tile = nl.ndarray((40, x.shape[1]), x.dtype, buffer=nl.sbuf)

@@ -1,4 +1,4 @@
-"""Loops that stay loops on the device: register bounds, register conditions, loop functions."""
+"""Loops that run on the device: register bounds, register conditions, loop functions."""
 
 import nki
 import nki.isa as nisa

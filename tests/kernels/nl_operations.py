@@ -37,7 +37,7 @@ def nl_operations(x, w, y):
 
 @nki.jit
 def nl_choices(x, y):
-    """nl.where: a condition, a branch and a row of each shape that broadcasts."""
+    """nl.where with a condition, a branch and a row of each shape that broadcasts."""
     a, b = nl.load(x), nl.load(y)
     column = nl.greater(b[:, 0:1], 0.0)
     rows = stored(nl.where(column, a, b))

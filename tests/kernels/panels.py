@@ -1,4 +1,4 @@
-"""Ten panels, doubled and put in reverse order: the ways to keep several tiles."""
+"""Ten panels, doubled and reversed: several ways to keep tiles."""
 
 import nki
 import nki.isa as nisa
@@ -26,7 +26,7 @@ def side_by_side(x):
 
 @nki.jit
 def tile_of_its_own(x):
-    """A tile for each panel, made in the loop: the panels overlap in time."""
+    """A tile for each panel, created in the loop: the panels overlap in time."""
     out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
     for n in range(PANELS):
         panel = nl.ndarray((ROWS, WIDTH), x.dtype, buffer=nl.sbuf)
@@ -38,7 +38,7 @@ def tile_of_its_own(x):
 
 @nki.jit
 def tile_in_common(x):
-    """One tile for all panels: each load waits for the store of the panel before it."""
+    """One tile for all panels: each load waits for the store of the previous panel."""
     out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
     panel = nl.ndarray((ROWS, WIDTH), x.dtype, buffer=nl.sbuf)
     for n in range(PANELS):
@@ -50,7 +50,7 @@ def tile_in_common(x):
 
 @nki.jit
 def tiles_in_a_list(x):
-    """The tiles are made first, in a list, and used from its end."""
+    """The tiles are created first, in a list, and used from its end."""
     out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
     waiting = []
     for n in range(PANELS):

@@ -1,4 +1,4 @@
-"""Exchanges of different pipes: they do not wait for each other, and cores that use the results in different orders hold them in one."""
+"""Exchanges over different pipes do not wait for each other; two cores receive the results in the same order but use them in opposite orders."""
 
 import nki
 import nki.isa as nisa
@@ -20,7 +20,7 @@ def crossing_pipes(x):
     for i in range(2):
         pipe = i if core == 0 else 1 - i
         nisa.sendrecv(src=sent[pipe], dst=got[pipe], send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=pipe)
-        # What is sent has been read: the tile may be written.
+        # The data sent has been read, so the tile may be overwritten.
         nisa.memset(dst=sent[pipe], value=0.0)
     result = nl.ndarray((p, n), dtype=x.dtype, buffer=nl.sbuf)
     nisa.scalar_tensor_tensor(dst=result, data=got[1], op0=nl.multiply, operand0=-2.0, op1=nl.add, operand1=got[0])

@@ -1,4 +1,4 @@
-"""Tiles that do not fill the last row and column of tiles: bounds by min(), and slice objects as indices."""
+"""Partial tiles in the last row and column: bounds by min(), and slice objects as indices."""
 
 import nki
 import nki.isa as nisa
@@ -6,7 +6,7 @@ import nki.language as nl
 
 
 def pieces(size, step):
-    """Slices of at most `step` that cover 0 to `size`."""
+    """Slices of at most `step` elements that cover 0 to `size`."""
     found = []
     for start in range(0, size, step):
         found.append(slice(start, min(start + step, size)))

@@ -1,4 +1,4 @@
-"""Random numbers: what must hold whatever is drawn."""
+"""Random numbers: properties that hold for every draw."""
 
 import nki
 import nki.isa as nisa
@@ -20,7 +20,7 @@ def uniform(seed_value):
     nl.random_seed(seed)
     again = nl.rand((128, 512), dtype=nl.float32)
     repeats = stored(nl.subtract(first, again))
-    # Two draws agree in few places, if any.
+    # Two draws agree in few positions, if any.
     differ = stored(nl.mean(nl.not_equal(first, second, dtype=nl.float32), axis=1))
     inside = stored(nl.multiply(nl.greater_equal(first, 0.0), nl.less(first, 1.0)))
     mean = stored(nl.mean(first, axis=1))
@@ -39,7 +39,7 @@ def dropped(x):
     nisa.memset(rates[0:32], value=1.0)
     by_partition = stored(nl.dropout(tile, rates))
     quarter = nl.dropout(tile, 0.25)
-    # What stays is not changed: d * (d - x) is 0 everywhere.
+    # Elements that are kept are not changed: d * (d - x) is 0 everywhere.
     changed = stored(nl.multiply(quarter, nl.subtract(quarter, tile)))
     share = stored(nl.mean(nl.not_equal(quarter, 0.0, dtype=nl.float32), axis=1))
     return kept, gone, by_partition, changed, share

@@ -1,4 +1,4 @@
-"""Memories by the names that early releases of Beta 2 knew without import: `sbuf`, `psum`, `hbm`."""
+"""Memories under the names that early releases of Beta 2 provided without import: `sbuf`, `psum`, `hbm`."""
 
 import nki
 import nki.isa as nisa
@@ -9,7 +9,7 @@ import nki.language as nl
 def doubled_in_regions(x):
     left = sbuf[0:128, 0:1024]  # noqa: F821
     a = left.view(dtype=x.dtype, shape=(128, 256))
-    # The other half of the same kilobytes, and one that the compiler places.
+    # The other half of the same addresses, and a tile that the compiler places.
     b = sbuf[:, 1024:2048].view(dtype=x.dtype, shape=(128, 256))  # noqa: F821
     c = sbuf.view(dtype=x.dtype, shape=x.shape)  # noqa: F821
     nisa.dma_copy(dst=a, src=x[:, 0:256])

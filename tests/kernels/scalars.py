@@ -1,4 +1,4 @@
-"""Scalars of the device (`NkiScalar`): loads, stores, wrapping arithmetic, offsets, loop bounds and loop variables."""
+"""Device scalars (`NkiScalar`): loads, stores, wrapping arithmetic, offsets, loop bounds and loop variables."""
 
 import nki
 import nki.isa as nisa
@@ -7,7 +7,7 @@ import nki.language as nl
 
 @nki.jit
 def arithmetic(a, b):
-    """a + b, a - b, a * b, -a, 3 * a + 100 and 7 - b, each stored in an element of its own."""
+    """a + b, a - b, a * b, -a, 3 * a + 100 and 7 - b, each stored in a separate element."""
     out = nl.ndarray((6, 1), dtype=a.dtype, buffer=nl.shared_hbm)
     x, y = nisa.scalar_load(a), nisa.scalar_load(b)
     assert x.dtype == a.dtype
@@ -38,7 +38,7 @@ def picked_row(x, number):
 
 @nki.jit
 def triangle(x, count):
-    """Adds row i of x to the sum i times, for i below `count` + 1: the loop variable is a scalar, as are the bounds of the inner loop."""
+    """Adds row i of x to the sum i times, for i below `count` + 1: the loop variable and the bounds of the inner loop are scalars."""
     rows, width = x.shape
     out = nl.ndarray((1, width), dtype=x.dtype, buffer=nl.shared_hbm)
     total = nl.ndarray((1, width), dtype=x.dtype, buffer=nl.sbuf)

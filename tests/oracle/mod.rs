@@ -1,4 +1,5 @@
-//! What must hold of every kernel and every program, however wrong: shared by the property tests here and the fuzz targets of fuzz/.
+//! Invariants of every kernel and every program, however faulty: shared by the property tests here
+//! and the fuzz targets of fuzz/.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,10 @@ use nki_sim::session::{Compilation, Session, Stop};
 use nki_sim_core::HostTensor;
 use nki_sim_core::exec::trace_only;
 
-/// Steps after which a program is given up: a random one may never end.
+/// Steps after which a program is aborted: a random program may never end.
 const STEPS: u64 = 20_000;
 
-/// One file from memory, every other from disk.
+/// One file from memory, all others from disk.
 pub(crate) struct Text<'a>(pub(crate) &'a Path, pub(crate) String);
 
 impl Loader for Text<'_> {
@@ -23,7 +24,7 @@ impl Loader for Text<'_> {
     }
 }
 
-/// An error says something, and where.
+/// Checks that an error has a message and a position.
 fn told(diagnostics: &[Diagnostic], sources: &SourceMap) {
     let error = diagnostics.iter().find(|d| d.is_error()).expect("a kernel that does not run has an error");
     assert!(!error.message.is_empty());
@@ -33,7 +34,7 @@ fn told(diagnostics: &[Diagnostic], sources: &SourceMap) {
     assert!(!render_all(diagnostics, sources, ColorChoice::Plain).is_empty());
 }
 
-/// Small integers, a wave, or one byte for all others.
+/// Small integers, a wave, or one byte for all other types.
 fn input(name: &str, shape: &[usize], dtype: DType) -> HostTensor {
     let count: usize = shape.iter().product();
     let data = match dtype {
@@ -44,10 +45,11 @@ fn input(name: &str, shape: &[usize], dtype: DType) -> HostTensor {
     HostTensor { name: name.into(), shape: shape.to_vec(), dtype, data: Vec::into(data) }
 }
 
-/// A kernel is compiled and its program goes as far as it goes, or there is an error that says where.
+/// Checks that a kernel compiles and its program runs as far as possible, or that there is an error
+/// with a position.
 ///
 /// # Panics
-/// If not.
+/// If the check fails.
 pub(crate) fn kernel(file: &str, source: String, args: &[(String, Arg)], options: Options) {
     let path = PathBuf::from(file);
     let options = Options { step_limit: 100_000, ..options };
@@ -62,10 +64,10 @@ pub(crate) fn kernel(file: &str, source: String, args: &[(String, Arg)], options
     }
 }
 
-/// Each kernel of a source, with a tile for each of its parameters, is compiled and run as far as it goes.
+/// Compiles and runs each kernel of a source as far as possible, with a tile for each parameter.
 ///
 /// # Panics
-/// If not.
+/// If a check fails.
 pub(crate) fn source(source: &str) {
     const FILE: &str = "fuzzed.py";
     let path = Path::new(FILE);
@@ -77,23 +79,25 @@ pub(crate) fn source(source: &str) {
     }
 }
 
-/// A text that is read as a program keeps every rule of its instructions or is refused, and else runs as far as it goes.
+/// Checks that a text that parses as a program satisfies every rule of its instructions or is
+/// rejected, and otherwise runs as far as possible.
 ///
 /// # Panics
-/// If not.
+/// If the check fails.
 pub(crate) fn program_text(source: &str) {
     let Ok(program) = text::parse_file("fuzzed.nkir", source) else { return };
-    // What would only be slow is left out.
+    // Skip programs that would only be slow.
     let bytes: usize = program.tensors.iter().map(|t| t.bytes()).sum();
     if bytes <= 1 << 26 && program.validate().is_empty() {
         let _ = run(program);
     }
 }
 
-/// The program survives printing and parsing, gives the same twice, and its timeline adds up.
+/// Checks that the program survives printing and parsing, gives the same results twice, and has a
+/// consistent timeline.
 ///
 /// # Errors
-/// If it cannot be placed.
+/// If the program cannot be placed.
 fn run(program: Program) -> Result<(), Vec<Diagnostic>> {
     let printed = text::print(&program);
     assert_eq!(text::parse(&printed).expect("printed programs parse"), program);

@@ -1,4 +1,5 @@
-//! The planted bugs of tests/planted: what their comments announce, and the table of docs/diagnostics.md that is made of it.
+//! The planted bugs of tests/planted: the expectations in their comments, and the table of
+//! docs/diagnostics.md generated from them.
 //!
 //! A file is a class of bugs, named by its docstring. Each bug is a kernel `NAME` and its corrected twin `NAME_fixed`:
 //!
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use nki_diag::slugs::{self, Class};
 
-/// A kernel of tests/planted with what its comments say.
+/// A kernel of tests/planted with the information in its comments.
 #[derive(Debug, Clone, Default)]
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) struct Kernel {
@@ -30,13 +31,13 @@ pub(crate) struct Kernel {
     pub(crate) args: Vec<String>,
     /// The commands that report the bug.
     pub(crate) seen_by: Vec<String>,
-    /// Why no command reports it.
+    /// The reason why no command reports it.
     pub(crate) undetected: Option<String>,
-    /// The outputs are those of the twin.
+    /// Whether the outputs equal the twin's.
     pub(crate) same_outputs: bool,
     /// Lines (from 1) and slugs of the findings.
     pub(crate) plants: Vec<(usize, String)>,
-    /// The first line of the function's docstring: what is wrong.
+    /// The first line of the function's docstring, which describes the bug.
     pub(crate) wrong: String,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Plants {
     pub(crate) kernels: Vec<Kernel>,
 }
 
-/// Splits at blanks outside of quotes and brackets.
+/// Splits at spaces outside quotes and brackets.
 fn words(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut depth = 0i32;
@@ -73,7 +74,7 @@ fn words(text: &str) -> Vec<String> {
     out
 }
 
-/// Takes in one comment before a kernel. False if it is none of ours.
+/// Parses a comment before a kernel. Returns false if it is not part of this format.
 fn header(line: &str, kernel: &mut Kernel) -> bool {
     let Some((key, value)) = line.strip_prefix("# ").and_then(|l| l.split_once(':')) else { return false };
     let value = value.trim();
@@ -92,7 +93,7 @@ fn header(line: &str, kernel: &mut Kernel) -> bool {
     true
 }
 
-/// The kernels of a file: decorated functions, with the comments before and in them.
+/// The kernels of a file: decorated functions, with the comments before and inside them.
 fn kernels(text: &str) -> Vec<Kernel> {
     let mut out: Vec<Kernel> = Vec::new();
     let mut next = Kernel::default();
@@ -139,7 +140,7 @@ pub(crate) fn all() -> Vec<Plants> {
         .collect()
 }
 
-/// What a finding of this class does without options.
+/// The effect of a finding of this class without options.
 fn level(class: Class) -> &'static str {
     match class {
         Class::Error => "error",
@@ -149,7 +150,7 @@ fn level(class: Class) -> &'static str {
     }
 }
 
-/// The table of docs/diagnostics.md, and the list of what stays undetected.
+/// The table of docs/diagnostics.md, and the list of undetected bugs.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn table() -> String {
     let mut out = String::from(
@@ -158,7 +159,7 @@ pub(crate) fn table() -> String {
     );
     let mut missed = String::new();
     for file in all() {
-        // Slug to: reported by check always, or at least once.
+        // By slug, whether `check` reports it always, and at least once.
         let mut seen: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
         for kernel in &file.kernels {
             let by_check = kernel.seen_by.iter().any(|c| c == "check");

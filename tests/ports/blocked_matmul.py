@@ -1,4 +1,4 @@
-"""A product in three levels of blocks, alone and in two larger programs. The original names no engine and no descriptor mode."""
+"""A product in three levels of blocks, alone and in two larger programs. The original specifies neither engines nor a descriptor mode."""
 
 import nki
 import nki.isa as nisa
@@ -9,7 +9,7 @@ COLUMNS = 512  # columns of the result in a tile
 
 
 def load(matrix, first_row, tiles, first_column, columns):
-    """Rows and columns of `matrix` as [128, tiles, columns] in SBUF, one transfer for 128 rows."""
+    """Rows and columns of `matrix` as [128, tiles, columns] in SBUF, with one transfer per 128 rows."""
     block = nl.ndarray((P, tiles, columns), dtype=matrix.dtype, buffer=nl.sbuf)
     for i in nl.affine_range(tiles):
         rows = nl.ds(first_row + i * P, P)
@@ -34,7 +34,7 @@ def multiply(left, right, sums):
 
 
 def product(lhs_t, rhs, m, n, k):
-    """lhs_t.T @ rhs for lhs_t[K, M], rhs[K, N] in blocks of m, n and k tiles; sums between blocks have the result's dtype."""
+    """lhs_t.T @ rhs for lhs_t[K, M], rhs[K, N] in blocks of m, n and k tiles; sums across blocks have the result's dtype."""
     contraction, height = lhs_t.shape
     width = rhs.shape[1]
     assert height % (P * m) == 0 and width % (COLUMNS * n) == 0 and contraction % (P * k) == 0
@@ -61,7 +61,7 @@ def blocked_matmul(lhs_t, rhs, m, n, k):
 
 
 def transpose(tiles, matrix, first):
-    """Writes the transposes of tiles [128, columns], one below the other, to the rows of `matrix` from `first` on: 256 rows to a transfer."""
+    """Writes the transposes of tiles [128, columns], one below the other, to the rows of `matrix` starting at `first`: 256 rows per transfer."""
     tokens = len(tiles) * P
     for pair in nl.affine_range(tiles[0].shape[1] // (2 * P)):
         block = nl.ndarray((P, 2, tokens), dtype=matrix.dtype, buffer=nl.sbuf)
@@ -88,7 +88,7 @@ def cast(tile, dtype):
 
 
 def gated(gate, up):
-    """silu(gate) * up, of tiles."""
+    """silu(gate) * up, for tiles."""
     active = nl.ndarray(gate.shape, dtype=gate.dtype, buffer=nl.sbuf)
     out = nl.ndarray(gate.shape, dtype=gate.dtype, buffer=nl.sbuf)
     nisa.activation(dst=active, op=nl.silu, data=gate)
@@ -146,7 +146,7 @@ def feed_forward(x, w_gate, w_up, w_down, m, n, k, columns=2048):
 
 @nki.jit
 def stack(h, weights, m, n, k):
-    """A product with each of `weights`[layers, D, D] in turn; each result is the next transposed operand, as it is."""
+    """Multiplies by each of `weights`[layers, D, D] in turn; each result is directly the next transposed operand."""
     for layer in range(weights.shape[0]):
         h = product(h, weights[layer], m, n, k)
     return h

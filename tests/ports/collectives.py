@@ -12,7 +12,7 @@ def group(ranks):
 
 @nki.jit
 def all_gather(x, ranks):
-    """x[N] of every rank, one after the other: [ranks * N]."""
+    """x[N] of every rank, concatenated: [ranks * N]."""
     out = nl.ndarray((x.shape[0] * ranks,), dtype=x.dtype, buffer=nl.shared_hbm)
     ncc.all_gather(srcs=[x], dsts=[out], replica_group=group(ranks), collective_dim=0)
     return out

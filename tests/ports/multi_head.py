@@ -65,19 +65,19 @@ def divisors(count):
 
 
 def chunk_of(heads, d):
-    """Heads in a transfer: as few as make a row of 2 KiB, else as many as the limit of a row admits."""
+    """Heads per transfer: as few as fill a row of 2 KiB, otherwise as many as the row limit allows."""
     legal = [i for i in divisors(heads) if i * 4 * d <= ROW_LIMIT]
     long = [i for i in legal if i * 4 * d >= BANK]
     return long[0] if long else legal[-1]
 
 
 def group_of(chunk, n, d):
-    """Heads whose scores, and whose products, share a PSUM bank."""
+    """The number of heads whose scores, and whose products, share a PSUM bank."""
     return [i for i in divisors(chunk) if i <= min(BANK // (4 * n), BANK // (4 * d))][-1]
 
 
 def score(q, k, scores, c):
-    """scores[n, n] in PSUM of q and k[n, d]: both are transposed into one PSUM tile, and q is scaled on its way out."""
+    """scores[n, n] in PSUM of q and k[n, d]: both are transposed into one PSUM tile, and q is scaled when it is copied out."""
     n, d = q.shape
     both = tile((d, 2 * n), buffer=nl.psum)
     nisa.nc_transpose(dst=both[:, nl.ds(0, n)], data=q)
@@ -90,7 +90,7 @@ def score(q, k, scores, c):
 
 
 def weigh(scores, bias, v, total, product):
-    """product[n, d] in PSUM = exp(scores + bias) @ v, and the rows' sums of the exponentials in total[n, 1]."""
+    """product[n, d] in PSUM = exp(scores + bias) @ v, and the row sums of the exponentials in total[n, 1]."""
     n, _ = scores.shape
     powers = tile((n, n))
     nisa.activation(

@@ -17,7 +17,7 @@ def tile(shape, dtype=nl.float32, buffer=nl.sbuf):
 
 
 def move(dst, src, trigger):
-    """A DMA: by default, or with hardware descriptors that the engine `trigger` starts."""
+    """A DMA transfer: by default, or with hardware descriptors, started by the engine `trigger`."""
     if trigger is None:
         nisa.dma_copy(dst=dst, src=src)
     else:
@@ -45,7 +45,7 @@ def transpose_both(first, second):
 
 
 def baseline(q, k, v, copies):
-    """V0: scores are scaled in the exponential, and summed by a reduction. `copies` is the engine of copies out of PSUM."""
+    """V0: scores are scaled in the exponential, and summed by a reduction. `copies` is the engine that copies out of PSUM."""
     n, d = q.shape
     c = 1.0 / d**0.5
     out = nl.ndarray((n, d), dtype=q.dtype, buffer=nl.shared_hbm)

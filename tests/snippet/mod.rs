@@ -1,4 +1,5 @@
-//! Compiles statements of a kernel in this process: hundreds of them in the time that one run of the command takes.
+//! Compiles statements of a kernel in this process: hundreds of them in the time of one run of the
+//! command.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use nki_frontend::{Arg, Compiled, Loader, Options};
 use nki_isa::program::NodeKind;
 use nki_isa::{DType, Target};
 
-/// What a statement of tests/api/documented.txt sees.
+/// The names that a statement of tests/api/documented.txt uses.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) const SETUP: &[&str] = &[
     "t = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(t, 1.0)",
@@ -58,7 +59,7 @@ impl Snippet {
         Snippet { compiled, line }
     }
 
-    /// The first error: its slug and everything it says.
+    /// The first error: its slug and its full text.
     pub(crate) fn error(&self) -> Option<(&'static str, String)> {
         let error = self.compiled.diagnostics.iter().find(|d: &&Diagnostic| d.is_error())?;
         let labels = error.labels.iter().map(|l| &*l.text);
@@ -70,7 +71,7 @@ impl Snippet {
         Some((error.id, said.join("\n")))
     }
 
-    /// Names of the instructions that the statement became, each once, in order.
+    /// The names of the instructions that the statement was compiled to, each once, in order.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn instructions(&self) -> Vec<&'static str> {
         let mut out = Vec::new();

@@ -33,13 +33,13 @@ def matmul(root, kernel, k, m, n, dtype):
         kernel=kernel,
         args=dict(lhsT=a, rhs=b),
         expect=dict(result=expected),
-        # Sums of k products of magnitude 1, in another order.
+        # Sums of k products of magnitude 1, in a different order.
         atol=float(np.sqrt(k)) * (2e-2 if dtype == bfloat16 else 1e-5),
     )
 
 
 def mx_cases(file):
-    """The kernels of the deep dive on MX: operands that come quantized, and operands that the kernel interleaves and quantizes."""
+    """The kernels of the deep dive on MX: with quantized operands, and with operands that the kernel interleaves and quantizes."""
     r = np.random.default_rng(9)
 
     def case(kernel, name, args, stationary, moving):
@@ -51,7 +51,7 @@ def mx_cases(file):
             target="trn3",
             args=args,
             expect=dict(result_hbm=want.astype(np.float32).astype(bfloat16)),
-            # One rounding to bfloat16, and a sum of 512 products of fp32.
+            # One rounding to bfloat16, and a sum of 512 fp32 products.
             rtol=1e-2,
             atol=3e-6 * np.abs(want).max(),
         )
@@ -63,7 +63,7 @@ def mx_cases(file):
     for dtype in mx.ELEMENT:
         s, s_codes = offline(128, 128, dtype)
         m, m_codes = offline(128, 512, dtype)
-        # The host gives bytes that the kernel looks at as packed elements.
+        # The host passes bytes that the kernel views as packed elements.
         given = np.uint8 if dtype.startswith("float4") else np.uint32
         args = dict(
             stationary_mx_data=s.view(given),
@@ -87,7 +87,7 @@ def mx_cases(file):
         yield case("kernel_on_device_quantize_matmul_mx", dtype, args, numbers[0], quantized)
 
     def interleaved(x):
-        """Rows 128 apart side by side."""
+        """Places rows that are 128 apart next to each other."""
         return x.reshape(4, 128, -1).transpose(1, 2, 0).reshape(128, -1)
 
     a, b = normal((512, 128), 11, bfloat16), normal((512, 512), 12, bfloat16)
@@ -99,7 +99,7 @@ def mx_cases(file):
 
 
 def scratch(name, source):
-    """Writes a kernel of a page to a file of its own, which is gone when Python ends."""
+    """Writes a kernel of a page to a separate file, which is deleted when Python exits."""
     folder = pathlib.Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"{name}.py"
@@ -116,7 +116,7 @@ def functions(page, name):
 
 
 def guide_cases(page):
-    """What the migration guide writes in place of block dimensions, and its access by vectors of indices."""
+    """The migration guide's replacement for block dimensions, and its access by index vectors."""
     text = page.read_text()
     inp = normal((8, 128, 512), 12)
     for name in ("sb_blocks_migrated", "sb_blocks_migrated_incorrect"):
@@ -128,7 +128,7 @@ def guide_cases(page):
 
 
 def listings(page):
-    """The numbered listings of a page: lines that begin with 1, 2, 3, ..."""
+    """The numbered listings of a page: lines that start with 1, 2, 3, ..."""
     found, count = [], 0
     for line in page.splitlines():
         match = re.match(r" *(\d+)(.*)", line)
@@ -143,7 +143,7 @@ def listings(page):
 
 
 def page_cases(folder):
-    """The tensor addition that pages of the manual show in a numbered listing."""
+    """The tensor addition that pages of the manual show as a numbered listing."""
     a, b = normal((256, 1024), 14), normal((256, 1024), 15)
     for page in sorted(pathlib.Path(folder).glob("*.txt")):
         for i, source in enumerate(listings(page.read_text())):

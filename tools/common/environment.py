@@ -72,7 +72,7 @@ def install(python: pathlib.Path, *packages: str) -> None:
     inside = subprocess.run([str(python), "-m", "pip", "--version"], capture_output=True).returncode == 0
     pip = [str(python), "-m", "pip"] if inside else [sys.executable, "-m", "pip", "--python", str(python)]
     done = subprocess.run([*pip, "install", "--quiet", *packages], capture_output=True, text=True)
-    # The warnings of pip are about torch without CUDA, or not about this environment.
+    # pip's warnings concern torch without CUDA, or other environments.
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
         done.check_returncode()

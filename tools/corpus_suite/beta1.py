@@ -1,8 +1,8 @@
-"""Kernels for the older interface, `neuronxcc.nki`, with the package of that name that nki_sim has.
+"""Kernels for the older interface, `neuronxcc.nki`, run with nki_sim's package of that name.
 
-- Cases of AccelOpt's NKIBench: the repository's reference gives inputs and expected outputs.
+- Cases of AccelOpt's NKIBench: the repository's reference provides inputs and expected outputs.
 - The SDK's unit tests: the tests of the file that call the kernel.
-- Other kernels run from their file, as those of the current interface do.
+- Other kernels run from their file, like those for the current interface.
 """
 
 import ast
@@ -17,12 +17,12 @@ import tempfile
 
 from . import kernel_file, references
 
-# nki_sim has the package `neuronxcc`.
+# nki_sim contains the package `neuronxcc`.
 NEEDS = ["numpy", "ml_dtypes", "nki_sim"]
 NEEDS_OF_TESTS = [*NEEDS, "pytest"]
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 
-#: Relative error (L2) that NKIBench allows.
+#: The relative error (L2) that NKIBench tolerates.
 NKIBENCH_ERROR = 2e-5
 
 
@@ -68,16 +68,16 @@ def source(one: dict, sources: pathlib.Path, folder: pathlib.Path) -> pathlib.Pa
 
 
 def unfinished(file: pathlib.Path, kernel: str) -> bool:
-    """Whether a loop of the kernel only raises an exception: an exercise before it is solved."""
+    """Whether the kernel has a loop that only raises an exception: an unsolved exercise."""
     found = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef) and node.name == kernel]
     return any(isinstance(node, ast.For) and isinstance(node.body[0], ast.Raise) for one in found for node in ast.walk(one))
 
 
 def in_python(one: dict, file: pathlib.Path, folder: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """Judges the kernel in a process of its own."""
+    """Tests the kernel in a separate process."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(TOOLS), str(file.parent), *filter(None, [os.environ.get("PYTHONPATH")])]))
     if is_test(one):
-        # The tests expect the numbers of the old simulator, which computed in fp32.
+        # The tests expect the results of the old simulator, which computed in fp32.
         environment["NKI_PRECISE_FP"] = "0"
     target = one.get("target")
     environment["NEURON_PLATFORM_TARGET_OVERRIDE"] = target if target in ("trn1", "trn2", "trn3") else "trn2"
@@ -95,7 +95,7 @@ def in_python(one: dict, file: pathlib.Path, folder: pathlib.Path, timeout: floa
     return status, reason
 
 
-# --- in the process that judges a kernel ------------------------------------------------------------------------------------------------
+# --- in the process that tests a kernel ------------------------------------------------------------------------------------------------
 
 
 def load(file: pathlib.Path):
@@ -146,7 +146,7 @@ def tests(file: str, kernel: str) -> tuple[str, str]:
     Beta1Kernel.__call__ = noted
 
     class OfKernel(Outcomes):
-        """The other tests of the file say nothing of the kernel."""
+        """Ignores the tests of the file that do not call the kernel."""
 
         def pytest_runtest_logreport(self, report):
             if kernel in called:

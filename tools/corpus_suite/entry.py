@@ -1,4 +1,4 @@
-"""Runs one entry of the corpus in the way that fits it."""
+"""Runs an entry of the corpus with the method for its kind."""
 
 import pathlib
 

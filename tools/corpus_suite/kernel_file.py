@@ -39,7 +39,7 @@ def run_case(one: dict, file: pathlib.Path, case: "references.Case", folder: pat
     if command[-1] not in ("trn1", "trn2", "trn3"):
         command[-1] = "trn2"
     command += ["--json", str(folder / "report.json"), "--out", str(folder / "out")]
-    # Some are in the style of the older interface, and import the current one.
+    # Some use the style of the older interface, but import the current one.
     command += ["--beta1"] if one["api"] == "Beta1" else []
     for name, value in [*zip(names, case.inputs), *case.named.items()]:
         if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""KLR's language tests: each names a function that a compiler of the language must accept or must
+"""KLR's language tests. Each names a function that a compiler of the language must accept or
 reject."""
 
 import json

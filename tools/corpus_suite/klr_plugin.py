@@ -1,6 +1,9 @@
-"""A pytest plugin for KLR's language tests: a test fails if a kernel is refused and the test ignores it.
+"""A pytest plugin for KLR's language tests: a test fails if a kernel is rejected and the test
+ignores the rejection.
 
-With $NKI_SIM_FUNCTION, it keeps the tests whose parameter is that function, and writes their outcomes. A function without a test is compiled as it is: with $NKI_SIM_REFUSED it must be rejected, else accepted.
+With $NKI_SIM_FUNCTION, it keeps the tests whose parameter is that function, and writes their
+outcomes. A function without a test is compiled directly: with $NKI_SIM_REFUSED it must be rejected,
+otherwise accepted.
 """
 
 import inspect
@@ -15,8 +18,8 @@ outcomes: dict[str, tuple[str, str]] = {}
 
 
 def pytest_collection_modifyitems(items):
-    """The tests with the function (or its name) as parameter; else those of that name; else, for a
-    class, those whose function uses it."""
+    """Keeps the tests whose parameter is the function (or its name); if there are none, those with
+    that name; if there are none of these either, for a class, those whose function uses it."""
     if WANTED is None:
         return
 

@@ -85,7 +85,7 @@ def parameters(file: pathlib.Path, kernel: str) -> list[str]:
 
 
 def run_revision(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """The library's tests of its own revision, with this revision instead."""
+    """Runs the library's tests of its own revision with this revision in its place."""
     copy = copy_of(sources)
     stem = pathlib.Path(one["file"]).stem
     modules: dict[str, list[str]] = {}
@@ -133,7 +133,7 @@ def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
     name = re.compile(rf"\b{re.escape(one['kernel'])}\b")
     named = [path for path, text in tests.items() if name.search(text)]
     imported = [path for path in named if importing(tests[path], one["kernel"])]
-    # Helpers stand for the test files that use them.
+    # Replace helpers with the test files that use them.
     helpers = [path.stem for path in imported if path.stem.endswith("_common")]
     using = [path for path, text in tests.items() if any(re.search(rf"\b{helper}\b", text) for helper in helpers)]
     chosen = [path for path in imported + using if not path.stem.endswith("_common")]

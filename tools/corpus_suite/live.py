@@ -11,7 +11,7 @@ import tempfile
 
 from . import library, references
 
-# nki_sim is for the kernel, the other packages are for the library's modules.
+# nki_sim is for the kernel; the other packages are for the library's modules.
 NEEDS = ["numpy", "ml_dtypes", "nki_sim"]
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 

@@ -100,7 +100,7 @@ def judge(file: str, kernel: str) -> tuple[str, str]:
     call = nki_sim.Kernel.__call__
 
     def noting(self, *arguments, **named):
-        # What a kernel calls is a part of it.
+        # A kernel that another kernel calls is part of it.
         if not nki_sim._native.is_tracing():
             called.add(getattr(self.func, "__name__", ""))
         return call(self, *arguments, **named)

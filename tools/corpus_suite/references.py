@@ -108,7 +108,7 @@ def split_columns() -> Case:
     return Case([normal(128, 512)], lambda x: (x[:, ::2], x[:, 1::2]))
 
 
-# --- MX: values of a block share a power-of-two scale -------------------------------------------------------------------------------
+# --- MX: the values of a block share a power-of-two scale -------------------------------------------------------------------------------
 
 
 def mx_decode(packed, element, scale):

@@ -1,4 +1,4 @@
-//! Arithmetic of numbers as CPython and NumPy define it, where Rust's differs.
+//! Arithmetic of numbers as CPython and NumPy define it, where it differs from Rust's.
 
 use std::cmp::Ordering;
 
@@ -30,7 +30,8 @@ macro_rules! divmod {
 divmod!(divmod_f64, f64);
 divmod!(divmod_f32, f32);
 
-/// `a / b` of integers, rounded once: their conversions to floats would round, too. `b` is not 0.
+/// `a / b` of integers with a single rounding: converting the operands to floats would round, too.
+/// `b` is not 0.
 pub(crate) fn true_divide(a: i64, b: i64) -> f64 {
     const EXACT: u64 = 1 << 53;
     let (n, d) = (a.unsigned_abs(), b.unsigned_abs());
@@ -40,7 +41,8 @@ pub(crate) fn true_divide(a: i64, b: i64) -> f64 {
     if n == 0 {
         return 0.0;
     }
-    // The quotient has at least 64 bits; its last one also stands for all that follow.
+    // The quotient has at least 64 bits. Its last bit is sticky: it is set if any remainder is
+    // left.
     let shift = u128::from(n).leading_zeros();
     let n = u128::from(n) << shift;
     let quotient = (n / u128::from(d)) | u128::from(n % u128::from(d) != 0);
@@ -48,7 +50,7 @@ pub(crate) fn true_divide(a: i64, b: i64) -> f64 {
     if (a < 0) == (b < 0) { magnitude } else { -magnitude }
 }
 
-/// The order of an integer and a float, of their exact values; none with NaN.
+/// Compares an integer and a float by their exact values; `None` for NaN.
 pub(crate) fn compare_int_float(a: i64, b: f64) -> Option<Ordering> {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     if b.is_nan() {
@@ -62,9 +64,9 @@ pub(crate) fn compare_int_float(a: i64, b: f64) -> Option<Ordering> {
     }
 }
 
-/// `round(x, -places)` of an integer, half to even; none if it does not fit in 64 bits.
+/// `round(x, -places)` of an integer, half to even; `None` if it does not fit in 64 bits.
 pub(crate) fn round_int(x: i64, places: u32) -> Option<i64> {
-    // No integer of 64 bits is half of 10^20.
+    // Half of 10^20 exceeds every 64-bit integer.
     if places > 19 {
         return Some(0);
     }
@@ -78,7 +80,8 @@ pub(crate) fn round_int(x: i64, places: u32) -> Option<i64> {
     i64::try_from((quotient + i128::from(up)) * unit).ok()
 }
 
-/// `round(x, -places)` of a float, half to even; infinite if it is too large. Formatting rounds the exact value.
+/// `round(x, -places)` of a float, half to even; infinite if the result is too large. Formatting
+/// rounds the exact value.
 pub(crate) fn round_float(x: f64, places: u32) -> f64 {
     if !x.is_finite() {
         return x;
@@ -95,7 +98,7 @@ pub(crate) fn round_float(x: f64, places: u32) -> f64 {
     rounded.copysign(x)
 }
 
-/// `pow(x, n, m)`, whose sign is that of `m`, which is not 0.
+/// `pow(x, n, m)`. The result has the sign of `m`, which is not 0.
 pub(crate) fn power_modulo(x: i64, mut n: u64, m: i64) -> i64 {
     let m = i128::from(m);
     let (mut result, mut square) = (1i128.rem_euclid(m), i128::from(x).rem_euclid(m));

@@ -1,4 +1,4 @@
-//! Assignment to names, attributes, items and patterns of these.
+//! Assignment to names, attributes, items and patterns of them.
 
 use std::rc::Rc;
 
@@ -14,8 +14,8 @@ use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl Interp<'_> {
-    /// Lets the dialect compare a value with the annotation of its variable. Python does not evaluate the annotation: one that
-    /// cannot be evaluated says nothing.
+    /// Lets the dialect compare a value with the annotation of its variable. Python does not
+    /// evaluate such annotations, so one that cannot be evaluated is ignored.
     pub(super) fn check_annotation(
         &mut self,
         frame: &Frame<'_>,
@@ -66,7 +66,7 @@ impl Interp<'_> {
         }
     }
 
-    /// What a slot holds.
+    /// The value of a slot.
     pub(super) fn held(&self, frame: &Frame<'_>, slot: Slot) -> Value {
         let place = match slot {
             Slot::Local(index) | Slot::Class(index, _) => self.stack[frame.base + index as usize].clone(),
@@ -102,7 +102,7 @@ impl Interp<'_> {
         let items = match &value {
             Value::Tuple(items) => items.clone(),
             Value::Poison => return targets.iter().try_for_each(|t| self.assign(frame, t, Value::Poison)),
-            // One item more than there are names shows that there are too many.
+            // Reading one item more than there are names detects excess items.
             Value::Iterator(iterator) if !targets.iter().any(|t| matches!(t.kind, ExprKind::Starred(_))) => {
                 let mut items = Vec::new();
                 while items.len() <= targets.len()
@@ -209,7 +209,7 @@ impl Interp<'_> {
         }
     }
 
-    /// `old op= value`: what the target holds then.
+    /// `old op= value`: the new value of the target.
     pub(crate) fn in_place(&mut self, op: BinOp, old: &Value, value: &Value, span: Span) -> EvalResult<Value> {
         match (old, op) {
             (Value::List(list), BinOp::Add) => {
@@ -229,7 +229,7 @@ impl Interp<'_> {
             // All names of the dict or set see the change.
             (Value::Dict(dict) | Value::Set(dict), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub) => {
                 let value = match (old, value, op) {
-                    // As `update` does, from pairs too.
+                    // Like `update`, which also accepts pairs.
                     (Value::Dict(_), Value::List(_) | Value::Tuple(_) | Value::Iterator(_), BinOp::BitOr) => {
                         Value::dict(self.make_dict(CallArgs::of([value.clone()], span))?)
                     }
@@ -500,7 +500,7 @@ impl Interp<'_> {
         }
     }
 
-    /// A position in a sequence of `len`, negative ones counted from the end.
+    /// A position in a sequence of `len` items; negative indices count from the end.
     pub(crate) fn index(&mut self, index: &Value, len: usize, what: &str, span: Span) -> EvalResult<usize> {
         let Some(position) = self.position_of(index, span)? else {
             return Err(Raise::at(
@@ -522,7 +522,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The integer that a value counts as where Python takes an index: by its `__index__`, too.
+    /// The integer that Python would use as an index, including by `__index__`.
     pub(crate) fn position_of(&mut self, value: &Value, span: Span) -> EvalResult<Option<i64>> {
         if let Value::Instance(instance) = value
             && instance.base_int().is_none()
@@ -540,12 +540,12 @@ impl Interp<'_> {
         Ok(self.as_index(value))
     }
 
-    /// The integer behind an index: an int, or a member of an IntEnum.
+    /// The integer value of an index: an int, or a member of an IntEnum.
     pub(crate) fn as_index(&self, value: &Value) -> Option<i64> {
         value.plain().as_int()
     }
 
-    /// Error of a dict lookup.
+    /// The error of a failed dict lookup.
     pub(crate) fn missing_key(&mut self, key: &Value, dict: Option<&Value>, span: Span) -> Box<Raise> {
         let text = self.repr(key).unwrap_or_default();
         let mut diagnostic =
@@ -564,7 +564,7 @@ impl Interp<'_> {
         raise
     }
 
-    /// Wraps locals that inner functions capture.
+    /// Wraps the locals that inner functions capture in cells.
     pub(crate) fn make_cells(&mut self, base: usize, scope: &Scope) {
         for &slot in &scope.cells {
             let place = &mut self.stack[base + slot as usize];

@@ -1,4 +1,4 @@
-//! Attributes.
+//! Attribute access.
 
 use std::rc::Rc;
 
@@ -20,7 +20,8 @@ impl Interp<'_> {
             Ok(None) => {
                 let raise = self.no_attribute(base, name, span);
                 match base {
-                    // What a package lacks is no instruction, whose result nobody needs.
+                    // A missing name of a module may be an instruction, whose result is not needed;
+                    // a missing name of the package itself is not.
                     Value::NativeModule(module) if module.dialect.is_some() && module.path.contains('.') => {
                         self.recover(raise)
                     }
@@ -32,7 +33,8 @@ impl Interp<'_> {
         }
     }
 
-    /// An attribute of a function; one that wraps another one has the name and the module of that one.
+    /// An attribute of a function. A wrapper has the name and the module of the function that it
+    /// wraps.
     fn attr_of_function(&self, function: &Function, name: Symbol) -> Option<Value> {
         if let Some(value) = function.attrs.borrow().get(name) {
             return Some(value.clone());
@@ -52,7 +54,7 @@ impl Interp<'_> {
         })
     }
 
-    /// `base.name`, or `None` if there is no such attribute (objects report that themselves).
+    /// `base.name`, or `None` if there is no such attribute (objects report this error themselves).
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of value")]
     pub(crate) fn find_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         Ok(Some(match base {
@@ -254,7 +256,7 @@ impl Interp<'_> {
         }))
     }
 
-    /// What attribute access makes of a value found in a class.
+    /// Applies the descriptor protocol to a value found in a class.
     fn bind(&mut self, value: Value, receiver: &Value, class: &Rc<Class>, span: Span) -> EvalResult<Value> {
         Ok(match &value {
             Value::Function(_) | Value::Kernel(_) | Value::Cached(_) => {
@@ -316,7 +318,8 @@ impl Interp<'_> {
     }
 }
 
-/// Whether the name is of a function that only writes a message: of `logging`, one of its loggers, or `warnings`.
+/// Whether the name is that of a function which only writes a message: of `logging`, one of its
+/// loggers, or `warnings`.
 fn is_log(path: &str, name: &str) -> bool {
     match name {
         "debug" | "info" | "warning" | "error" | "critical" | "exception" | "log" => {
@@ -328,7 +331,8 @@ fn is_log(path: &str, name: &str) -> bool {
 }
 
 impl Interp<'_> {
-    /// `cls.__mro__`; `None` for a class with a base of the standard library (`ABC`), which is not among its bases here.
+    /// `cls.__mro__`; `None` for a class with a standard-library base such as `ABC`, which the
+    /// evaluator does not record as a base.
     pub(super) fn mro_of(&self, class: &Class) -> Option<Vec<Value>> {
         let classes = class.mro.get()?;
         let is_known = |base: &Expr| match &base.kind {

@@ -153,7 +153,7 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
 ];
 
 impl Interp<'_> {
-    /// The built-in of a name.
+    /// The built-in with this name.
     pub(crate) fn builtin(&self, name: &str) -> Option<Value> {
         if let Some(kind) = TYPES.iter().find(|t| t.name() == name) {
             return Some(Value::Type(*kind));
@@ -246,7 +246,7 @@ fn extremum(interp: &mut Interp<'_>, mut args: CallArgs, name: &str, op: CmpOp) 
     let key = args.take_keyword(sym::key).filter(|k| !k.is_none());
     let default = args.take_keyword(sym::default);
     args.positional_only(interp, name, 1, usize::MAX)?;
-    // The common case, without a list.
+    // Fast path for two integers, without a list.
     if let ([Value::Int(a), Value::Int(b)], None) = (args.positional.as_slice(), &key) {
         return Ok(Value::Int(if op == CmpOp::Lt { *a.min(b) } else { *a.max(b) }));
     }
@@ -308,7 +308,7 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         })?),
         None => None,
     };
-    // No number has more digits before the point.
+    // No float has more than 400 digits before the point.
     let places = |n: i64| n.unsigned_abs().min(400) as u32;
     match (&number, digits) {
         (Value::Float(x), None) => {
@@ -320,7 +320,7 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
                 Err(Raise::at(slug, format!("{x} cannot be rounded to an int"), span, "in this call"))
             }
         }
-        // No float has digits behind that one.
+        // No float has more than 1100 digits after the point.
         (Value::Float(x), Some(n)) if n >= 0 && x.is_finite() => {
             Ok(Value::Float(format!("{x:.*}", n.min(1100) as usize).parse().unwrap_or(*x)))
         }
@@ -470,7 +470,7 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     }))
 }
 
-/// The name given to getattr and its kin.
+/// The attribute name passed to `getattr` and similar functions.
 fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usize, max: usize) -> EvalResult<Symbol> {
     args.positional_only(interp, function, min, max)?;
     match &args.positional[1] {
@@ -484,7 +484,7 @@ fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usiz
     }
 }
 
-/// An attribute; `None` if there is none, also where the class's own code says so by an `AttributeError`.
+/// An attribute; `None` if there is none, or if the class's own code raises an `AttributeError`.
 fn found_attr(interp: &mut Interp<'_>, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
     if !matches!(base, Value::Instance(_) | Value::EnumMember(_) | Value::Class(_) | Value::Kernel(_)) {
         let is_there = |value: &Value| !matches!(value, Value::Object(object) if object.is_absent());

@@ -12,29 +12,29 @@ use super::native::CallArgs;
 use super::value::{Key, Partial, Value};
 use crate::syntax::Symbol;
 
-/// A function that keeps its results.
+/// A function that caches its results.
 pub(crate) struct Cached {
     pub(crate) function: Value,
-    /// Most results that are kept.
+    /// The maximum number of cached results.
     limit: Option<usize>,
-    /// Equal arguments of other types are others.
+    /// Whether equal arguments of different types have separate entries.
     typed: bool,
     results: RefCell<FxHashMap<Key, Entry>>,
     hits: Cell<i64>,
     misses: Cell<i64>,
-    /// Uses so far.
+    /// Logical clock of uses, for the least-recently-used order.
     time: Cell<u64>,
 }
 
 struct Entry {
     result: Value,
     last_use: u64,
-    /// Keeps the addresses in the key taken.
+    /// Keeps the objects alive whose addresses are in the key.
     _arguments: CallArgs,
 }
 
 impl Cached {
-    /// The function that keeps the results of another one.
+    /// Wraps a function to cache its results.
     pub(super) fn of(function: Value, limit: Option<usize>, typed: bool) -> Value {
         Value::Cached(Rc::new(Self {
             function,
@@ -71,7 +71,7 @@ impl Cached {
 }
 
 impl Interp<'_> {
-    /// Calls a function that keeps its results.
+    /// Calls a function that caches its results.
     pub(crate) fn call_cached(&mut self, cached: &Rc<Cached>, args: CallArgs) -> EvalResult<Value> {
         let count = |counter: &Cell<i64>| counter.set(counter.get().saturating_add(1));
         if cached.limit == Some(0) {
@@ -86,7 +86,7 @@ impl Interp<'_> {
         count(&cached.misses);
         let result = self.call(&cached.function, args.clone())?;
         self.charge_items(8 + 4 * args.positional.len(), args.span)?;
-        // The function may have called itself with the same arguments.
+        // A recursive call may have cached the same arguments already.
         if cached.find(&key).is_none() {
             let entry = Entry { result: result.clone(), last_use: cached.tick(), _arguments: args };
             cached.keep(key, entry);
@@ -95,7 +95,8 @@ impl Interp<'_> {
     }
 
     fn key_of_arguments(&mut self, cached: &Cached, args: &CallArgs) -> EvalResult<Key> {
-        // As in CPython, a single int or string is another key than an equal number of another type.
+        // As in CPython, a single int or string has a different key than an equal number of another
+        // type.
         if let ([only @ (Value::Int(_) | Value::Str(_))], true, false) =
             (&args.positional[..], args.keyword.is_empty(), cached.typed)
         {
@@ -118,7 +119,7 @@ impl Interp<'_> {
         Ok(Key::Tuple(keys.into()))
     }
 
-    /// An attribute of a function that keeps its results.
+    /// An attribute of a function that caches its results.
     pub(crate) fn cached_attr(&mut self, cached: &Rc<Cached>, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         let method = |name: &str, func| {
             let function = Value::native(format!("functools.{name}"), func, 0);
@@ -183,7 +184,7 @@ pub(super) fn lru_cache(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
             return Err(Raise::at("type-error", message, span, "in this call"));
         }
     };
-    // The decorator itself, with what it was given.
+    // Return the decorator with its arguments bound.
     let limit = limit.map_or(Value::None, |limit| Value::Int(limit as i64));
     let function = Value::native("functools.lru_cache", decorate, 0);
     Ok(Value::Partial(Rc::new(Partial { function, positional: vec![limit, Value::Bool(typed)], keyword: Vec::new() })))

@@ -16,9 +16,9 @@ use super::value::{Class, Descriptor, Dict, Function, Super, Value};
 use super::{Frame, Interp, PendingStep};
 use crate::syntax::*;
 
-/// Calls that may be active at once.
+/// Limit of the depth of active calls.
 const MAX_CALLS: usize = 1000;
-/// Bytes of stack that evaluation may use, of those [`STACK`](super::STACK) provides.
+/// Bytes of stack that evaluation may use, out of the [`STACK`](super::STACK) available.
 const MAX_STACK: usize = super::STACK - (32 << 20);
 
 impl Interp<'_> {
@@ -32,7 +32,7 @@ impl Interp<'_> {
     ) -> EvalResult<Value> {
         if let ExprKind::Attr(base, name) = &callee.kind {
             let base = self.eval(frame, base)?;
-            // A module's function is no method.
+            // A function of a module is not a method.
             if matches!(base, Value::NativeModule(_) | Value::Module(_)) {
                 let function = self.get_attr(&base, *name, callee.span)?;
                 let args = self.eval_arguments(frame, arguments, span)?;
@@ -148,7 +148,8 @@ impl Interp<'_> {
             Value::BoundBuiltin(bound) => self.call_method(&bound.0, bound.1, args),
             Value::Kernel(kernel) => {
                 if !self.in_kernel {
-                    // The host program launches a kernel on tensors we do not have.
+                    // The host program launches the kernel on tensors that the simulator does not
+                    // have.
                     return Ok(self.host("the result of a kernel".into(), args.span));
                 }
                 if kernel.has_grid {
@@ -193,7 +194,7 @@ impl Interp<'_> {
         }
     }
 
-    /// What a function of NumPy stands for in this dialect if it is called with tensors.
+    /// The function of this dialect that replaces a NumPy function called with tensors.
     fn array_function(&mut self, callee: &Value, args: &CallArgs) -> Option<Value> {
         let path = match callee {
             Value::Native(native) => &*native.name,
@@ -202,7 +203,7 @@ impl Interp<'_> {
         };
         let name = path.strip_prefix("numpy.")?;
         let takes_tensor = args.values().any(|value| matches!(value, Value::Object(object) if object.is_device_data()));
-        // A result is a new tile.
+        // The dialect's functions return a new tile, so they cannot replace a call with `out=`.
         let has_out = args.keyword.iter().any(|(keyword, _)| &*self.name(*keyword) == "out");
         let (dialect, name) = (self.dialect, name.to_owned());
         (takes_tensor && !has_out).then(|| dialect.array_function(self, &name)).flatten()
@@ -212,7 +213,7 @@ impl Interp<'_> {
         Raise::at("type-error", format!("{} cannot be called", callee.a_type()), span, callee.a_type())
     }
 
-    /// Calls what was found in a class, with its receiver.
+    /// Calls a value found in a class, with its receiver.
     pub(crate) fn call_with(&mut self, function: &Value, receiver: Value, mut args: CallArgs) -> EvalResult<Value> {
         match function {
             Value::Function(function) => self.call_function(function, Some(receiver), args),
@@ -297,7 +298,7 @@ impl Interp<'_> {
                     Some(function) => self.call_with(&function, sup.receiver.clone(), args),
                     None if name == sym::init => self.synthesized_init_of_bases(sup, args),
                     None if name == sym::post_init => Ok(Value::None),
-                    // What `object` does.
+                    // Default behaviour of `object`.
                     None if name == sym::init_subclass => super::stdlib::object_init_subclass(self, args),
                     None if name == sym::setattr => {
                         let mut args = args;
@@ -339,7 +340,7 @@ impl Interp<'_> {
         mro[at..].to_vec()
     }
 
-    /// Makes a function value: defaults are evaluated, captured cells taken.
+    /// Creates a function value: evaluates the defaults and captures cells.
     pub(crate) fn make_function(&mut self, frame: &Frame<'_>, def: &Rc<FuncDef>) -> EvalResult<Value> {
         let mut defaults = Vec::with_capacity(def.params.len());
         for param in &def.params {
@@ -362,7 +363,7 @@ impl Interp<'_> {
         })))
     }
 
-    /// The cells a nested scope captures.
+    /// The cells that a nested scope captures.
     pub(crate) fn capture(&self, frame: &Frame<'_>, scope: &Scope) -> Rc<[Value]> {
         let cell = |capture: &Capture| match capture {
             Capture::Slot(slot) => self.stack[frame.base + *slot as usize].clone(),
@@ -435,7 +436,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Refuses a call of this function that is nested too deep.
+    /// Rejects a call of this function that is nested too deeply.
     pub(crate) fn check_depth(&mut self, function: Symbol, span: Span) -> EvalResult<()> {
         if self.calls.len() < MAX_CALLS && self.stack_used() <= MAX_STACK {
             return Ok(());
@@ -447,7 +448,7 @@ impl Interp<'_> {
         Err(raise)
     }
 
-    /// Refuses iterators over iterators that are nested too deep.
+    /// Rejects iterators over iterators that are nested too deeply.
     pub(crate) fn check_stack(&mut self, span: Span) -> EvalResult<()> {
         if self.stack_used() <= MAX_STACK {
             return Ok(());
@@ -545,7 +546,7 @@ impl Interp<'_> {
         )
     }
 
-    /// `(a, b=1, *, c)` in the source's words.
+    /// The signature as written in the source: `(a, b=1, *, c)`.
     pub(crate) fn signature(&self, def: &FuncDef) -> String {
         let mut parts = Vec::new();
         let mut keyword_only = def.has_star;

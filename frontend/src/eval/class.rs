@@ -1,4 +1,4 @@
-//! Classes: plain, record, dataclass, Enum, NamedTuple, exceptions.
+//! Classes: plain classes, records, dataclasses, Enums, NamedTuples and exceptions.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl Interp<'_> {
-    /// Runs a class body and makes the class.
+    /// Runs a class body and creates the class.
     pub(crate) fn make_class(&mut self, frame: &Frame<'_>, def: &Rc<ClassDef>) -> EvalResult<Value> {
         let mut kind = ClassKind::Plain;
-        // The `int` of `class Color(int, Enum)`.
+        // `int` in `class Color(int, Enum)`.
         let mut mixin = None;
-        // The `dict` of `class Table(dict)`.
+        // `dict` in `class Table(dict)`.
         let mut builtin = None;
         let mut lenient = false;
         let mut bases: Vec<Rc<Class>> = Vec::new();
@@ -57,7 +57,7 @@ impl Interp<'_> {
                 Value::Type(base) if let Some(found) = EnumKind::of_base(base) => kind = ClassKind::Enum(found),
                 Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
                 Value::ExceptionClass(base) => kind = ClassKind::Exception(base),
-                // `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
+                // `Generic[T]`, `ABC`, host classes: they add nothing that a kernel can use.
                 _ => {}
             }
         }
@@ -91,7 +91,7 @@ impl Interp<'_> {
         Ok(Value::Class(class))
     }
 
-    /// The names a class body binds, in order.
+    /// The names that a class body binds, in order.
     fn class_body(
         &mut self,
         frame: &Frame<'_>,
@@ -129,11 +129,11 @@ impl Interp<'_> {
         Ok(attrs)
     }
 
-    /// Collects the annotated names as fields, inherited ones first.
+    /// Collects the annotated names as fields, inherited fields first.
     fn make_fields(&mut self, def: &ClassDef, class: &Rc<Class>) {
         let mut fields = class.inherited_fields();
         if class.kind.get() == ClassKind::NamedTuple && !fields.is_empty() {
-            // What derives from a named tuple has its fields.
+            // A class that derives from a named tuple has its fields.
             *class.fields.borrow_mut() = fields;
             return;
         }
@@ -156,7 +156,7 @@ impl Interp<'_> {
                 {
                     target
                 }
-                // Plain assignments in a record are fields, too.
+                // In a record, plain assignments are fields, too.
                 StmtKind::Assign(targets, _) if class.kind.get() == ClassKind::Record && targets.len() == 1 => {
                     &targets[0]
                 }
@@ -167,7 +167,7 @@ impl Interp<'_> {
             let mut field = match value {
                 None => Field::new(name, FieldDefault::Required),
                 Some(Value::FieldSpec(ref spec)) => {
-                    // The class attribute becomes the default itself, as dataclasses do.
+                    // As in dataclasses, the class attribute becomes the default value itself.
                     match &spec.default {
                         FieldDefault::Value(value) => class.attrs.borrow_mut().set(name, value.clone()),
                         _ => {
@@ -183,7 +183,7 @@ impl Interp<'_> {
             if init_only {
                 (field.init_only, field.compare, field.repr) = (true, false, false);
             }
-            // A field that is declared again keeps its place.
+            // A redeclared field keeps its position.
             match fields.iter_mut().find(|f| f.name == name) {
                 Some(old) => *old = field,
                 None => fields.push(field),
@@ -212,7 +212,7 @@ impl Interp<'_> {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
         }
         let span = args.span;
-        // As `__new__` does, whatever `__init__` makes of the arguments.
+        // Like `__new__`, independently of what `__init__` does with the arguments.
         if let Some(base) = class.builtin_base()
             && base.is_immutable()
         {
@@ -243,7 +243,7 @@ impl Interp<'_> {
         Ok(value)
     }
 
-    /// The constructor made from fields. Returns the values for `__post_init__`.
+    /// The generated constructor, which sets the fields. Returns the values for `__post_init__`.
     fn fill_fields(
         &mut self,
         instance: &Rc<Instance>,
@@ -276,7 +276,7 @@ impl Interp<'_> {
                     let text = format!("{}() got `{}` twice", class.name, self.name(name));
                     return Err(Raise::at("arguments", text, span, "in this call"));
                 }
-                // A record's constructor sets attributes of the class that have no annotation, too.
+                // A record's constructor also sets class attributes that have no annotation.
                 None if class.lenient
                     && class.lookup(name).is_some_and(|v| !matches!(v, Value::Function(_) | Value::Descriptor(_))) =>
                 {
@@ -303,7 +303,7 @@ impl Interp<'_> {
                 (Some(value), _) => value,
                 (None, FieldDefault::Value(value)) => value.clone(),
                 (None, FieldDefault::Factory(factory)) => self.call(&factory.clone(), CallArgs::none(span))?,
-                // A record's fields without default are None.
+                // A record's field without a default is None.
                 (None, FieldDefault::Required) if class.lenient => Value::None,
                 (None, FieldDefault::Required) if !field.init => continue,
                 (None, FieldDefault::Required) => {
@@ -320,7 +320,7 @@ impl Interp<'_> {
         Ok(init_only)
     }
 
-    /// `super().__init__(...)` where the bases have no `__init__` of their own.
+    /// `super().__init__(...)` where no base defines `__init__`.
     pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
         let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
         for class in self.mro_after(sup) {
@@ -339,7 +339,8 @@ impl Interp<'_> {
         Ok(Value::None)
     }
 
-    /// `_replace`, `_asdict` of a NamedTuple, `__init__` and `__post_init__` called by hand.
+    /// Generated methods: `_replace` and `_asdict` of a NamedTuple, and explicit calls of
+    /// `__init__` and `__post_init__`.
     pub(crate) fn synthesized_method(
         &mut self,
         base: &Value,
@@ -367,7 +368,7 @@ impl Interp<'_> {
         }
     }
 
-    /// A copy with some fields changed (`dataclasses.replace`, `_replace`).
+    /// A copy with some fields replaced (`dataclasses.replace`, `_replace`).
     pub(crate) fn replace_fields(
         &mut self,
         instance: &Rc<Instance>,

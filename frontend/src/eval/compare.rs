@@ -14,7 +14,7 @@ use super::stdlib::scalar;
 use super::value::*;
 use crate::syntax::*;
 
-/// Deeper containers are not printed.
+/// Nesting depth beyond which containers are not printed.
 pub(crate) const MAX_DEPTH: u32 = 200;
 
 impl Interp<'_> {
@@ -31,7 +31,8 @@ impl Interp<'_> {
         }
         let of_host = !self.in_kernel && matches!((left, right), (Value::Host(_), _) | (_, Value::Host(_)));
         if of_host && matches!(op, CmpOp::In | CmpOp::NotIn) {
-            // As any condition on the host, so that a check (`if MODE not in (...): raise`) passes.
+            // As with any condition on a host value, so that a check (`if MODE not in (...):
+            // raise`) passes.
             self.guess_false(span);
             return Ok(Value::Bool(false));
         }
@@ -65,7 +66,7 @@ impl Interp<'_> {
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
-                // Only as an item of a container is a NaN equal to itself.
+                // A NaN equals itself only as an item of a container.
                 let nan = matches!(left, Value::Float(x) if x.is_nan());
                 let equal = !nan && self.equal(left, right, span)?;
                 return Ok(Value::Bool(equal == (op == CmpOp::Eq)));
@@ -96,7 +97,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The order of two sequences by their first items that differ, which have an order of their own.
+    /// Compares two sequences by their first unequal items.
     fn compare_sequences(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
         let (a, b) = (left.sequence().unwrap_or_default(), right.sequence().unwrap_or_default());
         for (x, y) in a.iter().zip(&b) {
@@ -109,7 +110,7 @@ impl Interp<'_> {
         Ok(Value::Bool(ordered(op, a.len().cmp(&b.len()))))
     }
 
-    /// The order of two values: `None` if they cannot be ordered, `Some(None)` with a NaN.
+    /// The order of two values: `None` if they cannot be ordered, `Some(None)` if one is NaN.
     pub(crate) fn order(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
         self.order_of(left, right, 0)
     }
@@ -144,7 +145,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The order of two numbers by their exact values; `None` if they are not both numbers, `Some(None)` with a NaN.
+    /// The order of two numbers by their exact values; `None` if either is not a number,
+    /// `Some(None)` if one is NaN.
     fn order_of_numbers(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
         Some(match (left.plain(), right.plain()) {
             (a, b) if a.number().is_some() || b.number().is_some() => scalar::order(a, b)?,
@@ -155,7 +157,8 @@ impl Interp<'_> {
         })
     }
 
-    /// `left is right`; numbers and strings by value, as NKI has no identity for them.
+    /// `left is right`; numbers and strings are compared by value, because NKI gives them no
+    /// identity.
     fn identical(&self, left: &Value, right: &Value) -> bool {
         match (left, right) {
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
@@ -174,8 +177,9 @@ impl Interp<'_> {
         }
     }
 
-    /// `left == right` for values whose classes define no `__eq__`. Takes a step for each pair of items; false if there are none left, or if the
-    /// values are nested too deeply, which [`Self::check_steps`] distinguishes.
+    /// `left == right` for values whose classes define no `__eq__`. Each pair of items counts as a
+    /// step. The result is false if the steps are used up or the values are nested too deeply,
+    /// which [`Self::check_steps`] distinguishes.
     pub(crate) fn equals(&self, left: &Value, right: &Value) -> bool {
         self.equals_to(left, right, 0)
     }
@@ -196,7 +200,7 @@ impl Interp<'_> {
             | (Value::NotImplemented, Value::NotImplemented) => true,
             (Value::None, _) | (_, Value::None) => false,
             (Value::Str(a), Value::Str(b)) => a == b,
-            // What is the same object is equal, as in Python.
+            // As in Python, an object equals itself.
             (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b) || all(a, b),
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b) || all(&a.items.borrow(), &b.items.borrow()),
             (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => {
@@ -270,7 +274,7 @@ impl Interp<'_> {
                 self.truth(&value, span)?
             }
             Value::EnumMember(_) => self.member_contains(container, item, span)?,
-            // Since Python 3.12 a value counts as its member.
+            // Since Python 3.12, `in` also accepts the value of a member.
             Value::Class(class) if class.enum_kind().is_some() => match item {
                 Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
                 other => class.all_members().iter().any(|m| self.equals(&m.value, other)),
@@ -290,7 +294,7 @@ impl Interp<'_> {
     }
 }
 
-/// The integer that a number equals: `2.0` is an element of `range(3)`.
+/// The integer that equals a number: `2.0` is an element of `range(3)`.
 fn whole(number: &Value) -> Option<i64> {
     let is_whole = |x: &f64| x.trunc() == *x && x.abs() < 2f64.powi(63);
     number.as_int().or_else(|| number.as_float().filter(is_whole).map(|x| x as i64))

@@ -1,4 +1,4 @@
-//! `contextlib.contextmanager`: a `with` statement around the `yield` of a generator.
+//! `contextlib.contextmanager`: a generator's `yield` as the body of a `with` statement.
 
 use std::rc::Rc;
 
@@ -13,11 +13,11 @@ use super::value::*;
 use super::{Frame, Interp};
 use crate::syntax::*;
 
-/// Python's name of the type of these contexts, by which they are known.
+/// Python's type name of these contexts, which identifies them here.
 pub(super) const CONTEXT: &str = "_GeneratorContextManager";
 
 impl Iter {
-    /// Whether it is the context that a function decorated with `contextmanager` made.
+    /// Whether this is a context made by a function decorated with `contextmanager`.
     pub(super) fn is_context(&self) -> bool {
         self.name == CONTEXT
     }
@@ -34,7 +34,7 @@ pub(super) fn contextmanager(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     }
 }
 
-/// `_GeneratorContextManager(function, args, kwargs)`: what Python's own `contextmanager` calls.
+/// `_GeneratorContextManager(function, args, kwargs)`, as called by Python's own `contextmanager`.
 pub(super) fn of_python(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [function, positional, keyword] = args.positional.as_slice() else {
@@ -59,7 +59,7 @@ pub(super) fn of_python(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
 }
 
 impl Interp<'_> {
-    /// Runs the generator up to its `yield`, which gives the value of the context.
+    /// Runs the generator up to its `yield`, which provides the value of the context.
     pub(super) fn enter_generator(&mut self, context: &Rc<Iter>, span: Span) -> EvalResult<Value> {
         match self.resume(context, Sent::Value(Value::None), span)? {
             Resumed::Yielded(value) => Ok(value),
@@ -67,7 +67,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The rest of a `with` statement whose context, a generator, has been entered.
+    /// Runs the rest of a `with` statement after its context, a generator, has been entered.
     pub(super) fn exec_with_generator(
         &mut self,
         frame: &Frame<'_>,

@@ -1,4 +1,5 @@
-//! Arguments of functions in Rust: numbers, lists of numbers, and what is said of values of another kind.
+//! Conversion of arguments for functions implemented in Rust: numbers, lists of numbers, and errors
+//! for other values.
 
 use std::fmt::Display;
 
@@ -8,7 +9,7 @@ use nki_isa::Imm;
 use super::error::{EvalResult, Raise};
 use super::value::Value;
 
-/// An error about an argument of the wrong kind.
+/// The error of an argument of the wrong type.
 pub(crate) fn wrong(what: impl Display, expected: &str, got: &Value, span: Span) -> Box<Raise> {
     let shown = match got {
         Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) => format!("{got:?}"),
@@ -30,7 +31,7 @@ pub(crate) fn int(value: &Value, what: impl Display, span: Span) -> EvalResult<i
     }
 }
 
-/// A list or tuple of integers; one integer counts as a list of one.
+/// A list or tuple of integers; a single integer counts as a list of one.
 pub(crate) fn ints(value: &Value, what: impl Display, span: Span) -> EvalResult<Vec<i64>> {
     if let Some(i) = value.as_int() {
         return Ok(vec![i]);

@@ -1,4 +1,4 @@
-//! Dicts, and what their keys are compared by.
+//! Dicts and their keys.
 
 use std::rc::Rc;
 
@@ -7,20 +7,20 @@ use rustc_hash::FxHashMap;
 use super::set::SetTable;
 use super::value::{Instance, Value};
 
-/// What a key is compared and hashed by.
+/// The form in which keys are compared and hashed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Key {
     None,
-    /// Ints, bools and whole floats.
+    /// Ints, bools and floats with an integer value.
     Int(i64),
     Float(u64),
     Str(Rc<str>),
     Tuple(Box<[Key]>),
-    /// Those of a frozenset, sorted.
+    /// The sorted keys of a frozenset.
     Set(Box<[Key]>),
-    /// Types, functions, objects: by identity.
+    /// Types, functions and objects, compared by identity.
     Identity(usize),
-    /// Functions, types and objects that are known by a name.
+    /// Functions, types and objects that are identified by a name.
     Name(String),
 }
 
@@ -28,19 +28,19 @@ pub(crate) enum Key {
 #[derive(Default, Clone)]
 pub(crate) struct Dict {
     entries: Vec<(Key, Value, Value)>,
-    /// Built from the ninth entry on.
+    /// Built when the ninth entry is added.
     index: FxHashMap<Key, usize>,
-    /// Of a `frozenset`, which never changes.
+    /// Whether this is a `frozenset`, which never changes.
     pub(crate) is_frozen: bool,
-    /// Of a `defaultdict`.
+    /// The factory of a `defaultdict`.
     pub(crate) factory: Option<Value>,
-    /// Of a set whose order is that of CPython's hash table.
+    /// Of a set: CPython's hash table, which defines the iteration order.
     pub(super) table: Option<Box<SetTable>>,
-    /// Of the `__dict__` of an object.
+    /// The owner of this dict, if it is an object's `__dict__`.
     pub(crate) owner: Owner,
 }
 
-/// The object whose attributes a dict holds. A copy of the dict is nobody's.
+/// The object whose attributes a dict holds. A copy of the dict has no owner.
 #[derive(Default)]
 pub(crate) struct Owner(pub(crate) Option<Rc<Instance>>);
 
@@ -58,7 +58,7 @@ impl Dict {
         Dict { is_frozen, table: Some(Box::default()), ..Dict::default() }
     }
 
-    /// Number of entries.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -71,17 +71,17 @@ impl Dict {
         }
     }
 
-    /// The value of a key.
+    /// The value for a key.
     pub(crate) fn get(&self, key: &Key) -> Option<&Value> {
         self.position(key).map(|i| &self.entries[i].2)
     }
 
-    /// The value that a key was made of.
+    /// The original value of a key.
     pub(super) fn item(&self, key: &Key) -> Option<&Value> {
         self.position(key).map(|i| &self.entries[i].1)
     }
 
-    /// Sets a key. `original` is the value it came from.
+    /// Sets a key. `original` is the value from which the key was made.
     pub(crate) fn set(&mut self, key: Key, original: Value, value: Value) {
         match self.position(&key) {
             Some(index) => self.entries[index].2 = value,
@@ -98,7 +98,7 @@ impl Dict {
         }
     }
 
-    /// The values, to change them.
+    /// The values, mutably.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.entries.iter_mut().map(|(_, _, value)| value)
     }
@@ -117,7 +117,7 @@ impl Dict {
             self.reindex();
             return Some(entry.2);
         }
-        // The table has the order, so that the last entry can take the place.
+        // The table defines the order, so the last entry may move here.
         let entry = self.entries.swap_remove(index);
         self.index.remove(key);
         match self.entries.get(index) {
@@ -149,7 +149,7 @@ impl Dict {
         self.note_cleared();
     }
 
-    /// Key (hashed form), key and value: of a dict in insertion order, of a set in its order.
+    /// Hashed key, key and value: of a dict in insertion order, of a set in its iteration order.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
         let order = self.order();
         (0..self.entries.len()).map(move |i| {
@@ -158,12 +158,12 @@ impl Dict {
         })
     }
 
-    /// The same in the order in which they were added, as far as none was removed.
+    /// The same in insertion order, unless an entry was removed.
     pub(super) fn iter_added(&self) -> impl Iterator<Item = (&Key, &Value, &Value)> {
         self.entries.iter().map(|e| (&e.0, &e.1, &e.2))
     }
 
-    /// Key and value at a position.
+    /// The key and value at a position.
     pub(crate) fn entry(&self, position: usize) -> Option<(&Value, &Value)> {
         let position = self.order().map_or(Some(position), |order| order.get(position).copied())?;
         self.entries.get(position).map(|(_, key, value)| (key, value))

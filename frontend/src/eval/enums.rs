@@ -1,4 +1,4 @@
-//! Enums: members, values that are strings or numbers too, and flags that combine.
+//! Enums: members, members that are also strings or numbers, and flags that combine.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,19 +13,19 @@ use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl EnumMember {
-    /// What the members of its class are.
+    /// The kind of the member's class.
     pub(crate) fn kind(&self) -> EnumKind {
         self.class.enum_kind().unwrap_or_default()
     }
 
-    /// Its value as an integer, if members of its class combine with `|`.
+    /// The member's value as an integer, if members of its class combine with `|`.
     fn flags(&self) -> Option<i64> {
         self.value.as_int().filter(|_| self.kind().flag)
     }
 }
 
 impl Class {
-    /// What its members are, if it is an Enum.
+    /// The kind of an Enum; `None` for other classes.
     pub(crate) fn enum_kind(&self) -> Option<EnumKind> {
         match self.kind.get() {
             ClassKind::Enum(kind) => Some(kind),
@@ -33,12 +33,12 @@ impl Class {
         }
     }
 
-    /// The members, and the combinations of flags that are declared or made.
+    /// The members, including declared and computed combinations of flags.
     pub(super) fn all_members(&self) -> Vec<Rc<EnumMember>> {
         [&self.members, &self.combinations].iter().flat_map(|m| m.borrow().clone()).collect()
     }
 
-    /// The members by their names, aliases and combinations included.
+    /// The members by name, including aliases and combinations.
     pub(crate) fn named_members(&self) -> Vec<(Symbol, Rc<EnumMember>)> {
         let own = |value: &Value| match value {
             Value::EnumMember(member) if std::ptr::eq(&*member.class, self) => Some(member.clone()),
@@ -47,7 +47,7 @@ impl Class {
         self.attrs.borrow().iter().filter_map(|(name, value)| Some((name, own(value)?))).collect()
     }
 
-    /// The bits of all its flags, and those of the flags that have one bit.
+    /// The bits of all flags, and those of the single-bit flags.
     fn masks(&self) -> (i64, i64) {
         let bits = |members: Vec<Rc<EnumMember>>| members.iter().filter_map(|m| m.value.as_int()).fold(0, |a, b| a | b);
         let named = self.named_members().into_iter().map(|(_, member)| member).collect();
@@ -56,7 +56,8 @@ impl Class {
 }
 
 impl Value {
-    /// The string or number that a member of an Enum is, where its class is one of those; otherwise the value itself.
+    /// The string or number that an Enum member is, if its class derives from such a type;
+    /// otherwise the value itself.
     pub(crate) fn plain(&self) -> &Value {
         match self {
             Value::EnumMember(member) if member.kind().mixin.is_some() => &member.value,
@@ -66,7 +67,7 @@ impl Value {
 }
 
 impl Interp<'_> {
-    /// Turns the values of an Enum's body into members.
+    /// Converts the values in the body of an Enum to members.
     pub(super) fn make_members(&mut self, class: &Rc<Class>, bases: &[Rc<Class>], span: Span) -> EvalResult<()> {
         *class.members.borrow_mut() = bases.iter().flat_map(|b| b.members.borrow().clone()).collect();
         let kind = class.enum_kind().unwrap_or_default();
@@ -102,7 +103,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Calls the `__init__` of an Enum for a new member, with its value, of a tuple with the items.
+    /// Calls the `__init__` of an Enum for a new member, with its value, or with the items if the
+    /// value is a tuple.
     fn init_member(&mut self, class: &Class, member: &Rc<EnumMember>, span: Span) -> EvalResult<()> {
         let Some(init) = class.lookup(sym::init) else { return Ok(()) };
         if member.kind().mixin.is_some() && matches!(member.value, Value::Tuple(_)) {
@@ -117,7 +119,8 @@ impl Interp<'_> {
         self.call_with(&init, Value::EnumMember(member.clone()), CallArgs::of(items, span)).map(drop)
     }
 
-    /// Runs the body of an Enum. An `auto()` becomes a value where it is assigned, so that later lines can use it.
+    /// Runs the body of an Enum. An `auto()` is replaced by its value on assignment, so that later
+    /// lines can use it.
     pub(super) fn enum_body(
         &mut self,
         frame: &Frame<'_>,
@@ -158,7 +161,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// What a slot of the stack holds.
+    /// The value of a stack slot.
     fn load_slot(&self, at: usize) -> Value {
         match &self.stack[at] {
             Value::Cell(cell) => cell.borrow().clone(),
@@ -166,7 +169,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The value of `auto()` after those `given` so far, in an Enum with this name, kind and `_generate_next_value_`.
+    /// The value of `auto()` after the values `given` so far, in an Enum with this name, kind and
+    /// `_generate_next_value_`.
     fn next_member_value(
         &mut self,
         (class, kind, generate): (&str, EnumKind, Option<Value>),
@@ -203,7 +207,7 @@ impl Interp<'_> {
         })
     }
 
-    /// The value of a member, which has the type that the Enum derives from.
+    /// Converts the value of a member to the type from which the Enum derives.
     fn mix_in(&mut self, kind: EnumKind, value: Value, span: Span) -> EvalResult<Value> {
         match (kind.mixin, &value) {
             (Some(BuiltinType::Str), Value::Str(_))
@@ -221,7 +225,7 @@ impl Interp<'_> {
     /// `Color(value)`
     pub(super) fn member_of(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
-        // `Color(name="red", value=1)` names the member too.
+        // `Color(name="red", value=1)` also names the member.
         let name = args.take_keyword(sym::plain_name);
         let value = args.take_keyword(sym::value);
         args.positional.extend(value);
@@ -252,7 +256,7 @@ impl Interp<'_> {
         Err(Raise::at("value-error", format!("{text} is not a valid {}", class.name), span, "in this call"))
     }
 
-    /// The member with these bits, made if none is declared.
+    /// The member with these bits, created if none is declared.
     fn flag_of(&mut self, class: &Rc<Class>, bits: i64, span: Span) -> EvalResult<Value> {
         let (mask, singles) = class.masks();
         let keep = class.enum_kind().is_some_and(|k| k.mixin.is_some());
@@ -308,7 +312,7 @@ impl Interp<'_> {
         Ok(Value::EnumMember(member))
     }
 
-    /// `left op right` of flags; `None` if it is no operation of theirs.
+    /// `left op right` of flags; `None` if flags do not support the operation.
     pub(super) fn flag_operation(
         &mut self,
         op: BinOp,
@@ -342,7 +346,7 @@ impl Interp<'_> {
         self.flag_of(&member.class, value, span).map(Some)
     }
 
-    /// The flags that a combination consists of.
+    /// The flags that make up a combination.
     pub(super) fn flags_in(&self, member: &EnumMember) -> Option<Vec<Value>> {
         let bits = member.flags()?;
         let members = member.class.members.borrow();
@@ -350,7 +354,7 @@ impl Interp<'_> {
         Some(within.cloned().map(Value::EnumMember).collect())
     }
 
-    /// `item in container`, where the container is a member of an Enum.
+    /// `item in container`, where the container is an Enum member.
     pub(super) fn member_contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
         match (container, item) {
             (Value::EnumMember(a), Value::EnumMember(b)) if a.flags().is_some() && Rc::ptr_eq(&a.class, &b.class) => {
@@ -379,7 +383,7 @@ impl Interp<'_> {
     }
 }
 
-/// Whether a name in the body of an Enum with this value is a member.
+/// Whether a name with this value in the body of an Enum is a member.
 fn names_member(name: &str, value: &Value) -> bool {
     let sunder = name.starts_with('_') && name.ends_with('_');
     !sunder
@@ -387,7 +391,7 @@ fn names_member(name: &str, value: &Value) -> bool {
         && !matches!(value, Value::Function(_) | Value::Descriptor(_) | Value::Class(_) | Value::Unset)
 }
 
-/// `@unique`: refuses two names of one value.
+/// `@unique`: rejects two names for one value.
 pub(super) fn unique(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "unique", 1, 1)?;
     if let Value::Class(class) = &args.positional[0] {

@@ -1,4 +1,5 @@
-//! Equality and order as classes define them: `__eq__` and its kin, their reflected forms, and the fields of dataclasses.
+//! Equality and order as classes define them: `__eq__` and related methods, their reflected forms,
+//! and the fields of dataclasses.
 
 use std::rc::Rc;
 
@@ -12,16 +13,18 @@ use crate::syntax::*;
 
 /// How objects of a class are compared.
 pub(crate) enum Equality {
-    /// An object equals itself alone.
+    /// An object equals only itself.
     Identity,
-    /// Objects of one class are equal if the fields of this class are, or all their attributes where the class is a record.
+    /// Objects of the same class are equal if the fields of this class are equal; for a record, if
+    /// all attributes are.
     Fields(Rc<Class>),
-    /// By an `__eq__`.
+    /// By an `__eq__` method.
     Method(Value),
 }
 
 impl Class {
-    /// How its objects are compared: what the first class in resolution order says.
+    /// How objects of this class are compared, as decided by the first class in resolution order
+    /// that defines it.
     pub(crate) fn equality(&self) -> Equality {
         for class in self.order() {
             if let ClassKind::Dataclass(DataclassKind { eq: true, .. }) = class.kind.get()
@@ -41,7 +44,7 @@ impl Class {
 }
 
 impl Value {
-    /// The class in the kernel's source of which it is an object or a member.
+    /// The class, defined in the kernel's source, of which this is an object or a member.
     pub(crate) fn own_class(&self) -> Option<&Rc<Class>> {
         match self {
             Value::Instance(instance) => Some(&instance.class),
@@ -50,7 +53,8 @@ impl Value {
         }
     }
 
-    /// Whether both are one object, for containers, objects of classes, and NaN, which alone is the same and not equal.
+    /// Whether both are the same object: for containers, objects of classes, and NaN, the only
+    /// value that is the same but not equal.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b),
@@ -59,7 +63,7 @@ impl Value {
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
             (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
             (Value::Exception(a), Value::Exception(b)) => Rc::ptr_eq(a, b),
-            // Numbers have no identity here: a NaN is the same one if its bits are.
+            // Numbers have no identity here: two NaNs are the same if their bits are.
             (Value::Float(a), Value::Float(b)) => a.is_nan() && a.to_bits() == b.to_bits(),
             _ => false,
         }
@@ -67,7 +71,7 @@ impl Value {
 }
 
 impl Interp<'_> {
-    /// `left == right` inside of a container: what is one object is equal, and classes are asked.
+    /// `left == right` inside a container: identical objects are equal, and `__eq__` is called.
     pub(crate) fn equal(&mut self, left: &Value, right: &Value, span: Span) -> EvalResult<bool> {
         let equal = self.equal_at(left, right, span, 0)?;
         self.check_steps(span)?;
@@ -84,7 +88,7 @@ impl Interp<'_> {
         match (left, right) {
             (Value::Tuple(a), Value::Tuple(b)) => self.all_equal(a, b, span, depth),
             (Value::List(a), Value::List(b)) => {
-                // What compares the items may change the lists.
+                // The comparison of items may change the lists.
                 let (a, b) = (a.items.borrow().clone(), b.items.borrow().clone());
                 self.all_equal(&a, &b, span, depth)
             }
@@ -136,7 +140,8 @@ impl Interp<'_> {
         Ok(true)
     }
 
-    /// What methods of the operands' classes say about `left op right`; `None` if they do not.
+    /// The result of `left op right` by methods of the operands' classes; `None` if these do not
+    /// define it.
     pub(super) fn compare_by_methods(
         &mut self,
         op: CmpOp,
@@ -167,7 +172,7 @@ impl Interp<'_> {
                 (sym::eq, _) => continue,
                 (sym::ne, equality) => match (class.lookup(sym::ne), equality) {
                     (Some(method), _) => (method, false),
-                    // `!=` is the opposite of a class's own `==`.
+                    // `!=` is the negation of a class's own `==`.
                     (None, Equality::Method(method)) => (method, true),
                     (None, _) => continue,
                 },
@@ -183,14 +188,14 @@ impl Interp<'_> {
             }
             return Ok(Some(if inverted { Value::Bool(!self.truth(&answer, span)?) } else { answer }));
         }
-        // Without an answer, an object equals itself alone.
+        // If every method returned NotImplemented, an object equals only itself.
         Ok(match op {
             CmpOp::Eq | CmpOp::Ne if asked => Some(Value::Bool(left.is_same(right) == (op == CmpOp::Eq))),
             _ => None,
         })
     }
 
-    /// The values by which two objects of a class are compared, if by value at all.
+    /// The values by which an object of a class is compared, if it is compared by value.
     pub(crate) fn structural_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
         let Equality::Fields(class) = instance.class.equality() else { return None };
         let attrs = instance.attrs.borrow();
@@ -202,7 +207,7 @@ impl Interp<'_> {
         Some(compared.map(|field| attrs.get(field.name).cloned().unwrap_or(Value::None)).collect())
     }
 
-    /// The values by which an object of a class is hashed that is compared by values.
+    /// The values by which an object is hashed, if it is compared by value.
     pub(super) fn hashed_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
         match instance.class.equality() {
             Equality::Fields(class) if class.kind.get() != ClassKind::Record => {

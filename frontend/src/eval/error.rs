@@ -4,28 +4,28 @@ use nki_diag::{Diagnostic, Span};
 
 use super::value::Value;
 
-/// What evaluation returns.
+/// The result of an evaluation.
 pub(crate) type EvalResult<T> = Result<T, Box<Raise>>;
 
-/// An error on its way up: the finding, and the calls it passed.
+/// An error that propagates: the diagnostic, and the calls that it left.
 #[derive(Debug)]
 pub(crate) struct Raise {
-    /// What to report to the user.
+    /// The diagnostic to report.
     pub(crate) diagnostic: Diagnostic,
-    /// Callee's name and call site of each call that was left, innermost first.
+    /// For each call that was left, the callee's name and the call site; innermost first.
     pub(crate) frames: Vec<(String, Span)>,
     /// The exception object of a `raise` statement, for `except` clauses.
     pub(crate) exception: Option<Value>,
-    /// The exception that was being handled, for an error that has no exception yet.
+    /// The exception that was being handled, if this error has no exception object yet.
     pub(crate) context: Option<Value>,
-    /// Cannot be caught: a limit was passed.
+    /// Cannot be caught, because a limit was exceeded.
     pub(crate) fatal: bool,
-    /// Reported already: it only ends the evaluation.
+    /// The diagnostic has been reported; the error only ends the evaluation.
     pub(crate) reported: bool,
 }
 
 impl Raise {
-    /// An error as `Err`'s payload.
+    /// A boxed error.
     pub(crate) fn new(diagnostic: Diagnostic) -> Box<Self> {
         Box::new(Self { diagnostic, frames: Vec::new(), exception: None, context: None, fatal: false, reported: false })
     }
@@ -46,7 +46,7 @@ impl Raise {
         self
     }
 
-    /// The diagnostic, with the call sites it passed as secondary labels.
+    /// The diagnostic, with the call sites that it left as secondary labels.
     pub(crate) fn into_diagnostic(self) -> Diagnostic {
         let mut diagnostic = self.diagnostic;
         let shown = 6;
@@ -71,5 +71,5 @@ impl From<Diagnostic> for Box<Raise> {
     }
 }
 
-/// The candidate most like a word, for "did you mean".
+/// The candidate most similar to a word, for "did you mean".
 pub(crate) use nki_diag::slugs::nearest_of as closest;

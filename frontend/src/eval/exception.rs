@@ -41,7 +41,7 @@ impl Interp<'_> {
         Ok(raise)
     }
 
-    /// An attribute that every exception has, where it was not assigned.
+    /// An attribute that every exception has, if it was not assigned.
     pub(super) fn attr_of_exception(&self, base: &Value, name: Symbol) -> Option<Value> {
         match name {
             sym::cause | sym::context => Some(Value::None),
@@ -58,7 +58,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The error that `raise value` makes.
+    /// The error raised by `raise value`.
     pub(crate) fn raise_value(&mut self, value: Option<Value>, span: Span) -> EvalResult<Box<Raise>> {
         let value = match value {
             // `raise ValueError`
@@ -102,7 +102,8 @@ impl Interp<'_> {
         Value::exception(class, vec![Value::str(&raise.diagnostic.message)])
     }
 
-    /// Warns that the kernel caught an error that it did not raise and that Python has no exception for.
+    /// Warns that the kernel caught an error which it did not raise and for which Python has no
+    /// exception.
     pub(crate) fn report_caught(&mut self, diagnostic: &Diagnostic) {
         if !self.in_kernel || !is_refusal(diagnostic.id) {
             return;
@@ -125,7 +126,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Whether an `except` clause takes this error.
+    /// Whether an `except` clause catches this error.
     pub(crate) fn handles(&mut self, frame: &Frame<'_>, handler: &Handler, raise: &Raise) -> EvalResult<bool> {
         let Some(class) = &handler.class else { return Ok(true) };
         let class = self.eval(frame, class)?;
@@ -153,7 +154,7 @@ impl Interp<'_> {
         Ok(false)
     }
 
-    /// Whether what was raised is an `AttributeError`.
+    /// Whether the error is an `AttributeError`.
     pub(crate) fn is_attribute_error(&self, raise: &Raise) -> bool {
         let wanted = "AttributeError";
         let class = match &raise.exception {
@@ -190,10 +191,10 @@ fn is_derived(name: &str, base: &str) -> bool {
         || (base == "Exception" && name != "GeneratorExit")
 }
 
-/// Gives a new exception the one that was being handled as its context.
+/// Sets the context of a new exception to the one that was being handled.
 pub(super) fn note_context(raised: &Value, handled: Option<&Value>) {
     let Some(handled) = handled else { return };
-    // An exception that leads back to itself would never be released.
+    // A cycle of exceptions would never be released.
     let mut link = Some(handled.clone());
     while let Some(exception) = link {
         if exception.is_same(raised) {
@@ -215,7 +216,8 @@ fn attributes(exception: &Value) -> Option<&std::cell::RefCell<AttrMap>> {
     }
 }
 
-/// Whether an error says that the machine or the simulator refuses something, not that the kernel's own Python is wrong.
+/// Whether the error is a limitation of the machine or the simulator rather than an error in the
+/// kernel's Python code.
 pub(crate) fn is_refusal(slug: &str) -> bool {
     match class_of(slug) {
         "NkiValidationError" => true,
@@ -224,7 +226,7 @@ pub(crate) fn is_refusal(slug: &str) -> bool {
     }
 }
 
-/// Python's exception class for a finding.
+/// The Python exception class of a diagnostic.
 pub(crate) fn class_of(slug: &str) -> &'static str {
     match slug {
         "assertion-failed" => "AssertionError",
@@ -244,7 +246,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         | "tensor-operator"
         | "unsupported-operator" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",
-        // What the machine cannot do, as the SDK's `nisa` raises it.
+        // Operations that the machine does not support, raised as by the SDK's `nisa`.
         "access-pattern"
         | "bad-address"
         | "bad-shape"

@@ -20,7 +20,7 @@ pub(crate) enum Flow {
     Break,
     Continue,
     Return(Value),
-    /// The generator stops here.
+    /// The generator is suspended here.
     Yield(Value),
 }
 
@@ -131,7 +131,7 @@ impl Interp<'_> {
         Ok(Flow::Next)
     }
 
-    /// A decorator; host decorators (pytest marks and the like) are ignored.
+    /// Applies a decorator. Host decorators (pytest marks and similar) are ignored.
     fn decorate(&mut self, frame: &Frame<'_>, decorator: &Expr, value: Value) -> EvalResult<Value> {
         let callee = self.eval(frame, decorator)?;
         if matches!(callee, Value::Host(_)) {
@@ -146,7 +146,7 @@ impl Interp<'_> {
     fn exec_assert(&mut self, frame: &Frame<'_>, test: &Expr, message: Option<&Expr>, span: Span) -> EvalResult<()> {
         let guessed = self.guessed;
         let value = self.eval(frame, test)?;
-        // Nothing depends on it but whether the module can be loaded.
+        // At module level only the loading of the module depends on the assertion.
         if matches!(value, Value::Host(_)) && !self.in_kernel {
             self.guessed = guessed;
             return Ok(());
@@ -170,7 +170,7 @@ impl Interp<'_> {
         };
         let mut diagnostic =
             Diagnostic::error("assertion-failed", format!("assertion failed: {text}")).at(test.span, "this is false");
-        // What the sides of a comparison were says why.
+        // The operands of a comparison explain the failure.
         if let ExprKind::Compare(left, rest) = &test.kind {
             for side in std::iter::once(&**left).chain(rest.iter().map(|(_, e)| e)) {
                 if let Some(value) = self.peek(frame, side) {
@@ -195,7 +195,8 @@ impl Interp<'_> {
         Err(raise)
     }
 
-    /// The repr of a simple expression, evaluated again; only what cannot have an effect.
+    /// The repr of a simple expression, which is evaluated again; only for expressions without
+    /// effects.
     fn peek(&mut self, frame: &Frame<'_>, expr: &Expr) -> Option<String> {
         fn simple(expr: &Expr) -> bool {
             match &expr.kind {
@@ -346,7 +347,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The rest of a `with` statement whose context, an object of a class, has been entered.
+    /// Runs the rest of a `with` statement after its context, an object of a class, has been
+    /// entered.
     fn exec_with_instance(
         &mut self,
         frame: &Frame<'_>,
@@ -468,7 +470,7 @@ impl Interp<'_> {
         if let Ok(Flow::Yield(_)) = flow {
             self.suspended.push(Saved::Try(TryPart::Handler(index, value)));
         } else if let Some(Expr { kind: ExprKind::Name(_, slot), .. }) = &handler.name {
-            // The name ends with its clause.
+            // The name is unbound at the end of its clause.
             self.store(frame, *slot, Value::Unset);
         }
         flow
@@ -482,7 +484,7 @@ impl Interp<'_> {
         Ok(flow)
     }
 
-    /// Runs the `finally` of a statement that ends with `result` otherwise.
+    /// Runs the `finally` of a statement whose result would otherwise be `result`.
     fn exec_finally(&mut self, frame: &Frame<'_>, t: &Try, result: EvalResult<Flow>) -> EvalResult<Flow> {
         match self.exec_block(frame, &t.finally)? {
             Flow::Next => result,
@@ -494,7 +496,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Refuses `break`, `continue`, `return` and `yield` inside a loop or branch that runs on the device.
+    /// Rejects `break`, `continue`, `return` and `yield` inside a loop or branch that runs on the
+    /// device.
     pub(super) fn no_escape(&mut self, flow: Flow, what: &str, span: Span) -> EvalResult<()> {
         let word = match flow {
             Flow::Next => return Ok(()),
@@ -514,7 +517,8 @@ impl Interp<'_> {
     }
 }
 
-/// Whether the `__exit__` of a context may end an exception: its text returns something else than None or False.
+/// Whether the `__exit__` of a context may suppress an exception: whether its source returns
+/// anything but None or False.
 fn may_swallow(context: &Value) -> bool {
     fn returns(body: &[Stmt]) -> bool {
         body.iter().any(|stmt| match &stmt.kind {
@@ -529,13 +533,13 @@ fn may_swallow(context: &Value) -> bool {
     }
 }
 
-/// What `__exit__` gets as the traceback.
+/// The value passed to `__exit__` as the traceback.
 fn no_traceback() -> Value {
     let reason = Some("the built-in evaluator makes no traceback objects".to_owned());
     Value::Host(Rc::new(Host { path: "traceback".to_owned(), reason, span: None }))
 }
 
-/// The error of a construct the language lacks.
+/// The error of a construct that NKI does not support.
 pub(crate) fn unsupported(what: Unsupported, span: Span) -> Box<Raise> {
     Raise::at("unsupported-syntax", format!("{} is not supported in NKI", what.construct), span, "not supported")
         .help(what.instead)

@@ -43,7 +43,7 @@ impl Interp<'_> {
             ExprKind::Float(value) => Value::Float(*value),
             ExprKind::Str(text) => Value::Str(text.clone()),
             ExprKind::Ellipsis => Value::Ellipsis,
-            // Shapes and indices, mostly of two numbers.
+            // Fast path: shapes and indices mostly have two numbers.
             ExprKind::Tuple(items)
                 if let [first, second] = &items[..]
                     && !matches!(first.kind, ExprKind::Starred(_))
@@ -86,7 +86,8 @@ impl Interp<'_> {
             }
             ExprKind::Generator(def, iterable) => {
                 let value = self.eval_iterable(frame, iterable)?;
-                // Python takes the first iterator at once, and everything else when an item is asked for.
+                // Python evaluates the first iterable immediately, and everything else when an item
+                // is requested.
                 let items = match &value {
                     Value::Host(_) | Value::Poison => value,
                     value => Value::Iterator(self.iter(value, iterable.span)?),
@@ -115,7 +116,7 @@ impl Interp<'_> {
         })
     }
 
-    /// The value of a name.
+    /// Loads the value of a name.
     fn load(&mut self, frame: &Frame<'_>, name: Symbol, slot: Slot, span: Span) -> EvalResult<Value> {
         let value = match slot {
             Slot::Local(index) => match &self.stack[frame.base + index as usize] {
@@ -167,7 +168,7 @@ impl Interp<'_> {
             .help("assign it before the loop or in every branch");
         }
         if text.is_empty() {
-            // The parser puts it where it reports a syntax error.
+            // The parser inserts this node where it reports a syntax error.
             return Raise::at("unsupported-syntax", "the expression is not valid Python", span, "not valid Python");
         }
         let mut candidates: Vec<Rc<str>> = Vec::new();
@@ -188,7 +189,7 @@ impl Interp<'_> {
         Raise::new(diagnostic)
     }
 
-    /// Items of a display, starred ones spread.
+    /// Evaluates the items of a display, expanding starred items.
     pub(super) fn eval_items(&mut self, frame: &Frame<'_>, items: &[Expr]) -> EvalResult<Vec<Value>> {
         let mut out = Vec::with_capacity(items.len());
         for item in items {
@@ -202,7 +203,8 @@ impl Interp<'_> {
         Ok(out)
     }
 
-    /// The dict of the keys and values of an object that has `keys` and `__getitem__`; any other value as it is.
+    /// Converts an object with `keys` and `__getitem__` to a dict; other values are returned
+    /// unchanged.
     pub(crate) fn as_dict(&mut self, value: Value, span: Span) -> EvalResult<Value> {
         let Value::Instance(instance) = &value else { return Ok(value) };
         let keys = self.sym("keys");
@@ -325,7 +327,7 @@ impl Interp<'_> {
         let items = self.iter(&iterable, clause.iter.span)?;
         'items: while let Some(item) = self.next(&items, clause.iter.span)? {
             self.step(clause.target.span)?;
-            // A closure made in an earlier iteration keeps its own cell only in nested functions, as in Python.
+            // As in Python, closures made in different iterations share the variable's cell.
             self.assign(frame, &clause.target, item)?;
             for test in &clause.ifs {
                 let value = self.eval(frame, test)?;
@@ -463,7 +465,7 @@ impl Interp<'_> {
             Value::Kernel(kernel) if kernel.is_older() => {
                 Ok(Value::Kernel(Rc::new(Kernel { has_grid: true, ..(**kernel).clone() })))
             }
-            // `kernel[2](...)`: how many cores there are is the caller's choice here.
+            // `kernel[2](...)`: here the number of cores is the caller's choice.
             Value::Kernel(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),
             Value::Host(host) if !self.in_kernel => Ok(self.host_part(host, format!("{}[...]", host.path), span)),
@@ -472,7 +474,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Start, stop and step of a slice of a sequence of `len`, clamped.
+    /// Start, stop and step of a slice of a sequence of `len` items, clamped.
     pub(crate) fn slice_bounds(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<(i64, i64, i64)> {
         let mut part = |value: &Value| match value {
             Value::None => Ok(None),
@@ -511,7 +513,8 @@ impl Interp<'_> {
         Value::Host(Rc::new(Host { path, reason: None, span: Some(span) }))
     }
 
-    /// Outside of kernels: whether one of these values is the host's, or a sequence or slice with one in it. What fails with it is no error.
+    /// Outside kernels: whether one of these values is a host value, or a sequence or slice that
+    /// contains one. A failure of an operation on it is not an error.
     pub(crate) fn has_host_value<'v>(&self, values: impl IntoIterator<Item = &'v Value>) -> bool {
         fn within(value: &Value, depth: usize) -> bool {
             match value {
@@ -526,25 +529,25 @@ impl Interp<'_> {
         !self.in_kernel && values.into_iter().any(|value| within(value, 0))
     }
 
-    /// What the host makes of a value of its own: as unknown, for the same reason.
+    /// A value derived from a host value: unknown for the same reason.
     pub(super) fn host_part(&self, host: &Host, path: String, span: Span) -> Value {
         Value::Host(Rc::new(Host { path, reason: host.reason.clone(), span: Some(span) }))
     }
 
-    /// The error of a kernel that another one calls with a grid.
+    /// The error of a kernel with a grid that another kernel calls.
     pub(crate) fn nested_grid(span: Span) -> Box<Raise> {
         let message = "a kernel with a grid is called inside another kernel";
         Raise::at("launch-grid", message, span, "this grid")
             .help("call it without a grid, in a loop over its programs with their indices as arguments")
     }
 
-    /// What an operation with a host value gives: another one, or in a kernel an error.
+    /// The result of an operation on a host value: another host value, or an error inside a kernel.
     pub(crate) fn host_value(&self, host: &Host, span: Span) -> EvalResult<Value> {
         if self.in_kernel {
             return Err(self.host_error(host, span));
         }
         Ok(match host.reason {
-            // What is wrong is where the value came from.
+            // The problem is where the value came from.
             Some(_) => Value::Host(Rc::new(host.clone())),
             None => self.host(host.path.clone(), span),
         })
@@ -568,7 +571,7 @@ impl Interp<'_> {
     }
 }
 
-/// The candidate most like `name`, if any is near.
+/// The candidate most similar to `name`, if any is close.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     closest(name, candidates.filter(|c| !c.is_empty() && *c != name))
 }

@@ -1,8 +1,8 @@
-//! What the evaluator knows of values that are not Python's.
+//! The evaluator's interfaces to values that are not Python's.
 //!
-//! [`Object`] is a value of a kind of its own; [`super::language`] has the rules and modules of the language that a file is written in, and
-//! what evaluation produces. Tensors, registers and instructions are defined by their implementers, which use the evaluator;
-//! the evaluator names none of them.
+//! [`Object`] is a value that defines its own operations. [`super::language`] has the interfaces to
+//! the language of a file and to the output of evaluation. Tensors, registers and instructions
+//! implement these interfaces outside the evaluator, which refers to none of them.
 
 use std::any::Any;
 use std::fmt;
@@ -17,14 +17,15 @@ use super::native::CallArgs;
 use super::value::{Key, Slice, Value};
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 
-/// A block of statements that a device runs, evaluated once to emit its body.
+/// A block of statements that the device runs; it is evaluated once to emit its body.
 pub(crate) type Block<'b> = &'b mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>;
 
-/// A value of a kind that the evaluator does not know. Every operation is refused unless the kind defines it.
+/// A value of a kind that is unknown to the evaluator. Every operation is an error unless the kind
+/// defines it.
 ///
 /// `this` is the value that holds the object.
 pub(crate) trait Object: Any + fmt::Debug {
-    /// Python's name of its type, for messages and `isinstance`.
+    /// The name of its Python type, for messages and `isinstance`.
     fn type_name(&self) -> &'static str;
 
     /// `repr(this)`
@@ -32,7 +33,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         format!("<{}>", self.type_name())
     }
 
-    /// `str(this)`, if it is another text than `repr(this)`.
+    /// `str(this)`, if it differs from `repr(this)`.
     fn text(&self) -> Option<String> {
         None
     }
@@ -42,52 +43,53 @@ pub(crate) trait Object: Any + fmt::Debug {
         None
     }
 
-    /// The number of Python that it stands for where its own type does not matter.
+    /// The Python number that it represents, where its own type does not matter.
     fn number(&self) -> Option<&Value> {
         None
     }
 
-    /// Whether its operators and items know NumPy's scalars; those of other objects get Python's numbers.
+    /// Whether its operators and indexing accept NumPy scalars; other objects receive Python
+    /// numbers.
     fn knows_scalars(&self) -> bool {
         false
     }
 
-    /// Its key in a dict or set; `None` if it cannot be one.
+    /// Its key in a dict or set; `None` if it is not hashable.
     fn hash_key(&self) -> Option<Key> {
         None
     }
 
-    /// Whether it represents data on the device, which has no value when the kernel is specialised.
+    /// Whether it represents data on the device, whose values are unknown during specialisation.
     fn is_device_data(&self) -> bool {
         false
     }
 
-    /// Why it is no number when the kernel is specialised, for one that is a number on the device.
+    /// For a number on the device: why its value is unknown during specialisation.
     fn unknown_number(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether operators on it mean what the dialect of the file says.
+    /// Whether the dialect of the file defines its operators.
     fn follows_dialect(&self) -> bool {
         false
     }
 
-    /// Whether it stands for a name that is not there, whose use is an error of its own.
+    /// Whether it stands for a missing name, whose use is a separate error.
     fn is_absent(&self) -> bool {
         false
     }
 
-    /// Whether a statement that only makes it has no effect.
+    /// Whether a statement that only creates it has no effect.
     fn is_inert(&self) -> bool {
         self.is_device_data()
     }
 
-    /// Names of its attributes, methods excepted.
+    /// The names of its attributes, excluding methods.
     fn attributes(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// Names of its methods.
+    /// The names of its methods.
     fn methods(&self) -> &'static [&'static str] {
         &[]
     }
@@ -97,12 +99,12 @@ pub(crate) trait Object: Any + fmt::Debug {
         self.methods().contains(&name)
     }
 
-    /// `this.name`, where `name` is no method.
+    /// `this.name`, where `name` is not a method.
     fn attribute(&self, _interp: &Interp<'_>, _name: &str) -> Option<Value> {
         None
     }
 
-    /// The error of an attribute that it does not have.
+    /// The error of a missing attribute.
     fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
         unknown_attribute(self, name, span)
     }
@@ -149,7 +151,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         Err(Raise::at("not-indexable", message, span, "here"))
     }
 
-    /// `left op right`, one of which is this; `None` defers to the other one.
+    /// `left op right`, where one of the operands is this; `None` defers to the other operand.
     fn binary(
         &self,
         interp: &mut Interp<'_>,
@@ -161,7 +163,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         if self.follows_dialect() { interp.dialect.binary(interp, op, left, right, span) } else { Ok(None) }
     }
 
-    /// `this op= value` in place: what the target holds then; `None` computes a new value.
+    /// `this op= value` in place: the new value of the target; `None` computes a new value.
     fn in_place(
         &self,
         interp: &mut Interp<'_>,
@@ -173,7 +175,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         if self.follows_dialect() { interp.dialect.in_place(interp, op, this, value, span) } else { Ok(None) }
     }
 
-    /// What `name = this` writes to, if not to the name alone.
+    /// The destination of `name = this`, if the assignment does more than bind the name.
     fn replacement(&self) -> Option<&dyn Replacement> {
         None
     }
@@ -186,7 +188,8 @@ pub(crate) trait Object: Any + fmt::Debug {
         Err(unsupported(op.text(), this, &Value::None, span))
     }
 
-    /// `left op right`, one of which is this; `None` defers to the other one, and then to [`Self::equals`]. Not called for `is` and `in`.
+    /// `left op right`, where one of the operands is this; `None` defers to the other operand, and
+    /// then to [`Self::equals`]. Not called for `is` and `in`.
     fn compare(
         &self,
         interp: &mut Interp<'_>,
@@ -198,17 +201,18 @@ pub(crate) trait Object: Any + fmt::Debug {
         if self.follows_dialect() { interp.dialect.compare(interp, op, left, right, span) } else { Ok(None) }
     }
 
-    /// Whether it equals a value other than itself, for `==` and in containers.
+    /// Whether it equals a different value, for `==` and in containers.
     fn equals(&self, _other: &Value) -> bool {
         false
     }
 
-    /// Whether it counts as true.
+    /// Its truth value.
     fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, _span: Span) -> EvalResult<bool> {
         Ok(true)
     }
 
-    /// Whether `this and other` is `this & other`, because neither is decided when the kernel is specialised.
+    /// Whether `this and other` means `this & other`, because the values are unknown during
+    /// specialisation.
     fn joins_undecided(&self) -> bool {
         false
     }
@@ -224,7 +228,8 @@ pub(crate) trait Object: Any + fmt::Debug {
         Err(Raise::at("not-iterable", message, span, "here"))
     }
 
-    /// Whether it is the base class of records: their `__init__` is made from their fields, and fields that are not given are None.
+    /// Whether it is the base class of records: their `__init__` is generated from their fields,
+    /// and omitted fields are None.
     fn is_record_base(&self) -> bool {
         false
     }
@@ -239,82 +244,90 @@ pub(crate) trait Object: Any + fmt::Debug {
         false
     }
 
-    /// `with this:` begins. Returns what `as` binds.
+    /// Enters `with this:`. Returns the value that `as` binds.
     fn enter(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value> {
         let message = format!("`with` on {}", article(self.type_name()));
         Err(Raise::at("unsupported-with", message, span, "here").help(interp.dialect.hint(Hint::Context)))
     }
 
-    /// The variables of enclosing functions that this function uses, and the numbers that they hold.
+    /// The variables of enclosing functions that this function uses, with their values if these are
+    /// numbers.
     fn captured_numbers(&self) -> Vec<(String, Option<f64>)> {
         Vec::new()
     }
 
-    /// `with this:` ends.
+    /// Leaves `with this:`.
     fn exit(&self, _interp: &mut Interp<'_>) {}
 
-    /// The condition that the device decides, if `if this:` and `while this:` run there.
+    /// The condition that the device evaluates, if `if this:` and `while this:` run on the device.
     fn condition(&self) -> Option<&dyn DeviceCondition> {
         None
     }
 
-    /// The loop that the device runs, if `for i in this:` does.
+    /// The loop that the device runs, if `for i in this:` runs on the device.
     fn range(&self) -> Option<&dyn DeviceRange> {
         None
     }
 }
 
-/// A value that changes what the variable holds that it is assigned to.
+/// A value whose assignment to a variable modifies the variable's current value.
 pub(crate) trait Replacement {
-    /// `name = this` where the name holds `old` ([`Value::Unset`] if nothing): what it holds then.
+    /// `name = this` where the name has the value `old` ([`Value::Unset`] if none): the new value
+    /// of the name.
     ///
     /// # Errors
-    /// If it does not fit what the name holds.
+    /// If the value does not fit the current one.
     fn replace(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Value>;
 }
 
-/// Follows an evaluation with a run of the same kernel, and so knows how often the body of a dynamic loop is executed.
+/// Follows an evaluation with a run of the same kernel, and therefore knows the trip counts of
+/// dynamic loops.
 pub(crate) trait Follower {
-    /// A dynamic loop begins, which is the statement at `header` of the core's stream.
+    /// Begins a dynamic loop, whose header is at `header` in the core's instruction stream.
     fn begin_loop(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<()>;
 
-    /// The body of that loop has been evaluated. Whether there is another iteration, for which it is evaluated again.
+    /// Called after the body of that loop has been evaluated. Returns whether there is another
+    /// iteration, for which the body is evaluated again.
     fn next_iteration(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<bool>;
 }
 
-/// All that a function does: what a loop that calls it has to know before its iterations are copied.
+/// The effect of a function, which a loop that calls it must know before its iterations can be
+/// copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Acts {
-    /// It emits an instruction with these operands.
+    /// Emits an instruction with these operands.
     Emits,
-    /// It makes a tensor, and gives it.
+    /// Creates and returns a tensor.
     Makes,
-    /// It gives a slice between its arguments.
+    /// Returns a slice with its arguments as bounds.
     Slices,
-    /// It gives a number, or several, that follow from its arguments.
+    /// Returns one or more numbers computed from its arguments.
     Computes,
 }
 
-/// The iterations of a loop that is being unrolled. Those that are not evaluated are copied from the last one that was.
+/// The iterations of a loop that is being unrolled. Iterations that are not evaluated are copied
+/// from the last one that was.
 pub(crate) trait Iterations {
-    /// An iteration has been evaluated. `None` if it cannot be compared with others.
+    /// Called after an iteration has been evaluated. `None` if it cannot be compared with others.
     fn ended(&mut self, interp: &mut Interp<'_>) -> Option<()>;
 
-    /// Compares the last two iterations: the second must have made the same as the first, apart from its tensors and from where views begin.
-    /// The variable of the loop is `value` in it.
+    /// Compares the last two iterations: the second must have emitted the same as the first, except
+    /// for its tensors and the offsets of views. `value` is the loop variable in the second.
     fn are_alike(&mut self, interp: &mut Interp<'_>, value: i64) -> Option<()>;
 
-    /// Runs something, and takes back what it makes.
+    /// Runs a closure, and discards what it emits.
     fn rehearse(&self, interp: &mut Interp<'_>, run: &mut dyn FnMut(&mut Interp<'_>));
 
-    /// Whether what was made since the last iteration is what is copied for the one `turns` later, in which the variable is `value`.
+    /// Whether the code emitted since the last iteration equals a copy for the iteration `turns`
+    /// later, in which the loop variable is `value`.
     fn foretell(&self, interp: &mut Interp<'_>, turns: i64, value: i64) -> Option<()>;
 
-    /// Makes the iteration `turns` after the last one, in which the variable is `value`. `None`, and nothing is made, if it breaks a rule.
+    /// Emits the iteration `turns` after the last one, in which the loop variable is `value`.
+    /// `None`, with nothing emitted, if the copy would break a rule.
     fn copy(&self, interp: &mut Interp<'_>, turns: i64, value: i64) -> Option<()>;
 }
 
-/// A condition that is decided on the device.
+/// A condition that the device evaluates.
 pub(crate) trait DeviceCondition {
     /// `if this:`. Both blocks are evaluated once.
     fn branch(&self, interp: &mut Interp<'_>, span: Span, then: Block<'_>, otherwise: Block<'_>) -> EvalResult<()>;
@@ -323,15 +336,17 @@ pub(crate) trait DeviceCondition {
     fn repeat(&self, interp: &mut Interp<'_>, span: Span, body: Block<'_>) -> EvalResult<()>;
 }
 
-/// A range that is counted on the device.
+/// A range over which the device loops.
 pub(crate) trait DeviceRange {
-    /// The loop begins; gives its variable. What is emitted until [`Self::end`] is its body.
+    /// Begins the loop; returns its variable. Everything emitted until [`Self::end`] is the body.
     fn begin(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value>;
 
-    /// The body of the loop that began last has been evaluated. Whether it is evaluated again, which a [`Follower`] decides.
+    /// Called after the body of the innermost loop has been evaluated. Returns whether the body is
+    /// evaluated again, as a [`Follower`] decides.
     fn again(&self, interp: &mut Interp<'_>) -> EvalResult<bool>;
 
-    /// The loop that began last, with this variable, ends. A body that failed (`complete` is false) leaves nothing.
+    /// Ends the innermost loop, which has this variable. A body that failed (`complete` is false)
+    /// leaves nothing.
     fn end(&self, interp: &mut Interp<'_>, variable: &Value, span: Span, complete: bool);
 
     /// `for target in this:`. `body` is called once with the loop variable; it binds the target and evaluates the block.
@@ -348,13 +363,13 @@ pub(crate) trait DeviceRange {
     }
 }
 
-/// The error of an operator that neither side defines.
+/// The error of an operator that neither operand defines.
 pub(crate) fn unsupported(op: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
     let message = format!("`{op}` of {} and {}", left.type_name(), right.type_name());
     Raise::at("unsupported-operator", message, span, "here")
 }
 
-/// The error of an attribute that an object does not have, with the nearest of those that it has.
+/// The error of an attribute that an object lacks, with the most similar one that exists.
 pub(crate) fn unknown_attribute<T: Object + ?Sized>(object: &T, name: &str, span: Span) -> Box<Raise> {
     let message = format!("{} has no attribute `{name}`", article(object.type_name()));
     let mut diagnostic = Diagnostic::error("unknown-attribute", message).at(span, "here");
@@ -368,7 +383,7 @@ pub(crate) fn unknown_attribute<T: Object + ?Sized>(object: &T, name: &str, span
     Raise::new(diagnostic)
 }
 
-/// A type with its article: "an int", "a tensor".
+/// A type name with its indefinite article: "an int", "a tensor".
 pub(crate) fn article(name: &str) -> String {
     match name.chars().next() {
         Some('a' | 'e' | 'i' | 'o' | 'A' | 'E' | 'I' | 'O') => format!("an {name}"),
@@ -379,12 +394,12 @@ pub(crate) fn article(name: &str) -> String {
 }
 
 impl Value {
-    /// A value of a kind of its own.
+    /// Wraps an object as a value.
     pub(crate) fn object(object: impl Object) -> Self {
         Self::Object(Rc::new(object))
     }
 
-    /// The object of this kind that it is.
+    /// The object of type `T` in this value.
     pub(crate) fn downcast<T: Object>(&self) -> Option<&T> {
         match self {
             Self::Object(object) => (&**object as &dyn Any).downcast_ref(),
@@ -392,7 +407,7 @@ impl Value {
         }
     }
 
-    /// The object of this kind that it is, shared.
+    /// The object of type `T` in this value, shared.
     pub(crate) fn downcast_rc<T: Object>(&self) -> Option<Rc<T>> {
         match self {
             Self::Object(object) => (object.clone() as Rc<dyn Any>).downcast().ok(),
@@ -402,7 +417,7 @@ impl Value {
 }
 
 impl Value {
-    /// The number that an object stands for.
+    /// The number that an object represents.
     pub(crate) fn number(&self) -> Option<&Value> {
         match self {
             Self::Object(object) => object.number(),
@@ -410,7 +425,7 @@ impl Value {
         }
     }
 
-    /// What an operator of the other operand takes for this one: see [`Object::knows_scalars`].
+    /// This operand as passed to an operator of the other operand: see [`Object::knows_scalars`].
     pub(crate) fn beside(&self, other: &Value) -> &Value {
         match other {
             Value::Object(object) if !object.knows_scalars() => self.number().unwrap_or(self),
@@ -418,7 +433,7 @@ impl Value {
         }
     }
 
-    /// The index of an object as it takes it: see [`Object::knows_scalars`].
+    /// This index as passed to an object: see [`Object::knows_scalars`].
     pub(crate) fn index_of(&self, object: &dyn Object) -> Value {
         let part = |value: &Value| value.index_of(object);
         match self {
@@ -487,7 +502,7 @@ impl Interp<'_> {
         self.call(&callee, args)
     }
 
-    /// `left op right` where at least one side is an object.
+    /// `left op right` where at least one operand is an object.
     pub(crate) fn object_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
         let (left, right) = (left.beside(right), right.beside(left));
         for side in [left, right] {
@@ -500,7 +515,7 @@ impl Interp<'_> {
         Err(unsupported(op.text(), left, right, span))
     }
 
-    /// `left op right` where at least one side is an object.
+    /// `left op right` where at least one operand is an object.
     pub(crate) fn object_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
         let (left, right) = (left.beside(right), right.beside(left));
         for side in [left, right] {

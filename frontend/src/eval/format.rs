@@ -32,7 +32,7 @@ impl Interp<'_> {
             }
             Value::EnumMember(member) => self.member_text(value, member),
             Value::Exception(exception) => match exception.1.as_slice() {
-                // A key is shown as it is written.
+                // `str` of a KeyError shows the repr of the key.
                 [key] if &*self.name(exception.0) == "KeyError" => self.repr(key),
                 args => self.exception_text(args),
             },
@@ -56,7 +56,7 @@ impl Interp<'_> {
         Ok(out)
     }
 
-    /// `ascii(value)`: `repr` with all other characters escaped.
+    /// `ascii(value)`: `repr` with all non-ASCII characters escaped.
     pub(crate) fn ascii(&mut self, value: &Value) -> EvalResult<String> {
         let mut out = String::new();
         for c in self.repr(value)?.chars() {
@@ -243,7 +243,7 @@ impl Interp<'_> {
         {
             return self.format_value(&member.value, spec, span);
         }
-        // NumPy formats its scalars as the numbers of Python that they are equal to.
+        // NumPy formats its scalars like the equal Python numbers.
         if let Some(number) = value.number() {
             return self.format_value(number, spec, span);
         }
@@ -291,7 +291,8 @@ impl Interp<'_> {
         self.format_fields(text, args, &mut 0, false)
     }
 
-    /// `text` with its fields filled in; `next` is the argument of the next field that names none.
+    /// `text` with its fields replaced. `next` is the index of the argument for the next unnumbered
+    /// field.
     fn format_fields(&mut self, text: &str, args: &CallArgs, next: &mut usize, is_nested: bool) -> EvalResult<String> {
         let mut out = String::new();
         let mut chars = text.chars().peekable();
@@ -368,7 +369,8 @@ impl Interp<'_> {
                             return Err(Raise::at("value-error", message, args.span, "here"));
                         }
                     }
-                    // A specification can have fields itself: `{:{width}}`. They have none.
+                    // A specification may itself contain fields, `{:{width}}`, but only one level
+                    // deep.
                     let spec = if spec.contains('{') && !is_nested {
                         self.format_fields(spec, args, next, true)?
                     } else {
@@ -391,7 +393,7 @@ struct Spec {
     fill: Option<char>,
     align: Option<char>,
     sign: Option<char>,
-    /// A negative zero is shown as zero.
+    /// Whether a negative zero is shown as zero.
     unsigned_zero: bool,
     alternate: bool,
     zero: bool,
@@ -477,7 +479,7 @@ impl Spec {
         }
     }
 
-    /// The digits with separators between groups, and what follows them. Zeros that fill the field are grouped, too.
+    /// The digits with group separators, followed by `rest`. Padding zeros are grouped, too.
     fn grouped(&self, sign: &str, digits: &str, rest: &str, every: usize) -> String {
         let Some(separator) = self.group else { return format!("{digits}{rest}") };
         let is_filled = self.fill.is_none_or(|c| c == '0') && self.zero && self.align.is_none_or(|c| c == '=');
@@ -561,13 +563,14 @@ fn exponent(a: f64, precision: usize) -> String {
     format!("{mantissa}e{}{:02}", if exp < 0 { '-' } else { '+' }, exp.abs())
 }
 
-/// The arguments of an instance of a class of exceptions.
+/// The arguments of an instance of an exception class.
 fn exception_args(instance: &Instance) -> Option<Vec<Value>> {
     let args = || instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
     instance.class.exception_base().map(|_| args())
 }
 
-/// A number with so many significant digits. Zeros at the end go, but in the alternate form; `keep_point` keeps one behind the point.
+/// A number with `precision` significant digits. Trailing zeros are removed unless `keep_zeros`
+/// (the alternate form); `keep_point` writes an integer with `.0`.
 pub(crate) fn general(a: f64, precision: usize, keep_point: bool, keep_zeros: bool) -> String {
     let text = format!("{a:.*e}", precision - 1);
     let exp: i32 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
@@ -578,7 +581,8 @@ pub(crate) fn general(a: f64, precision: usize, keep_point: bool, keep_zeros: bo
             s.to_owned()
         }
     };
-    // Without a type, a number that ends at its point has the exponent, as 2e+00 of precision 1.
+    // Without a presentation type, a number that would end at its point uses the exponent form:
+    // 2e+00 with precision 1.
     if exp < -4 || exp >= precision as i32 - i32::from(keep_point) {
         let text = exponent(a, precision - 1);
         let (mantissa, e) = text.split_once('e').unwrap_or((&text, "+00"));
@@ -599,7 +603,8 @@ pub(crate) fn float_repr(x: f64) -> String {
         return if x > 0.0 { "inf".into() } else { "-inf".into() };
     }
     let shortest = format!("{x:e}");
-    // With 17 digits the shortest text may be one of two, of which Python takes the nearer, or the even one.
+    // With 17 digits, two texts may be equally short; Python chooses the nearer one, or the even
+    // one.
     let text = if shortest.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count() < 17 {
         shortest
     } else {

@@ -1,8 +1,10 @@
 //! Generators.
 //!
-//! A generator is the frame of a function and the way to where it stopped. Evaluation is recursive, so a `yield` unwinds: each block,
-//! loop, `with` and `try` around it notes where it is ([`Saved`]), innermost first. To resume, the body is entered again, and each of
-//! them takes its note and goes on from there. [`crate::syntax`] makes every `yield` a statement, so no expression is cut in half.
+//! A generator consists of the frame of a function and the path to the point where it is suspended.
+//! Evaluation is recursive, so a `yield` unwinds: each enclosing block, loop, `with` and `try`
+//! saves its position ([`Saved`]), innermost first. On resumption, the body is entered again, and
+//! each of them takes its saved position and continues there. [`crate::syntax`] makes every `yield`
+//! a statement, so no expression is interrupted.
 
 use std::rc::Rc;
 
@@ -21,13 +23,13 @@ pub(crate) struct Coroutine {
     function: Rc<Function>,
     /// The slots of its frame.
     slots: Vec<Value>,
-    /// Where it stopped, innermost first; nothing before it starts.
+    /// The position where it is suspended, innermost statement first; empty before it starts.
     saved: Vec<Saved>,
     started: bool,
 }
 
 impl Coroutine {
-    /// Whether its function may catch what is thrown into it.
+    /// Whether its function may catch an exception thrown into it.
     pub(crate) fn may_catch(&self) -> bool {
         fn catches(body: &[Stmt]) -> bool {
             body.iter().any(|stmt| {
@@ -39,13 +41,14 @@ impl Coroutine {
     }
 }
 
-/// Where a statement around a `yield` was when the generator stopped.
+/// The position of a statement around a `yield` when the generator was suspended.
 pub(crate) enum Saved {
     /// At this statement of a block.
     Block(usize),
-    /// In this arm of an `if` (their number for `else`), or case of a `match`.
+    /// In this arm of an `if` (the number of arms for `else`), or case of a `match`.
     Arm(usize),
-    /// In the body of a `for`, with the items left and the value of the iteration; in its `else` without items.
+    /// In the body of a `for`, with the remaining items and the value of the iteration; in its
+    /// `else` without items.
     For(Option<Rc<Iter>>, i64),
     /// In the body of a `while` (the iteration), or in its `else`.
     While(Option<i64>),
@@ -55,34 +58,34 @@ pub(crate) enum Saved {
     Try(TryPart),
     /// At a `yield`.
     Yield,
-    /// At a `yield from` this.
+    /// At a `yield from` of this iterator.
     From(Rc<Iter>),
 }
 
 /// A part of a `try` statement.
 pub(crate) enum TryPart {
     Body,
-    /// The clause and the exception.
+    /// The index of the clause, and the exception.
     Handler(usize, Value),
     Else,
-    /// How the statement ends if the block runs to its end.
+    /// The result of the statement if the block runs to its end.
     Finally(EvalResult<Flow>),
 }
 
-/// What resumes a generator.
+/// The value or error with which a generator is resumed.
 pub(crate) enum Sent {
     Value(Value),
     Raise(Box<Raise>),
 }
 
-/// How a generator stopped.
+/// The way in which a generator stopped.
 pub(crate) enum Resumed {
     Yielded(Value),
     Returned(Value),
 }
 
 impl Interp<'_> {
-    /// The generator of a call whose arguments are in the slots from `base`.
+    /// Creates the generator for a call whose arguments are in the slots from `base`.
     pub(crate) fn make_generator(&mut self, function: &Rc<Function>, base: usize, span: Span) -> EvalResult<Value> {
         let slots = self.stack.drain(base..).collect::<Vec<_>>();
         self.charge_items(slots.len() + 16, span)?;
@@ -91,7 +94,7 @@ impl Interp<'_> {
         Ok(Iter::value(name, Source::Generator(Box::new(coroutine))))
     }
 
-    /// Runs a generator until it yields, returns or fails.
+    /// Runs a generator until it yields, returns or raises.
     pub(crate) fn resume(&mut self, iterator: &Iter, sent: Sent, span: Span) -> EvalResult<Resumed> {
         let mut coroutine = match iterator.take() {
             Source::Generator(coroutine) => coroutine,
@@ -142,7 +145,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Enters the body, at the start or where it stopped.
+    /// Enters the body at the start or at the saved position.
     fn run_generator(&mut self, coroutine: &mut Coroutine, sent: Sent, span: Span) -> EvalResult<Flow> {
         let function = coroutine.function.clone();
         let def = &*function.def;
@@ -303,7 +306,8 @@ impl Interp<'_> {
         }
     }
 
-    /// `next(iterator)` and `generator.send(value)`: the item, or StopIteration with what the generator returned.
+    /// `next(iterator)` and `generator.send(value)`: the item, or StopIteration with the
+    /// generator's return value.
     pub(crate) fn send(&mut self, iterator: &Rc<Iter>, sent: Sent, span: Span) -> EvalResult<Value> {
         let resumed = match iterator.is_open_generator() {
             true => self.resume(iterator, sent, span)?,
@@ -327,7 +331,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The arguments of the StopIteration that an error is.
+    /// The arguments of a StopIteration; `None` for another error.
     pub(crate) fn is_stop(&self, raise: &Raise) -> Option<Vec<Value>> {
         match &raise.exception {
             Some(Value::Exception(e)) if e.0 == sym::stop_iteration => Some(e.1.clone()),
@@ -339,7 +343,7 @@ impl Interp<'_> {
         matches!(&raise.exception, Some(Value::Exception(e)) if e.0 == sym::generator_exit)
     }
 
-    /// A StopIteration that leaves a generator is an error of it.
+    /// A StopIteration that leaves a generator becomes a RuntimeError.
     fn stopped_inside(&mut self, mut raise: Box<Raise>, span: Span) -> Box<Raise> {
         let message = "generator raised StopIteration";
         raise.exception = Some(Value::exception(sym::runtime_error, vec![Value::str(message)]));

@@ -1,7 +1,8 @@
-//! What a module's names hold because a condition that only a running Python knows was guessed.
+//! Names of a module whose values depend on a guessed condition, which only a running Python could
+//! evaluate.
 //!
-//! A value of the host counts as false, and a module of the host as importable. Whatever a statement of module level then binds or
-//! changes is marked, and reported where a kernel reads it.
+//! A host value counts as false, and a host module as importable. Everything that the statement at
+//! module level then binds or changes is marked, and reported where a kernel reads it.
 
 use nki_diag::{Diagnostic, Span};
 
@@ -10,7 +11,7 @@ use super::value::{Host, Module, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
-/// Modules of Python's library that files import beside packages which may be missing.
+/// Standard-library modules that files import along with packages that may be missing.
 const LIBRARY: [&str; 27] = [
     "__future__",
     "argparse",
@@ -46,24 +47,25 @@ const LIBRARY: [&str; 27] = [
 pub(crate) struct Guess {
     /// The condition.
     span: Span,
-    /// How it was decided: "taken as false".
+    /// The assumption: "taken as false".
     taken: &'static str,
 }
 
 impl Interp<'_> {
-    /// Takes note that a value of the host was taken as false.
+    /// Records that a host value was taken as false.
     pub(super) fn guess_false(&mut self, span: Span) {
         self.guess(span, "taken as false");
     }
 
-    /// Takes note of an assumption about the host.
+    /// Records an assumption about the host.
     pub(super) fn guess(&mut self, span: Span, taken: &'static str) {
         if !self.in_kernel {
             self.guessed.get_or_insert(Guess { span, taken });
         }
     }
 
-    /// What `os.environ.get(name, default)` gives: a file has no access to the environment, so the variable is taken as not set.
+    /// The result of `os.environ.get(name, default)`: a file has no access to the environment, so
+    /// the variable is taken as unset.
     pub(super) fn unset_variable(&mut self, host: &Host, args: &CallArgs) -> Option<Value> {
         if self.in_kernel || !["os.environ.get", "os.getenv"].contains(&&*host.path) {
             return None;
@@ -74,7 +76,7 @@ impl Interp<'_> {
         Some(default)
     }
 
-    /// Marks what a statement of module level binds or changes, if it made a guess.
+    /// Marks the names that a statement at module level binds or changes, if it made a guess.
     pub(super) fn mark_guessed(&mut self, module: &Module, stmt: &Stmt) {
         let Some(guess) = self.guessed.take() else { return };
         let mut names = Vec::new();
@@ -83,14 +85,15 @@ impl Interp<'_> {
         names.into_iter().for_each(|name| mark(module, name, guess));
     }
 
-    /// Takes note that a module is imported of which only a running Python knows whether it is installed.
+    /// Records the import of a module that may not be installed, which only a running Python knows.
     pub(super) fn assume_import(&mut self, root: &str, span: Span) {
         if !self.in_kernel && !LIBRARY.contains(&root) {
             self.assumed_import.get_or_insert(span);
         }
     }
 
-    /// Marks what other statements of a `try` at module level would bind, if a module of the host could not be imported.
+    /// Marks the names that the handlers of a `try` at module level would bind if a host module could
+    /// not be imported.
     pub(super) fn mark_import(&mut self, frame: &Frame<'_>, t: &Try) {
         let Some(span) = self.assumed_import.take() else { return };
         if frame.function.is_some() {
@@ -102,7 +105,7 @@ impl Interp<'_> {
         names.into_iter().for_each(|name| mark(frame.module, name, guess));
     }
 
-    /// What is imported by a name is as uncertain as it was where it comes from.
+    /// An imported name is as uncertain as it is in the module that it comes from.
     pub(super) fn copy_guess(&self, from: &Module, name: Symbol, frame: &Frame<'_>, bind: &Expr) {
         let at = from.index.borrow().get(&name).copied();
         let guess = at.and_then(|at| from.guesses.borrow().get(&at).copied());
@@ -111,7 +114,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Reports that a kernel reads a global whose value was guessed; at module level the reading statement makes the same guess.
+    /// Reports that a kernel reads a global whose value was guessed. At module level, the reading
+    /// statement makes the same guess instead.
     #[cold]
     pub(super) fn tell_guess(&mut self, module: &Module, index: u32, value: &Value, span: Span) {
         let Some(guess) = module.guesses.borrow().get(&index).copied() else { return };
@@ -119,7 +123,7 @@ impl Interp<'_> {
             self.guessed.get_or_insert(guess);
             return;
         }
-        // Those have errors of their own, or are the same either way.
+        // These have errors of their own, or do not depend on the guess.
         if matches!(value, Value::Host(_) | Value::Module(_) | Value::NativeModule(_)) {
             return;
         }
@@ -140,7 +144,7 @@ fn mark(module: &Module, name: Symbol, guess: Guess) {
     }
 }
 
-/// Names of what a statement changes in place: `table[key] = value`, `items.append(value)`.
+/// The names that a statement modifies in place: `table[key] = value`, `items.append(value)`.
 fn changed_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
     fn root(expr: &Expr, out: &mut Vec<Symbol>) {
         match &expr.kind {

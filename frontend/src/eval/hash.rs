@@ -1,4 +1,4 @@
-//! What dicts and sets find their keys by, and `hash()`.
+//! Keys of dicts and sets, and `hash()`.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
 
-/// CPython's hashes of numbers are remainders of this prime.
+/// CPython's hashes of numbers are remainders modulo this prime.
 const MODULUS: u64 = (1 << 61) - 1;
 
 /// How objects of a class are hashed.
@@ -21,12 +21,13 @@ enum Hashing {
     Fields,
     /// By a `__hash__`.
     Method(Value),
-    /// They have no hash.
+    /// Objects are unhashable.
     Refused,
 }
 
 impl Class {
-    /// Whether objects are found by the value that they are made of: no class of the kernel's source defines how.
+    /// Whether objects are hashed by the built-in value from which they derive: no class in the
+    /// kernel's source defines a hash or equality.
     fn hashes_as_base(&self) -> bool {
         let defines = |class: &Rc<Class>| {
             let attrs = class.attrs.borrow();
@@ -35,7 +36,7 @@ impl Class {
         self.order().find(|class| defines(class)).is_none_or(|class| class.is_of_library())
     }
 
-    /// Whether its objects have no hash.
+    /// Whether its objects are unhashable.
     pub(super) fn is_unhashable(&self) -> bool {
         matches!(self.hashing(), Hashing::Refused)
     }
@@ -62,7 +63,7 @@ impl Class {
 }
 
 impl Interp<'_> {
-    /// What an entry is added to a dict under: a key, which compilers before 0.7 took only if it was a string.
+    /// The key of a new dict entry. Compilers before 0.7 accepted only strings.
     pub(crate) fn new_key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
         let key = self.key(value, span)?;
         if !matches!(key, Key::Str(_)) {
@@ -71,7 +72,7 @@ impl Interp<'_> {
         Ok(key)
     }
 
-    /// What a dict is indexed by.
+    /// The key for a dict lookup.
     pub(crate) fn key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
         if let Value::Str(text) = value.plain() {
             return Ok(Key::Str(text.clone()));
@@ -136,7 +137,8 @@ impl Interp<'_> {
                 Hashing::Fields => {
                     let values = self.hashed_fields(instance).unwrap_or_default();
                     let mut keys = self.hash_keys_of(&values, span, depth)?;
-                    // A named tuple equals a tuple, but objects of other classes equal those of their class alone.
+                    // A named tuple equals a tuple; objects of other classes equal only objects of
+                    // the same class.
                     if self.named_tuple_items(value).is_none() {
                         keys.push(Key::Identity(Rc::as_ptr(&instance.class) as usize));
                     }
@@ -147,7 +149,8 @@ impl Interp<'_> {
             Value::Type(kind) => Key::Name(kind.name().to_owned()),
             Value::ExceptionClass(class) => Key::Name(self.name(*class).to_string()),
             Value::Host(host) => {
-                // `torch.float32` is one thing; what a call or an element gives may be equal to another key.
+                // `torch.float32` is a single object; the result of a call or an element may equal
+                // another key.
                 if host.path.ends_with([')', ']']) {
                     self.guess_false(span);
                 }
@@ -173,7 +176,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The key of an object with a `__hash__`: that of the first object with this hash that is equal.
+    /// The key of an object with a `__hash__`: that of the first equal object with this hash.
     fn key_of_equal(&mut self, value: &Value, hash: i64, span: Span) -> EvalResult<Key> {
         let known = self.hashed.get(&hash).cloned().unwrap_or_default();
         let mut found = None;
@@ -197,9 +200,10 @@ impl Interp<'_> {
         }
     }
 
-    /// `hash(value)`. Where CPython's differs between runs (strings, identities) it is the same in all runs.
+    /// `hash(value)`. Hashes that vary between runs in CPython (strings, identities) are the same
+    /// in all runs here.
     pub(crate) fn hash_of(&mut self, value: &Value, span: Span) -> EvalResult<i64> {
-        // Refuses what has no hash, at any depth.
+        // Rejects unhashable values at any depth.
         let key = self.hash_key(value, span)?;
         Ok(match value {
             Value::None => 0xfca8_6420,
@@ -235,7 +239,8 @@ impl Interp<'_> {
         items.iter().map(|item| self.hash_of(item, span)).collect::<EvalResult<Vec<_>>>().map(hash_of_set)
     }
 
-    /// Number of an object: addresses differ between runs, so objects are numbered in the order of the requests.
+    /// The number of an object. Addresses vary between runs, so objects are numbered in the order
+    /// of the requests.
     pub(crate) fn number_of(&mut self, value: &Value) -> i64 {
         let same = |a: &Value, b: &Value| match (a, b) {
             (Value::List(_) | Value::Dict(_) | Value::Instance(_), _) => a.is_same(b),
@@ -255,7 +260,7 @@ fn unhashable(value: &Value, span: Span) -> Box<Raise> {
     Raise::at("dict-key", text, span, "used as a key").help("use a string, a number or a tuple of them")
 }
 
-/// CPython's hash of a tuple, a variant of xxHash, from those of its items.
+/// CPython's hash of a tuple from the hashes of its items: a variant of xxHash.
 pub(super) fn hash_of_items(hashes: Vec<i64>) -> i64 {
     const PRIMES: [u64; 3] = [11_400_714_785_074_694_791, 14_029_467_366_897_019_727, 2_870_177_450_012_600_261];
     let mut sum = PRIMES[2];
@@ -266,7 +271,7 @@ pub(super) fn hash_of_items(hashes: Vec<i64>) -> i64 {
     if sum == u64::MAX { 1_546_275_796 } else { sum as i64 }
 }
 
-/// CPython's hash of a frozenset, which does not depend on the order, from those of its items.
+/// CPython's hash of a frozenset from the hashes of its items; independent of their order.
 pub(super) fn hash_of_set(hashes: Vec<i64>) -> i64 {
     let shuffled = |hash: u64| ((hash ^ 89_869_747) ^ (hash << 16)).wrapping_mul(3_644_798_167);
     let mut sum = hashes.iter().fold(0, |sum, hash| sum ^ shuffled(*hash as u64));
@@ -293,7 +298,7 @@ pub(super) fn hash_float(value: f64) -> i64 {
         0 => (fraction, -1074),
         _ => (fraction | 1 << 52, exponent as i64 - 1075),
     };
-    // Twice the number is its bits turned by one, modulo a number of 61 ones.
+    // Doubling a number modulo 2^61 - 1 rotates its bits by one.
     let turn = power.rem_euclid(61) as u32;
     let hash = if turn == 0 { mantissa } else { ((mantissa << turn) & MODULUS) | (mantissa >> (61 - turn)) };
     let hash = (hash % MODULUS) as i64 * if value < 0.0 { -1 } else { 1 };

@@ -1,4 +1,4 @@
-//! Statements without effect: expressions whose value nobody uses.
+//! Statements without effect: expressions whose value is unused.
 
 use nki_diag::Diagnostic;
 
@@ -7,13 +7,14 @@ use super::language::Hint;
 use super::value::Value;
 use crate::syntax::*;
 
-/// Methods of containers and iterators that change what they are called on and return one of its elements.
+/// Methods of containers and iterators that modify their receiver and return one of its elements.
 const TAKE_OUT: [&str; 5] = ["pop", "popitem", "popleft", "setdefault", "send"];
 
 impl Interp<'_> {
-    /// Reports an expression statement that has given `value`, emitted no instruction and run no code of the user's.
+    /// Reports an expression statement that returned `value` but emitted no instruction and ran no
+    /// user code.
     pub(super) fn note_inert(&mut self, expr: &Expr, value: &Value) {
-        // What was refused had another purpose than to be unused.
+        // An expression that was rejected was meant to have an effect.
         if matches!(value, Value::Poison) {
             return;
         }
@@ -71,7 +72,8 @@ fn argument(argument: &Argument) -> &Expr {
     }
 }
 
-/// Whether evaluating it may do something: it has a call, or anything that is not a plain expression.
+/// Whether evaluation may have an effect: the expression contains a call, or is not a plain
+/// expression.
 fn has_call(expr: &Expr) -> bool {
     let opt = |e: &Option<Box<Expr>>| e.as_ref().is_some_and(|e| has_call(e));
     match &expr.kind {

@@ -1,4 +1,4 @@
-//! What a class takes over from its bases: their order, their fields, and the attributes that `__slots__` allow.
+//! Inheritance: the order of base classes, their fields, and the attributes that `__slots__` allow.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::syntax::parse::private;
 use crate::syntax::*;
 
 impl ClassKind {
-    /// Whether its annotated names are fields.
+    /// Whether the annotated names of such a class are fields.
     fn has_fields(self) -> bool {
         matches!(self, ClassKind::Dataclass(_) | ClassKind::Record | ClassKind::NamedTuple)
     }
@@ -26,12 +26,14 @@ impl Class {
         self.mro.get().into_iter().flatten()
     }
 
-    /// The class that makes fields of annotated names: this one, or the first of its bases that does.
+    /// The class that defines the fields: this one, or the first base that makes fields of
+    /// annotated names.
     fn with_fields(&self) -> Option<&Rc<Class>> {
         self.order().find(|class| class.kind.get().has_fields())
     }
 
-    /// The fields of its objects. A class without a decorator has those of the dataclass that it derives from.
+    /// The fields of its objects. A class without a decorator has the fields of the dataclass from
+    /// which it derives.
     pub(crate) fn declared_fields(&self) -> Vec<Field> {
         self.with_fields().map(|class| class.fields.borrow().clone()).unwrap_or_default()
     }
@@ -41,7 +43,7 @@ impl Class {
         self.order().any(|class| matches!(class.kind.get(), ClassKind::Dataclass(_)))
     }
 
-    /// What `@dataclass` was told for the class whose fields its objects have.
+    /// The options of `@dataclass` on the class that defines the fields.
     pub(super) fn dataclass_kind(&self) -> Option<DataclassKind> {
         match self.with_fields()?.kind.get() {
             ClassKind::Dataclass(told) => Some(told),
@@ -49,12 +51,13 @@ impl Class {
         }
     }
 
-    /// Whether its objects are frozen when they are made.
+    /// Whether its objects are frozen after construction.
     pub(super) fn is_frozen(&self) -> bool {
         self.dataclass_kind().is_some_and(|told| told.frozen)
     }
 
-    /// The fields of its bases in the order in which they were declared first; the last declaration in resolution order counts.
+    /// The fields of its bases in the order of first declaration; the last declaration in
+    /// resolution order applies.
     pub(super) fn inherited_fields(&self) -> Vec<Field> {
         let mut fields: Vec<Field> = Vec::new();
         let bases: Vec<&Rc<Class>> = self.order().skip(1).collect();
@@ -71,7 +74,8 @@ impl Class {
 }
 
 impl Instance {
-    /// Whether the attribute cannot be changed: all of a frozen dataclass, of a class that derives from one the fields.
+    /// Whether the attribute cannot be assigned: in a frozen dataclass all of them, in a
+    /// class derived from one, the fields.
     pub(super) fn is_fixed(&self, name: Symbol) -> bool {
         if self.class.kind.get() == ClassKind::NamedTuple {
             return true;
@@ -81,8 +85,8 @@ impl Instance {
     }
 }
 
-/// The bases of a class in method resolution order (C3): each class before its bases, and the bases of a class in its order. None if there is no
-/// such order.
+/// The bases of a class in method resolution order (C3): each class before its bases, and the bases
+/// of a class in its order. `None` if no such order exists.
 fn linearised(bases: &[Rc<Class>]) -> Option<Vec<Rc<Class>>> {
     let mut lists: Vec<Vec<Rc<Class>>> = bases.iter().map(|base| base.order().cloned().collect()).collect();
     lists.push(bases.to_vec());
@@ -114,7 +118,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Refuses a class that derives from an Enum with members, or one whose `__slots__` name an attribute of the class.
+    /// Rejects a class that derives from an Enum with members, or whose `__slots__` name an
+    /// attribute of the class.
     pub(super) fn check_class(&mut self, class: &Rc<Class>, bases: &[Rc<Class>], span: Span) -> EvalResult<()> {
         if let Some(base) = bases.iter().find(|base| !base.members.borrow().is_empty()) {
             let message = format!("{} derives from the Enum {}, which has members", class.name, base.name);
@@ -136,7 +141,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The names in the `__slots__` of a class itself.
+    /// The names in the `__slots__` of the class itself.
     fn own_slots(&mut self, class: &Class, span: Span) -> EvalResult<Option<Vec<Symbol>>> {
         let Some(slots) = class.attrs.borrow().get(sym::slots).cloned() else { return Ok(None) };
         let items = match &slots {
@@ -161,7 +166,7 @@ impl Interp<'_> {
         Ok(Some(names))
     }
 
-    /// The attributes that objects of a class can have; None if they can have any.
+    /// The attributes that objects of a class can have; `None` if they can have any.
     fn slots_of(&mut self, class: &Rc<Class>, span: Span) -> EvalResult<Option<Vec<Symbol>>> {
         if !self.has_slots || class.builtin_base().is_some() || class.exception_base().is_some() {
             return Ok(None);
@@ -181,7 +186,7 @@ impl Interp<'_> {
         Ok(self.slots_of(class, span)?.is_none())
     }
 
-    /// Refuses an attribute that `__slots__` do not allow.
+    /// Rejects an attribute that `__slots__` do not allow.
     pub(super) fn check_slot(&mut self, instance: &Instance, name: Symbol, span: Span) -> EvalResult<()> {
         let Some(names) = self.slots_of(&instance.class, span)? else { return Ok(()) };
         if names.contains(&name) {
@@ -191,7 +196,7 @@ impl Interp<'_> {
         Err(Raise::at("no-attribute", message, span, "assigned here").help("add the name to `__slots__`"))
     }
 
-    /// Refuses assignments to a class that would change what its members or slots are.
+    /// Rejects assignments to a class that would change its members or slots.
     pub(super) fn check_class_attribute(&mut self, class: &Rc<Class>, name: Symbol, span: Span) -> EvalResult<()> {
         let is_member = matches!(class.attrs.borrow().get(name), Some(Value::EnumMember(_)));
         if class.enum_kind().is_some() && is_member {
@@ -206,7 +211,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Checks a class that `@dataclass` decorates as Python does.
+    /// Applies Python's checks for a class decorated with `@dataclass`.
     pub(super) fn check_dataclass(&mut self, class: &Rc<Class>, frozen: bool, span: Span) -> EvalResult<()> {
         for base in class.order().skip(1) {
             if let ClassKind::Dataclass(told) = base.kind.get()
@@ -245,7 +250,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// `slots=True`: the fields that a class declares itself are its slots.
+    /// `slots=True`: the fields that a class itself declares become its slots.
     pub(super) fn add_slots(&mut self, class: &Rc<Class>) {
         let inherited = class.inherited_fields();
         let is_own = |field: &&Field| !inherited.iter().any(|known| known.name == field.name);
@@ -255,7 +260,7 @@ impl Interp<'_> {
         self.has_slots = true;
     }
 
-    /// `Class[index]` of a class that is no Enum.
+    /// `Class[index]` of a class that is not an Enum.
     pub(super) fn class_item(
         &mut self,
         base: &Value,
@@ -268,7 +273,7 @@ impl Interp<'_> {
         }
         let is_generic = class.order().any(|class| class.def.as_ref().is_some_and(|def| def.has_type_params));
         if is_generic || self.mro_of(class).is_none() {
-            // `Generic[T]` and the like
+            // `Generic[T]` and similar.
             return Ok(base.clone());
         }
         let message = format!("the class {} takes no index", class.name);
@@ -276,7 +281,7 @@ impl Interp<'_> {
             .help("define `__class_getitem__`, or derive from `Generic[T]`"))
     }
 
-    /// What shows an object: the first class in resolution order that has a way to.
+    /// How an object is shown, as decided by the first class in resolution order that defines it.
     pub(super) fn shown_by(class: &Class) -> Shown {
         for class in class.order() {
             if let Some(method) = class.attrs.borrow().get(sym::repr) {
@@ -295,7 +300,7 @@ impl Interp<'_> {
     }
 }
 
-/// Whether a dataclass refuses a value as a default: it has no hash.
+/// Whether a dataclass rejects a value as a default, because it is unhashable.
 fn is_mutable(value: &Value) -> bool {
     match value {
         Value::List(_) | Value::Dict(_) => true,
@@ -305,7 +310,7 @@ fn is_mutable(value: &Value) -> bool {
     }
 }
 
-/// What makes a value like this one.
+/// The name of a factory for values like this one.
 fn factory_of(value: &Value) -> String {
     match value {
         Value::Instance(instance) => instance.class.name.to_string(),
@@ -327,7 +332,7 @@ pub(super) enum Shown {
     Name,
 }
 
-/// Functions of a class know it: `super()` looks there.
+/// Records the class in its functions, where `super()` looks it up.
 pub(super) fn adopt_functions(class: &Rc<Class>, attrs: &RefCell<AttrMap>) {
     for (_, value) in attrs.borrow().iter() {
         let function = match value {

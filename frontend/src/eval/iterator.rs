@@ -1,4 +1,5 @@
-//! Iterators: what `iter`, generators and Python's lazy functions give. Each item is made when it is asked for.
+//! Iterators: the results of `iter`, generators, and Python's lazy functions. Each item is computed
+//! on request.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,27 +23,27 @@ pub(crate) struct Iter {
 
 /// Where the items of an iterator come from.
 pub(crate) enum Source {
-    /// No item is left.
+    /// No items are left.
     Ended,
-    /// The next item is being made.
+    /// The next item is being computed.
     Running,
-    /// Numbers from a position of a range.
+    /// The numbers of a range from a position.
     Range(Range, i64),
-    /// Items from a position.
+    /// The items from a position.
     Items(Rc<[Value]>, usize),
-    /// Items of a list, which may change meanwhile.
+    /// The items of a list, which may change during iteration.
     List(Rc<List>, usize),
-    /// Entries of a dict or set.
+    /// The entries of a dict or set.
     Dict(Walk),
     /// An object with `__next__`.
     Object(Value),
     /// An object with `__getitem__`, and the next index.
     Indexed(Value, i64),
-    /// The function is called until it returns the value.
+    /// A function that is called until it returns the value.
     Until(Value, Value),
-    /// `zip`, and whether all must have as many items.
+    /// `zip`, and whether all iterators must have the same number of items.
     Zip(Vec<Rc<Iter>>, bool),
-    /// `zip_longest`, and what stands for missing items.
+    /// `zip_longest`, and the fill value.
     ZipLongest(Vec<Option<Rc<Iter>>>, Value),
     /// `enumerate` with the next number.
     Enumerate(Rc<Iter>, i64),
@@ -58,17 +59,17 @@ pub(crate) enum Source {
     Dropwhile(Value, Rc<Iter>),
     /// `accumulate`: function, total so far, items.
     Accumulate(Option<Value>, Option<Value>, Rc<Iter>),
-    /// `chain`: the iterables, and the items of the one being walked.
+    /// `chain`: the iterables, and the iterator over the current one.
     Chain(Rc<Iter>, Option<Rc<Iter>>),
-    /// `islice`: items to skip, items left of all those up to the end, step.
+    /// `islice`: items to skip, items left up to the end (before the step is applied), step.
     Slice { items: Rc<Iter>, skip: u64, left: Option<u64>, step: u64 },
     /// `count`: next number and step.
     Count(Value, Value),
-    /// `repeat`: value and how often.
+    /// `repeat`: the value and the number of repetitions.
     Repeat(Value, Option<u64>),
-    /// `cycle`: items, those seen, and the position once all are.
+    /// `cycle`: the iterator, the items seen, and the position after all have been seen.
     Cycle(Rc<Iter>, Vec<Value>, Option<usize>),
-    /// `pairwise` with the last item.
+    /// `pairwise` with the previous item.
     Pairwise(Rc<Iter>, Option<Value>),
     /// A generator.
     Generator(Box<Coroutine>),
@@ -89,7 +90,7 @@ impl Iter {
         Self::value(name, Source::Items(items.into(), 0))
     }
 
-    /// Takes the source out while the next item is made.
+    /// Takes the source out while the next item is computed.
     pub(super) fn take(&self) -> Source {
         self.source.replace(Source::Running)
     }
@@ -104,12 +105,12 @@ impl Iter {
         matches!(&*self.source.borrow(), Source::Generator(_))
     }
 
-    /// Whether it is a generator that may catch what is thrown into it.
+    /// Whether it is a generator that may catch an exception thrown into it.
     pub(super) fn may_catch(&self) -> bool {
         matches!(&*self.source.borrow(), Source::Generator(coroutine) if coroutine.may_catch())
     }
 
-    /// The next item, where that runs no code.
+    /// The next item, if computing it runs no code.
     fn next_at_once(&self) -> Option<Option<Value>> {
         Some(match &mut *self.source.borrow_mut() {
             Source::Ended => None,
@@ -145,7 +146,8 @@ impl Interp<'_> {
                 if let Some(method) = instance.class.lookup(sym::iter) {
                     return match self.call_with(&method, value.clone(), CallArgs::none(span))? {
                         object @ Value::Instance(_) => Ok(Iter::new("iterator", Source::Object(object))),
-                        // A list counts as an iterator here, for classes written for earlier frontends.
+                        // A list is accepted as an iterator, for classes written for earlier
+                        // frontends.
                         other => self.iter(&other, span),
                     };
                 }
@@ -168,7 +170,7 @@ impl Interp<'_> {
         let mut source = iterator.take();
         let item = match &mut source {
             Source::Running => {
-                // Taken by the call that is still running.
+                // Taken by a call that is still running.
                 return Err(Raise::at("value-error", format!("{} already executing", iterator.name), span, "here"));
             }
             Source::Generator(_) => {
@@ -187,7 +189,7 @@ impl Interp<'_> {
         item
     }
 
-    /// The next item of an iterator over others.
+    /// The next item of an iterator over other iterators.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
     fn item_of(&mut self, source: &mut Source, span: Span) -> EvalResult<Option<Value>> {
         Ok(match source {
@@ -408,7 +410,7 @@ impl Interp<'_> {
         matches!(&thrown, Value::Exception(e) if e.0 == name)
     }
 
-    /// All items that are left.
+    /// The remaining items.
     pub(crate) fn drain(&mut self, iterator: &Iter, span: Span) -> EvalResult<Vec<Value>> {
         let mut items = Vec::new();
         while let Some(item) = self.next(iterator, span)? {
@@ -418,7 +420,7 @@ impl Interp<'_> {
         Ok(items)
     }
 
-    /// The iterator that a value is, for `next`.
+    /// This value as an iterator, for `next`.
     pub(crate) fn as_iterator(&mut self, value: &Value, span: Span) -> EvalResult<Rc<Iter>> {
         match value {
             Value::Iterator(iterator) => Ok(iterator.clone()),
@@ -432,7 +434,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The iterators of arguments.
+    /// The iterators over several values.
     pub(crate) fn iterators(&mut self, values: &[Value], span: Span) -> EvalResult<Vec<Rc<Iter>>> {
         values.iter().map(|value| self.iter(value, span)).collect()
     }

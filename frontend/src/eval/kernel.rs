@@ -1,4 +1,4 @@
-//! The kernels of a module, and the evaluation of one for its arguments.
+//! The kernels of a module, and the evaluation of a kernel for its arguments.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -21,18 +21,19 @@ pub(crate) struct Candidate {
     pub(crate) function: Rc<Function>,
     /// Its [`Kernel::schedule`].
     pub(crate) schedule: Rc<[Edge]>,
-    /// The machine that its decorator names.
+    /// The target that its decorator names.
     pub(crate) target: Option<Target>,
     /// See [`Kernel::as_written`].
     pub(crate) as_written: bool,
     /// Its [`Kernel::compile_config`] and [`Kernel::specialization_config`].
     pub(crate) config: (Value, Value),
-    /// Its decorator makes it a kernel.
+    /// Whether a decorator makes it a kernel.
     pub(crate) decorated: bool,
 }
 
-/// Which of the functions of a file are kernels: those with a decorator; if there are none, those that no other one calls and that work on the device, if
-/// any does; if all are called, all.
+/// Selects the kernels among the functions of a file: those with a decorator. If there are none,
+/// the functions that no other one calls, restricted to those that use the device if any does. If
+/// all are called, all.
 fn kernels_among(functions: &[Candidate]) -> Vec<bool> {
     if functions.iter().any(|c| c.decorated) {
         return functions.iter().map(|c| c.decorated).collect();
@@ -55,7 +56,8 @@ fn kernels_among(functions: &[Candidate]) -> Vec<bool> {
     if both.contains(&true) { both } else { free }
 }
 
-/// Whether a function names `nki.language`, `nki.isa`, something of them, or a function of another file, which may use them.
+/// Whether a function refers to `nki.language`, `nki.isa`, a member of them, or a function of
+/// another file, which may use them.
 fn names_the_api(candidate: &Candidate) -> bool {
     let module = &candidate.function.module;
     let named = candidate.function.def.names();
@@ -72,7 +74,7 @@ fn names_the_api(candidate: &Candidate) -> bool {
 }
 
 impl Interp<'_> {
-    /// Loads and runs the file of the kernel; `None` if there were errors, which are reported.
+    /// Loads and runs the file of the kernel; `None` after errors, which are reported.
     pub(crate) fn load_main(&mut self, path: &Path) -> Option<Rc<Module>> {
         let name = path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy().into_owned());
         match self.load_file(path, &name) {
@@ -90,8 +92,9 @@ impl Interp<'_> {
         }
     }
 
-    /// The kernels of a file in source order: the functions that it defines and decorates as kernels. If it decorates none, those that no other
-    /// function of it calls. The function `wanted` is one of them in any case.
+    /// The kernels of a file in source order: the functions that it defines and decorates as
+    /// kernels. If it decorates none, those that no other function in it calls. The function named
+    /// `wanted` is always included.
     pub(crate) fn candidates(&self, module: &Rc<Module>, wanted: Option<&str>) -> Vec<Candidate> {
         let mut found = Vec::new();
         let mut seen: Vec<&Rc<Kernel>> = Vec::new();
@@ -105,7 +108,7 @@ impl Interp<'_> {
                 {
                     continue;
                 }
-                // The grid of `four = inner[4]` is for the host's call: `inner` is the kernel.
+                // The grid of `four = inner[4]` applies to the host's call: the kernel is `inner`.
                 Value::Kernel(kernel) if !kernel.has_grid => match &kernel.function {
                     Value::Function(function) => (function.clone(), Some(kernel)),
                     _ => continue,
@@ -136,7 +139,7 @@ impl Interp<'_> {
         kept.map(|(c, _)| c).collect()
     }
 
-    /// What a caller has to know of a kernel.
+    /// The description of a kernel for callers.
     pub(crate) fn describe(&self, candidate: &Candidate) -> KernelInfo {
         let def = &candidate.function.def;
         let params = def
@@ -160,7 +163,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Specialises a kernel for each core and builds the program. The names of the arguments are those of parameters, and none is missing.
+    /// Specialises a kernel for each core and builds the program. The arguments have the names of
+    /// the parameters, and none is missing.
     pub(crate) fn run_kernel(
         &mut self,
         candidate: &Candidate,
@@ -187,7 +191,7 @@ impl Interp<'_> {
         Ok((self.finish(span)?, returned))
     }
 
-    /// Checks that the launch grid of the kernel at `span` is one for its cores.
+    /// Checks that the launch grid of the kernel at `span` matches its cores.
     ///
     /// # Errors
     /// `launch-grid`
@@ -201,11 +205,11 @@ impl Interp<'_> {
         Err(Raise::at("launch-grid", message, span, "this kernel").help(self.dialect.hint(Hint::LaunchGrid)))
     }
 
-    /// Specialises a kernel for one core and one program of its grid; gives what it returns.
+    /// Specialises a kernel for one core and one program of its grid; returns its result.
     fn run_program(&mut self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<Value> {
         let def = candidate.function.def.clone();
         let mut call = CallArgs::none(def.name_span);
-        // Names of the API among the arguments are those of the kernel's language.
+        // API names among the arguments are resolved in the kernel's language.
         self.dialect = candidate.function.module.dialect.get();
         for (at, param) in def.params.iter().enumerate() {
             let name = self.name(param.name);
@@ -219,7 +223,8 @@ impl Interp<'_> {
                     Some(member) => member,
                     None => self.take_over(arg, Some(&name), param.span)?,
                 };
-                // The caller names all arguments, whatever the kernel's own language allows.
+                // The caller names all arguments, even if the kernel's own language does not allow
+                // it.
                 if by_position {
                     call.positional.push(value);
                 } else {
@@ -232,7 +237,7 @@ impl Interp<'_> {
                 call.positional.push(default.clone());
             }
         }
-        // A wrapper of the host, which shows the parameters of the function that it wraps.
+        // A host wrapper shows the parameters of the function that it wraps.
         let by_name = def.params.iter().any(|p| p.kind == ParamKind::DoubleStar);
         let is_rest = |name: &str| !def.named_params().any(|p| *name == **self.names.name(p.name));
         let rest: Vec<&(String, Arg)> = args.iter().filter(|(name, _)| is_rest(name)).collect();
@@ -253,7 +258,7 @@ impl Interp<'_> {
             raise.frames.pop();
             raise
         })?;
-        // The other cores run the same code, and the program is lost.
+        // The other cores run the same code, and there is no program to build.
         if self.has_recovered() { Err(Raise::reported()) } else { Ok(result) }
     }
 
@@ -264,13 +269,14 @@ impl Interp<'_> {
         }
     }
 
-    /// The kernel of this name is about to run for this core.
+    /// Prepares for the evaluation of a kernel for this core.
     pub(crate) fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]) {
         self.in_kernel = true;
         self.backend.begin_core(kernel, core, schedule);
     }
 
-    /// A program of the launch grid is about to run: see [`super::language::Backend::begin_program`]. The `first` one of all prints.
+    /// Prepares for a program of the launch grid: see [`super::language::Backend::begin_program`].
+    /// Only the `first` program prints.
     pub(crate) fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
         let counts: Vec<u32> = self.options.grid.iter().map(|axis| axis.count()).collect();
         self.quiet = !first;
@@ -278,7 +284,8 @@ impl Interp<'_> {
         self.forget_shared();
     }
 
-    /// Makes what a kernel of this dialect at `span` with these parameters returned its outputs; `names` are those of its `return`.
+    /// Makes the return value of a kernel of this dialect at `span`, with these parameters, its
+    /// outputs. `names` are the names in its `return`.
     pub(crate) fn take_result(
         &mut self,
         result: &Value,
@@ -305,7 +312,7 @@ impl Interp<'_> {
         Ok(returned)
     }
 
-    /// The member a string names, for a parameter annotated with an Enum.
+    /// The member named by a string, for a parameter annotated with an Enum.
     fn enum_argument(&self, function: &Function, param: &Param, arg: &Arg) -> Option<Value> {
         let Arg::Str(text) = arg else { return None };
         if self.host.is_some() {
@@ -319,12 +326,12 @@ impl Interp<'_> {
         class.members.borrow().iter().find(|m| m.name == wanted).cloned().map(Value::EnumMember)
     }
 
-    /// Remembers the names in the `return` of the kernel.
+    /// Records the names in the `return` of the kernel.
     pub(crate) fn note_return(&mut self, value: Option<&Expr>) {
         self.returned = value.map_or_else(Vec::new, |value| self.names_in(value));
     }
 
-    /// The names of the variables that are returned, as far as they are variables.
+    /// The names of the returned variables and attributes; `None` for other values.
     pub(crate) fn names_in(&self, returned: &Expr) -> Vec<Option<String>> {
         match &returned.kind {
             ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().flat_map(|e| self.names_in(e)).collect(),

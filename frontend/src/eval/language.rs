@@ -1,6 +1,7 @@
-//! What the evaluator knows of languages and programs that are not Python's.
+//! The evaluator's interfaces to the language of a file and to the program being built.
 //!
-//! [`Dialect`] is the rules and modules of the language that a file is written in, and [`Backend`] what evaluation produces.
+//! [`Dialect`] provides the rules and modules of the language in which a file is written.
+//! [`Backend`] receives the output of evaluation.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -17,27 +18,31 @@ use super::native::{CallArgs, Native};
 use super::value::{Function, Value};
 use crate::syntax::{BinOp, ClassDef, CmpOp, Expr, Param, UnaryOp};
 
-/// The language of a file: the modules it can import, and its rules for tensors, and for Python where they differ.
+/// The language of a file: the modules that it can import, its rules for tensors, and its
+/// deviations from Python.
 ///
-/// A dialect belongs to a module, and applies to what the functions of that module do: a program may mix dialects.
+/// A dialect belongs to a module, and applies to the code of the module's functions: a program may
+/// mix dialects.
 pub(crate) trait Dialect {
-    /// Its name, different for each dialect.
+    /// Its name, unique among dialects.
     fn name(&self) -> &'static str;
 
-    /// The dialect that it follows in what it does not say itself; one that has none says everything.
+    /// The dialect that provides the defaults of its methods. A dialect without a base overrides
+    /// them all.
     fn base(&self) -> &'static dyn Dialect;
 
-    /// Packages whose modules this dialect provides: what is not among them does not exist.
+    /// The packages whose modules this dialect provides. Other modules in them do not exist.
     fn packages(&self) -> &'static [&'static str] {
         self.base().packages()
     }
 
-    /// Whether it provides a module of this dotted name.
+    /// Whether it provides a module with this dotted name.
     fn has_module(&self, path: &str) -> bool {
         self.base().has_module(path)
     }
 
-    /// `module.name`; `None` if there is no such name. Called once per module and name; submodules are found by the evaluator.
+    /// `module.name`; `None` if there is no such name. Called once per module and name. The
+    /// evaluator handles submodules.
     fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value> {
         self.base().attribute(interp, module, name, span)
     }
@@ -47,7 +52,7 @@ pub(crate) trait Dialect {
         self.base().names(module)
     }
 
-    /// What a name means that nothing binds.
+    /// The meaning of an unbound name.
     fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
         self.base().undefined(interp, name, span)
     }
@@ -81,7 +86,8 @@ pub(crate) trait Dialect {
         self.base().binary(interp, op, left, right, span)
     }
 
-    /// `left op= right` in place where the left side is a tensor: what the target holds then; `None` computes a new value.
+    /// `left op= right` in place, where the left operand is a tensor: the new value of the target;
+    /// `None` computes a new value.
     fn in_place(
         &self,
         _interp: &mut Interp<'_>,
@@ -98,7 +104,7 @@ pub(crate) trait Dialect {
         self.base().unary(interp, op, value, span)
     }
 
-    /// `left op right` where one side is a tensor or a register; `None` compares identities.
+    /// `left op right` where one operand is a tensor or a register; `None` compares identities.
     fn compare(
         &self,
         interp: &mut Interp<'_>,
@@ -110,83 +116,91 @@ pub(crate) trait Dialect {
         self.base().compare(interp, op, left, right, span)
     }
 
-    /// Whether a dict or a tensor counts as true; `None` where that is Python's rule.
+    /// The truth value of a dict or a tensor; `None` applies Python's rule.
     fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
         self.base().truth(interp, value, span)
     }
 
-    /// `base.name(...)` of a list, dict, kernel or tensor, where it differs from what the evaluator or the tensor does; `None` where it does not.
+    /// `base.name(...)` of a list, dict, kernel or tensor, if it differs from the evaluator's or
+    /// the tensor's own method; otherwise `None`.
     fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>> {
         self.base().method(interp, base, name, args)
     }
 
-    /// The function of the language that NumPy's function `name` stands for where it is called with tensors; `None` if it stands for none.
+    /// The function of the language that replaces NumPy's function `name` when it is called with
+    /// tensors; `None` if there is none.
     fn array_function(&self, _interp: &mut Interp<'_>, _name: &str) -> Option<Value> {
         None
     }
 
-    /// Names of the methods of tensors that only this dialect has.
+    /// The names of the tensor methods that only this dialect has.
     fn tensor_methods(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// A kernel with this `compile_config` (None without) is about to be called at `span` inside of another one.
+    /// Checks a call at `span` of a kernel with this `compile_config` (None without) inside another
+    /// kernel.
     ///
     /// # Errors
-    /// If the two do not fit together.
+    /// If the two configurations are incompatible.
     fn nested_kernel(&self, interp: &mut Interp<'_>, config: &Value, span: Span) -> EvalResult<()> {
         self.base().nested_kernel(interp, config, span)
     }
 
-    /// Reports, in a kernel compiled with [`crate::Options::strict`], what the official compiler of this dialect rejects in a construct.
+    /// Reports, in a kernel compiled with [`crate::Options::strict`], a construct that the official
+    /// compiler of this dialect rejects.
     fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
         self.base().check_strictly(interp, construct);
     }
 
-    /// What a kernel may return.
+    /// The values that a kernel may return.
     fn outputs(&self) -> Outputs {
         Outputs::default()
     }
 
-    /// What the kernel at `span` gives for a value that it returns under this name.
+    /// The output for a value that the kernel at `span` returns under this name.
     ///
     /// # Errors
-    /// If it cannot be stored.
+    /// If the value cannot be stored.
     fn output(&self, _interp: &mut Interp<'_>, _name: &str, value: &Value, _span: Span) -> EvalResult<Value> {
         Ok(value.clone())
     }
 
-    /// Whether the compiler reads the body of a loop over this once: Python's numbers that the body updates do not add up.
+    /// Whether the compiler evaluates the body of a loop over this iterable once, so that updates
+    /// of Python numbers in the body do not accumulate.
     fn reads_body_once(&self, _interp: &Interp<'_>, _iterable: &Expr) -> bool {
         false
     }
 
-    /// Whether who loops over this says that no iteration depends on another one.
+    /// Whether the iterable declares that no iteration of the loop depends on another.
     fn is_independent(&self, _interp: &Interp<'_>, _iterable: &Expr) -> bool {
         false
     }
 
-    /// What copies the iterations of a loop that is about to be unrolled; `None` where they have to be evaluated.
+    /// The copier for the iterations of a loop that is about to be unrolled; `None` if they have to
+    /// be evaluated.
     fn iterations(&self, _interp: &mut Interp<'_>) -> Option<Box<dyn Iterations>> {
         None
     }
 
-    /// What a function of this dialect does, if it does nothing else.
+    /// The effect of a function of this dialect, if that is its only effect.
     fn acts(&self, _function: &Native) -> Option<Acts> {
         None
     }
 
-    /// Whether it is a tensor, whose views begin at the numbers that index it.
+    /// Whether this is a tensor, whose views start at the indices given.
     fn is_tensor(&self, _value: &Value) -> bool {
         false
     }
 
-    /// Whether a name that held the tile or the register `old` and holds `now` was bound to another one.
+    /// Whether a name whose value was the tile or register `old` and is now `now` refers to
+    /// different storage.
     fn is_other_storage(&self, _old: &Value, _now: &Value) -> bool {
         false
     }
 
-    /// A kernel with these parameters returns `outputs` and writes to its arguments `written`: reports what the language does not allow.
+    /// Checks that the language allows a kernel with these parameters to return `outputs` and write
+    /// its arguments `written`.
     fn check_written(
         &self,
         _interp: &mut Interp<'_>,
@@ -196,72 +210,73 @@ pub(crate) trait Dialect {
     ) {
     }
 
-    /// The check of a value whose variable is annotated `class[index]`: gets class, index and value.
+    /// The check for a value whose variable is annotated `class[index]`; it receives class, index
+    /// and value.
     fn annotated(&self) -> Option<Annotated> {
         None
     }
 
-    /// Whether the compiler of `neuronxcc.nki` compiles its kernels.
+    /// Whether its kernels are for the compiler of `neuronxcc.nki`.
     fn is_older(&self) -> bool {
         false
     }
 
-    /// How to correct an error of the evaluator, with names of this dialect.
+    /// Advice on an error of the evaluator, in terms of this dialect.
     fn hint(&self, hint: Hint) -> &'static str {
         self.base().hint(hint)
     }
 
-    /// `str(value)` where it differs from Python's; `None` where it does not.
+    /// `str(value)` if it differs from Python's, otherwise `None`.
     fn text(&self, _interp: &mut Interp<'_>, _value: &Value) -> EvalResult<Option<String>> {
         Ok(None)
     }
 }
 
-/// What a kernel of a dialect may return.
+/// The values that a kernel of a dialect may return.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outputs {
-    /// The arguments that it writes, if it returns nothing.
+    /// If it returns nothing, the arguments that it writes.
     pub(crate) arguments: bool,
     /// Tensors in private HBM.
     pub(crate) private: bool,
 }
 
-/// A mistake whose correction names something of the dialect: see [`Dialect::hint`].
+/// A mistake whose correction depends on the dialect: see [`Dialect::hint`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hint {
     /// Arguments for a class that has no constructor.
     Constructor,
-    /// `with` on a value that is no context.
+    /// `with` on a value that is not a context manager.
     Context,
     /// A function of `math` called with a tensor.
     DeviceMath,
     /// `range` with a bound that the device computes.
     DeviceRange,
-    /// A launch grid over another number of cores than the kernel is compiled for.
+    /// A launch grid whose number of cores differs from the one that the kernel is compiled for.
     LaunchGrid,
     /// A value of the host program used in a kernel.
     HostValue,
-    /// A name that a loop changes although each iteration begins with its first value.
+    /// A name that a loop changes, although each iteration starts with its initial value.
     LoopCarried,
-    /// A function that a statement makes and does not call.
+    /// A function that a statement creates but does not call.
     UnusedFunction,
 }
 
-/// A construct of Python that a kernel uses, which [`Dialect::check_strictly`] may report.
+/// A Python construct in a kernel, which [`Dialect::check_strictly`] may report.
 pub(crate) enum Construct<'c> {
-    /// A function is called.
+    /// A call of a function.
     Function(&'c Rc<Function>),
-    /// An object of a class is made.
+    /// The construction of an object of a class.
     Class(&'c ClassDef),
-    /// A value is called.
+    /// A call of a value.
     Call(&'c Value, Span),
-    /// A method of a built-in value is called.
+    /// A call of a method of a built-in value.
     Method(&'c Value, &'c str, Span),
-    /// A tensor is indexed in the expression that indexes its view.
+    /// Indexing of a tensor inside the index of its view.
     NestedIndex(Span),
-    /// A parameter of the kernel gets a list.
+    /// A list as an argument of the kernel.
     ListArgument(Span),
-    /// An entry of a dict gets a key of this type, which is not str.
+    /// A new dict entry whose key has this type, which is not str.
     DictKey(&'c str, Span),
 }
 
@@ -271,36 +286,40 @@ pub(crate) type Annotated = fn(&mut Interp<'_>, &Value, &Value, &Value, Span) ->
 /// The dialect of a file that imports these modules.
 pub(crate) type ChooseDialect = fn(&crate::Options, &[&str]) -> &'static dyn Dialect;
 
-/// An instruction that waits for another one: their names, the later one first.
+/// A dependence between two named instructions: (the later one, the one that it waits for).
 pub(crate) type Edge = (Rc<str>, Rc<str>);
 
-/// What evaluation produces.
+/// The receiver of the output of evaluation.
 pub(crate) trait Backend: Any {
-    /// Statements and tensors made so far: memory is charged for them.
+    /// The number of statements and tensors so far, for which memory is charged.
     fn size(&self) -> (u64, usize);
 
-    /// Statements in the blocks that are open: whether a statement of the kernel has emitted any.
+    /// The number of statements in the open blocks, which shows whether a statement of the kernel
+    /// has emitted any.
     fn open_statements(&self) -> usize;
 
-    /// Findings about what was made since the last call, each with its place.
+    /// The findings about what was emitted since the last call, each with its span.
     fn take_findings(&mut self) -> Vec<(Diagnostic, Span)>;
 
-    /// The value of a tensor argument: an input of that name, the same one for each core.
+    /// The value of a tensor argument: an input with that name, the same for each core.
     ///
     /// # Errors
-    /// The rule that its shape breaks.
+    /// If the shape breaks a rule.
     fn input(&mut self, name: &str, shape: &[usize], dtype: DType, loc: Loc, span: Span) -> EvalResult<Value>;
 
-    /// The kernel of this name is about to be evaluated for this core (0, then 1 with `lnc == 2`).
+    /// Begins the evaluation of this kernel for this core (0, then 1 with `lnc == 2`).
     fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]);
 
-    /// A program of a launch grid is about to be evaluated: how many along each axis, its position, and how many this core ran before it.
+    /// Begins the evaluation of a program of a launch grid: the number of programs along each axis,
+    /// the position of this one, and the number of programs that this core ran before it.
     fn begin_program(&mut self, counts: &[u32], at: &[u32], index: u32);
 
-    /// Arguments that the kernel has written, with their names: what one returns that returns nothing.
+    /// The arguments that the kernel has written, with their names. They are the outputs of a
+    /// kernel that returns nothing.
     fn written_inputs(&self) -> Vec<(String, Value)>;
 
-    /// Takes the values that core 0 returned, by name, for outputs of the kernel at `span`, before the next core is begun. Gives findings.
+    /// Receives the values that core 0 returned, by name, for the outputs of the kernel at `span`,
+    /// before the next core begins. Returns findings.
     ///
     /// # Errors
     /// `kernel-output` for a value that cannot be an output.
@@ -312,9 +331,9 @@ pub(crate) trait Backend: Any {
         findings: &mut Vec<Diagnostic>,
     ) -> EvalResult<()>;
 
-    /// The finished program of the kernel at `span`, read from these files.
+    /// The finished program of the kernel at `span`, evaluated from these files.
     ///
     /// # Errors
-    /// `depends-on` for an edge of the schedule that no instruction keeps.
+    /// `depends-on` if no instruction satisfies an edge of the schedule.
     fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>, span: Span) -> EvalResult<Program>;
 }

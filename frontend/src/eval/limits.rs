@@ -1,4 +1,4 @@
-//! What keeps specialisation finite: steps, memory, and the depth of nested values.
+//! Limits of specialisation: steps, memory, and nesting depth of values.
 
 use nki_diag::memory::{Exceeded, sizes};
 use nki_diag::{Advice, Diagnostic, Span, progress};
@@ -7,18 +7,19 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::value::Value;
 
-/// Bytes charged for a step: what a statement, an iteration or a call usually leaves behind.
+/// Bytes charged for a step: the memory that a statement, iteration or call typically retains.
 const STEP: u64 = 256;
-/// Bytes charged at once that take as long as a step.
+/// Number of bytes whose allocation costs as much time as a step.
 const BYTES_PER_STEP: u64 = 4096;
-/// Bytes charged for a statement of the program: the program, the trace, the dependences and the timeline each keep something of it
-/// (docs/performance.md, memory of an instruction).
+/// Bytes charged for a statement of the program: the program, the trace, the dependences and the
+/// timeline each keep a part (docs/performance.md, memory of an instruction).
 const STATEMENT: u64 = 704;
 /// Bytes charged for a tensor of the program.
 const TENSOR: u64 = 96;
-/// Most bytes of one string or container: what lies above it is a mistake, and takes long before it fills the memory.
+/// Maximum size of a string or container in bytes. A larger one is a mistake, and takes long before
+/// it exhausts the memory.
 const LARGEST: usize = 256 << 20;
-/// Deeper containers are not compared, hashed or copied.
+/// Nesting depth beyond which containers are not compared, hashed or copied.
 const MAX_NESTING: u32 = 1000;
 
 impl Interp<'_> {
@@ -27,12 +28,12 @@ impl Interp<'_> {
         self.take_steps(1, span)
     }
 
-    /// Statements, iterations and calls so far.
+    /// The number of statements, iterations and calls so far.
     pub(crate) fn steps_taken(&self) -> u64 {
         self.steps_taken.get()
     }
 
-    /// Counts several.
+    /// Counts several steps.
     pub(crate) fn take_steps(&mut self, n: u64, span: Span) -> EvalResult<()> {
         nki_diag::stop::check();
         self.count_steps(n);
@@ -51,24 +52,25 @@ impl Interp<'_> {
         self.memory.charge(n * STEP).map_err(|e| memory_limit(e, span))
     }
 
-    /// Reports the findings about what was made since the last call.
+    /// Reports the findings about what was emitted since the last call.
     pub(crate) fn report_findings(&mut self) {
         for (finding, span) in self.backend.take_findings() {
             self.report_once(finding, span);
         }
     }
 
-    /// Counts work that cannot fail itself; [`Self::check_steps`] fails after it.
+    /// Counts steps in code that cannot return an error; a later [`Self::check_steps`] does.
     pub(crate) fn count_steps(&self, n: u64) {
         self.steps_taken.set(self.steps_taken.get().saturating_add(n));
     }
 
-    /// Whether the limit of steps has been passed: work that cannot fail itself should end.
+    /// Whether the limit of steps is exceeded: code that cannot return an error should stop.
     pub(crate) fn out_of_steps(&self) -> bool {
         self.steps_taken.get() > self.options.step_limit
     }
 
-    /// Fails if the limit of steps has been passed, or a value was nested too deeply for what was done with it.
+    /// Fails if the limit of steps is exceeded, or if a value was nested too deeply for an
+    /// operation.
     pub(crate) fn check_steps(&self, span: Span) -> EvalResult<()> {
         if self.out_of_steps() {
             return Err(fatal(
@@ -93,7 +95,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Whether a value at this depth is too deep inside of another one; [`Self::check_steps`] fails after it.
+    /// Whether this nesting depth is too large; if so, a later [`Self::check_steps`] fails.
     pub(crate) fn is_too_deep(&self, depth: u32) -> bool {
         let deep = depth > MAX_NESTING;
         if deep {
@@ -102,24 +104,25 @@ impl Interp<'_> {
         deep
     }
 
-    /// Charges memory that is about to be allocated, and the time that filling it takes.
+    /// Charges memory that is about to be allocated, and the time to fill it.
     pub(crate) fn charge(&mut self, bytes: usize, span: Span) -> EvalResult<()> {
         self.count_steps(bytes as u64 / BYTES_PER_STEP);
         self.memory.charge(bytes as u64).map_err(|e| memory_limit(e, span))
     }
 
-    /// Charges a string of `n` bytes that is about to be made: it grows in place, and is copied to where it stays.
+    /// Charges a string of `n` bytes that is about to be built: it grows in place, and is then
+    /// copied.
     pub(crate) fn charge_text(&mut self, n: usize, span: Span) -> EvalResult<()> {
         self.charge_value(n, n.saturating_mul(3), span)
     }
 
-    /// Charges a container with room for `n` values that is about to be made.
+    /// Charges a container for `n` values that is about to be built.
     pub(crate) fn charge_items(&mut self, n: usize, span: Span) -> EvalResult<()> {
         let bytes = n.saturating_mul(size_of::<Value>());
         self.charge_value(bytes, bytes, span)
     }
 
-    /// Charges one value of `bytes`, whose making takes `charged`.
+    /// Charges for a value of `bytes` whose construction needs `charged` bytes.
     fn charge_value(&mut self, bytes: usize, charged: usize, span: Span) -> EvalResult<()> {
         if bytes > LARGEST {
             let (bytes, limit) = sizes(bytes as u64, LARGEST as u64);

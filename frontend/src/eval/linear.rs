@@ -1,40 +1,44 @@
-//! Whether the iterations of a loop over numbers all make the same, but for views that move by a constant from each iteration to the next.
+//! Detects loops over numbers whose iterations are all alike, except for views that move by a
+//! constant from each iteration to the next.
 //!
-//! They do if every value in the body either is the same in all iterations (apart from the tensors that an iteration makes), or is a number
-//! that grows by a constant, or a slice or view between such numbers. So the body may call what emits an instruction, makes a tensor, makes a
-//! slice or computes from values that stay the same; it may add and subtract numbers that grow, and multiply them by others. Nothing may
-//! depend on them in another way: no condition, no division, no item of a list. Code of the kernel's own functions and classes is not
-//! followed: a loop that may run some is not copied.
+//! This holds if every value in the body is the same in all iterations (apart from the tensors that
+//! an iteration creates), or is a number that grows by a constant, or is a slice or view bounded by
+//! such numbers. The body may therefore call functions that emit an instruction, create a tensor,
+//! create a slice, or compute from loop-invariant values; it may add and subtract growing numbers,
+//! and multiply them by invariant ones. No other dependence on growing numbers is allowed: no
+//! condition, no division, no list index. The kernel's own functions and classes are not followed:
+//! a loop that may run their code is not copied.
 //!
-//! What an index does at the ends of a tensor (it counts from the end, is cut off or is refused) is no such law, but each comparison with a
-//! bound changes at most once in the course of the iterations. So it is the same in all iterations between two in which it is the same.
+//! The behaviour of an index at the ends of a tensor (it counts from the end, is clamped, or is an
+//! error) is not linear. But each comparison with a bound changes at most once over the iterations.
+//! So if it is the same in two iterations, it is the same in all iterations between them.
 
 use super::foreign::Acts;
 use super::value::{BuiltinType, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
-/// Longest list whose items are looked at.
+/// Maximum length of a list whose items are inspected.
 const MOST_ITEMS: usize = 4096;
 
-/// Rounds after which the names of an inner loop have to hold values of the same kinds.
+/// Number of rounds after which the names of an inner loop must have values of stable kinds.
 const ROUNDS: usize = 4;
 
-/// What is known of a value.
+/// Known facts about a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
-    /// It may differ from iteration to iteration.
+    /// Whether it may vary between iterations.
     grows: bool,
-    /// It is a number.
+    /// Whether it is a number.
     number: bool,
-    /// It is a tensor.
+    /// Whether it is a tensor.
     tensor: bool,
 }
 
 impl Known {
     const SAME: Known = Known { grows: false, number: false, tensor: false };
 
-    /// Of one of the two.
+    /// The facts about a value that is one of the two.
     fn or(self, other: Known) -> Known {
         Known {
             grows: self.grows || other.grows,
@@ -43,7 +47,7 @@ impl Known {
         }
     }
 
-    /// Whether a condition may depend on it.
+    /// Succeeds if a condition may depend on it.
     fn decides(self) -> Option<()> {
         (!self.grows && !self.tensor).then_some(())
     }
@@ -53,14 +57,14 @@ impl Known {
 struct Body<'b, 'f, 'i> {
     interp: &'b mut Interp<'i>,
     frame: &'b Frame<'f>,
-    /// What the body assigns anywhere.
+    /// The slots that the body assigns anywhere.
     assigned: Vec<Slot>,
-    /// What it has assigned so far.
+    /// The slots that it has assigned so far.
     bound: Vec<(Slot, Known)>,
 }
 
 impl Interp<'_> {
-    /// Whether the iterations of this loop over numbers make the same, shifted. False also where that is not known.
+    /// Whether the iterations of this loop over numbers are alike up to shifts. False if unknown.
     pub(super) fn is_linear(&mut self, frame: &Frame<'_>, f: &For) -> bool {
         let mut body = Body { interp: self, frame, assigned: Vec::new(), bound: Vec::new() };
         let variable = Known { grows: true, number: true, tensor: false };
@@ -83,7 +87,7 @@ impl Body<'_, '_, '_> {
                     self.targets(&f.target);
                     self.assigned_in(&f.body);
                 }
-                // Either assigns nothing or is not allowed.
+                // These either assign nothing or are not allowed.
                 _ => {}
             }
         }
@@ -153,7 +157,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// What a condition is that nothing in the body changes.
+    /// The value of a condition that nothing in the body changes.
     fn decided(&mut self, test: &Expr) -> Option<bool> {
         match &test.kind {
             ExprKind::And(items) => self.first_that_is(items, false),
@@ -168,7 +172,8 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// `wanted` if one of the conditions is and those before it are not, its opposite if none is.
+    /// `wanted` if one of the conditions has this value, its opposite if none has. `None` if a
+    /// condition before that is undecided.
     fn first_that_is(&mut self, conditions: &[Expr], wanted: bool) -> Option<bool> {
         for condition in conditions {
             if self.decided(condition)? == wanted {
@@ -192,7 +197,8 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// A value that the body does not change: what a name from outside holds, and what modules and tensors have.
+    /// A loop-invariant value: that of a name from outside the loop, or an attribute of a module or
+    /// tensor.
     fn constant(&mut self, expr: &Expr) -> Option<Value> {
         match &expr.kind {
             ExprKind::Name(_, slot) if self.assigned.contains(slot) => return None,
@@ -215,7 +221,7 @@ impl Body<'_, '_, '_> {
         interp.handling_errors(|interp| interp.eval(frame, expr)).ok().filter(is_plain)
     }
 
-    /// A number, a string or None, or a constant that is one.
+    /// Succeeds for a number, a string or None, also as the value of a constant.
     fn literal(&mut self, expr: &Expr) -> Option<()> {
         let simple = |value: &Value| {
             matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::None)
@@ -226,7 +232,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// What is known of a value that the body does not change.
+    /// The facts about a value that the body does not change.
     fn known(&self, value: &Value) -> Known {
         let number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
         Known { grows: false, number, tensor: self.interp.dialect.is_tensor(value) }
@@ -250,7 +256,7 @@ impl Body<'_, '_, '_> {
                 (base.tensor || !grows).then_some(Known { grows, tensor: base.tensor, number: false })
             }
             ExprKind::Slice(start, stop, step) => {
-                // How many elements a slice with a step has is no law.
+                // The length of a slice with a step is not linear.
                 let steps = self.all(step.iter().map(|e| &**e))?;
                 let ends = self.all([start, stop].into_iter().flatten().map(|e| &**e))?;
                 let fits = step.is_none() || !ends.grows && !steps.grows;
@@ -300,7 +306,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// Whether any of several values grows or is a tensor.
+    /// The combined facts about several values: whether any grows or is a tensor.
     fn all<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) -> Option<Known> {
         let mut all = Known::SAME;
         for expr in exprs {
@@ -330,7 +336,7 @@ impl Body<'_, '_, '_> {
         let given = self.all(given)?;
         let same = (!given.grows).then_some(());
         match acts {
-            // What it returns has no use that grows.
+            // Treat the result as growing, so that no condition may depend on it.
             Acts::Emits => Some(Known { grows: true, ..Known::SAME }),
             Acts::Slices => Some(Known { grows: given.grows, ..Known::SAME }),
             Acts::Makes => same.map(|()| Known { tensor: true, ..Known::SAME }),
@@ -339,13 +345,14 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// What is known after one of two blocks: of the names that both bind.
+/// The facts after one of two blocks, for the names that both bind.
 fn either(a: &[(Slot, Known)], b: &[(Slot, Known)]) -> Vec<(Slot, Known)> {
     let in_b = |slot: &Slot| b.iter().find(|(other, _)| other == slot);
     a.iter().filter_map(|(slot, known)| Some((*slot, known.or(in_b(slot)?.1)))).collect()
 }
 
-/// Whether operators and items of a value are those of Python's own types or the dialect's: no code of the kernel runs.
+/// Whether the operators and items of a value are those of Python's own types or the dialect's, so
+/// that no code of the kernel runs.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Tuple(items) => items.len() <= MOST_ITEMS && items.iter().all(is_plain),

@@ -21,7 +21,7 @@ use crate::host::*;
 use crate::syntax::parse::parse;
 use crate::syntax::{resolve, *};
 
-/// What has been taken over from the host so far.
+/// Values taken over from the host so far.
 #[derive(Default)]
 pub(crate) struct Live {
     /// Functions, classes and modules.
@@ -33,12 +33,12 @@ pub(crate) struct Live {
     files: FxHashMap<PathBuf, Option<Rc<ModuleAst>>>,
 }
 
-/// Why the definition of a function of the host is not known.
+/// The reason why the definition of a host function is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unlocated {
-    /// The text has no such function there.
+    /// The source has no such function at this position.
     Absent,
-    /// The text has several such functions there, whose code differs.
+    /// The source has several such functions at this position, with different code.
     Ambiguous,
 }
 
@@ -65,18 +65,19 @@ impl Unlocated {
 }
 
 impl Interp<'_> {
-    /// The value of an argument or of something the host hands over. Tensors are inputs called `name`, and `name.0`, `name.key` inside of
-    /// containers; outside of arguments (no name) there are none.
+    /// The value of an argument, or of another object that the host passes. Tensors become inputs
+    /// called `name`, and `name.0` or `name.key` inside containers. Without a name (outside
+    /// arguments), there are no tensors.
     pub(crate) fn take_over(&mut self, arg: &Arg, name: Option<&str>, span: Span) -> EvalResult<Value> {
         self.convert_arg(arg, name, span, &mut Vec::new())
     }
 
-    /// `compile_config` and `specialization_config` of a kernel of the host.
+    /// The `compile_config` and `specialization_config` of a host kernel.
     pub(crate) fn take_config(&mut self, config: &[Arg; 2], span: Span) -> EvalResult<(Value, Value)> {
         Ok((self.take_over(&config[0], None, span)?, self.take_over(&config[1], None, span)?))
     }
 
-    /// Forgets the identities of mutable values, so that they are made anew.
+    /// Forgets the identities of mutable values, so that they are created anew.
     pub(crate) fn forget_shared(&mut self) {
         self.live.shared.clear();
     }
@@ -109,7 +110,7 @@ impl Interp<'_> {
         }
     }
 
-    /// `seen` holds the shared values of the whole argument, in order.
+    /// `seen` has the shared values of the whole argument so far, in order.
     fn convert_arg(&mut self, arg: &Arg, name: Option<&str>, span: Span, seen: &mut Vec<Value>) -> EvalResult<Value> {
         Ok(match arg {
             Arg::None => Value::None,
@@ -179,7 +180,7 @@ impl Interp<'_> {
             Arg::Opaque { path, reason } => self.opaque(path, reason.as_deref()),
             Arg::Again(_, index) => seen.get(*index).cloned().unwrap_or(Value::None),
             Arg::Shared(identity, inner) => return self.shared_value(*identity, inner, name, span, seen),
-            // The command line's containers have no identity.
+            // Containers from the command line have no identity.
             Arg::List(_)
             | Arg::Dict(_)
             | Arg::DefaultDict { .. }
@@ -203,7 +204,7 @@ impl Interp<'_> {
     ) -> EvalResult<Value> {
         if let Some(known) = self.live.shared.get(&identity.0).cloned() {
             seen.push(known.clone());
-            // What it holds counts for the numbering, too.
+            // The contents count for the numbering of shared values, too.
             let shadow = self.empty_of(inner, span)?;
             self.fill(&shadow, inner, name, span, seen)?;
             return Ok(known);
@@ -215,7 +216,7 @@ impl Interp<'_> {
         Ok(value)
     }
 
-    /// The container, without its contents: they may refer to it.
+    /// Creates the container without its contents, which may refer to it.
     fn empty_of(&mut self, arg: &Arg, span: Span) -> EvalResult<Value> {
         Ok(match arg {
             Arg::List(_) => Value::list(Vec::new()),
@@ -286,12 +287,12 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// A value without a meaning in kernels.
+    /// A value that has no meaning in kernels.
     pub(crate) fn opaque(&self, path: &str, reason: Option<&str>) -> Value {
         Value::Host(Rc::new(HostValue { path: path.to_owned(), reason: reason.map(str::to_owned), span: None }))
     }
 
-    /// What the simulator provides under a dotted name.
+    /// The simulator's object with this dotted name.
     fn api_value(&mut self, path: &str, span: Span) -> EvalResult<Value> {
         if let Some(name) = path.strip_prefix("builtins.") {
             self.sym(name);
@@ -328,7 +329,8 @@ impl Interp<'_> {
             HostObject::Class(class) => self.host_class(id, &class, span),
             HostObject::Cached { function, limit, typed } => {
                 let function = self.take_over(&function, None, span)?;
-                // A function that captures itself with its results has been met again.
+                // A function that captures itself through its cached version has been registered
+                // already.
                 let made = || Cached::of(function, limit, typed);
                 Ok(self.live.objects.entry(id).or_insert_with(made).clone())
             }
@@ -341,14 +343,14 @@ impl Interp<'_> {
         }
     }
 
-    /// The dialect of a module of the host that imports no dialect's package itself.
+    /// The dialect of a host module that does not import a dialect's package itself.
     fn dialect_of_scope(&self, scope: u64) -> &'static dyn Dialect {
         let modules = self.host.map(|host| host.modules(scope)).unwrap_or_default();
         let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
         self.dialect_by(&modules)
     }
 
-    /// A module without what is in it: names are looked up in the host when they are used.
+    /// A module without contents: names are looked up in the host on use.
     fn host_module(&mut self, scope: u64, file: &Path, name: &str) -> Rc<Module> {
         let ast = self.live.files.get(file).cloned().flatten();
         let dialect = ast
@@ -357,7 +359,8 @@ impl Interp<'_> {
         let symbols = ast.map(|ast| ast.globals.clone()).unwrap_or_default();
         if let Some(known) = self.live.modules.get(&(scope, file.to_path_buf())) {
             if known.symbols.borrow().len() < symbols.len() {
-                // It was imported before a function of it was used: only now its file has been read.
+                // The module was imported before any of its functions was used, so its file is read
+                // only now.
                 *known.globals.borrow_mut() = vec![Value::Unset; symbols.len()];
                 *known.index.borrow_mut() = symbols.iter().enumerate().map(|(i, s)| (*s, i as u32)).collect();
                 *known.symbols.borrow_mut() = symbols;
@@ -381,7 +384,7 @@ impl Interp<'_> {
         module
     }
 
-    /// The syntax tree of a file of the host; `None` if it has no text.
+    /// The syntax tree of a host file; `None` if its text is not available.
     fn host_file(&mut self, file: &Path) -> Option<Rc<ModuleAst>> {
         if let Some(known) = self.live.files.get(file) {
             return known.clone();
@@ -399,7 +402,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Takes over a file of the host: its tree, and what is wrong with it.
+    /// Takes over a host file: its syntax tree and its errors.
     pub(crate) fn take_file(&mut self, file: &Path, text: &str) -> (Rc<ModuleAst>, Vec<Diagnostic>) {
         let id = self.sources.add(file.to_string_lossy(), text);
         let (mut ast, errors) = parse(id, text, &mut self.names);
@@ -409,15 +412,16 @@ impl Interp<'_> {
         (ast, errors)
     }
 
-    /// The tree of a file that was taken over.
+    /// The syntax tree of a file taken over earlier.
     pub(crate) fn known_file(&self, file: &Path) -> Option<Rc<ModuleAst>> {
         self.live.files.get(file).cloned().flatten()
     }
 
-    /// The definition at a line: a decorator may precede it. `body` is where the code of a lambda begins.
+    /// Finds the definition at a line, possibly after decorators. `body` is where the code of a
+    /// lambda begins.
     ///
     /// # Errors
-    /// None is there, or several that this does not distinguish.
+    /// If there is none, or several that these criteria cannot distinguish.
     pub(crate) fn find_definition(
         &self,
         ast: &ModuleAst,
@@ -444,7 +448,7 @@ impl Interp<'_> {
             let span = def.body.first().map(|s| s.span);
             span.zip(offset).is_some_and(|(span, at)| (span.start..span.end).contains(&at))
         };
-        // A lambda may be within the body of another one: the innermost is the one that begins last.
+        // Lambdas may be nested: the innermost begins last.
         let innermost = found.iter().filter(|def| holds(def)).max_by_key(|def| def.name_span.start);
         match innermost {
             Some(&def) => Ok(def.clone()),
@@ -453,8 +457,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Whether two definitions are lambdas that compute the same of the same variables. The values of defaults and of
-    /// captured variables come from the host.
+    /// Whether two definitions are lambdas that compute the same function of the same variables.
+    /// The values of defaults and captured variables come from the host.
     fn is_same_lambda(&self, a: &FuncDef, b: &FuncDef) -> bool {
         a.name == sym::lambda
             && a.scope.captured == b.scope.captured
@@ -470,7 +474,7 @@ impl Interp<'_> {
         let HostFunction { name, line, params, body, .. } = function;
         let def = self.find_definition(&ast, name, *line, params, *body).map_err(|why| why.raise(function, span))?;
         let module = self.host_module(function.scope, file, "");
-        // Names of the API among its defaults are those of its language.
+        // API names among the defaults are resolved in the function's language.
         let outer = std::mem::replace(&mut self.dialect, module.dialect.get());
         let defaults = self.host_defaults(function, &def, span);
         self.dialect = outer;
@@ -503,7 +507,7 @@ impl Interp<'_> {
             }
             None => made,
         };
-        // Known before its variables are: a recursive closure captures itself.
+        // Registered before its captured variables: a recursive closure captures itself.
         self.live.objects.insert(id, made.clone());
         for (name, cell) in def.scope.captured.iter().zip(cells) {
             let name = self.name(*name);
@@ -527,7 +531,7 @@ impl Interp<'_> {
         def.params.iter().map(default).collect()
     }
 
-    /// A global of a module of the host; `None` if it is not a module of the host or has no such name.
+    /// A global of a host module; `None` if it is not a host module or has no such name.
     pub(crate) fn host_global(&mut self, module: &Module, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         let (Some(scope), Some(host)) = (module.live, self.host) else { return Ok(None) };
         let text = self.name(name);
@@ -544,7 +548,7 @@ impl Interp<'_> {
         Ok(value)
     }
 
-    /// An attribute that a function has in the host: what a decorator has set, or the name that it has given it.
+    /// An attribute that a function has in the host: one set by a decorator, or its assigned name.
     pub(crate) fn host_attr(&mut self, function: &Function, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         let (Some(id), Some(host)) = (function.live, self.host) else { return Ok(None) };
         let text = self.name(name);

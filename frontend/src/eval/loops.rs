@@ -66,11 +66,11 @@ impl Interp<'_> {
             Value::Tuple(items) if !frame.is_generator() => {
                 self.loop_over(frame, f, variable, header, items.iter().cloned(), None)
             }
-            // Once: the body may have errors of its own.
+            // Runs once: the body may have further errors.
             Value::Poison if !frame.is_generator() => {
                 self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison), None)
             }
-            // A list may grow while it is walked.
+            // A list may grow during iteration.
             Value::List(list) if !frame.is_generator() => {
                 let mut index = 0;
                 let items = std::iter::from_fn(|| {
@@ -88,7 +88,7 @@ impl Interp<'_> {
         self.end_for(frame, f, flow)
     }
 
-    /// What follows the iterations of a `for`, which ended with `flow`.
+    /// Completes a `for` whose iterations ended with `flow`.
     fn end_for(&mut self, frame: &Frame<'_>, f: &For, flow: EvalResult<Flow>) -> EvalResult<Flow> {
         match flow? {
             Flow::Break => Ok(Flow::Next),
@@ -104,7 +104,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Takes items one by one; with a value, the body of that iteration is being resumed.
+    /// Takes items one by one. With `Some` value, the body of that iteration is being resumed.
     fn loop_lazily(
         &mut self,
         frame: &Frame<'_>,
@@ -146,7 +146,7 @@ impl Interp<'_> {
             }
         };
         self.pop_steps(depth);
-        // A generator that nobody else has ends with the loop.
+        // A generator without other references is closed with the loop.
         if Rc::strong_count(&items) == 1 && items.is_open_generator() && !matches!(&result, Err(raise) if raise.fatal) {
             self.close(&items, header)?;
         }
@@ -165,7 +165,8 @@ impl Interp<'_> {
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header, self.dialect.is_independent(self, &f.iter));
         let mut result = Ok(Flow::Next);
-        // A compiler that reads the body once takes `return` in it for the end of what it reads: all iterations run.
+        // For a compiler that evaluates the body once, a `return` in it ends only that evaluation:
+        // all iterations run.
         let is_read_once = self.in_kernel && self.dialect.reads_body_once(self, &f.iter);
         let before = if is_read_once { self.held_before(frame, f) } else { Vec::new() };
         let mut returned = None;
@@ -206,7 +207,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Runs one iteration of the loop at `depth`, which is number `count`.
+    /// Runs one iteration, number `count`, of the loop at `depth`.
     pub(super) fn iteration(
         &mut self,
         frame: &Frame<'_>,
@@ -221,7 +222,8 @@ impl Interp<'_> {
         self.exec_block(frame, &f.body)
     }
 
-    /// The values of names with which each iteration of a loop begins whose compiler read its body once.
+    /// The values of names at the start of each iteration, if the compiler evaluates the loop's
+    /// body once.
     fn held_before(&self, frame: &Frame<'_>, f: &For) -> Vec<(Carried, Value)> {
         if f.carried().is_empty() {
             return Vec::new();
@@ -229,7 +231,7 @@ impl Interp<'_> {
         f.carried_into().map(|carried| (*carried, self.held(frame, carried.slot))).collect()
     }
 
-    /// Gives names what they held before the loop over `iterable`.
+    /// Restores the values that names had before the loop over `iterable`.
     fn begin_again(&mut self, frame: &Frame<'_>, before: &[(Carried, Value)], iterable: Span) {
         for (carried, old) in before {
             let now = self.held(frame, carried.slot);
@@ -239,7 +241,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Names that held other tiles in each iteration of the loop over `iterable` hold none after it.
+    /// Invalidates the names whose tile differed in each iteration of the loop over `iterable`.
     fn end_held(&mut self, frame: &Frame<'_>, before: &[(Carried, Value)], iterable: Span) {
         for (carried, old) in before {
             let now = self.held(frame, carried.slot);
@@ -249,8 +251,9 @@ impl Interp<'_> {
         }
     }
 
-    /// What a name holds at the beginning of an iteration of a loop whose compiler read its body once: `old` before the loop and `now` after
-    /// the iteration before. `None` if that is `now`.
+    /// The value of a name at the start of an iteration, if the compiler evaluates the loop's body
+    /// once: `old` is the value before the loop, `now` the one after the previous iteration. `None`
+    /// keeps `now`.
     pub(crate) fn carry(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
         if let (Some(before), Some(after)) = (old.as_float(), now.as_float()) {
             if before.to_bits() != after.to_bits() && !carried.is_counter {
@@ -269,14 +272,16 @@ impl Interp<'_> {
         None
     }
 
-    /// A loop has ended that the device counts, and whose body was evaluated once: reports a name that the next iteration would have found changed.
+    /// Called after a loop that runs on the device, whose body was evaluated once: reports a name
+    /// that the next iteration would find changed.
     pub(crate) fn end_counted(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) {
         if !carried.is_counter && (self.is_other_storage(old, now) || self.is_other_value(old, now)) {
             self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
         }
     }
 
-    /// Whether a name held None, a number, a text or a tuple of them and holds another value now, or the other way round.
+    /// Whether a name's value changed from None, a number, a string or a tuple of them to another
+    /// value, or vice versa.
     fn is_other_value(&self, old: &Value, now: &Value) -> bool {
         let is_plain = |v: &Value| matches!(v, Value::None | Value::Str(_) | Value::Tuple(_)) || v.as_float().is_some();
         match (old, now) {
@@ -293,7 +298,8 @@ impl Interp<'_> {
         }
     }
 
-    /// What a name holds after such a loop, if not `now`: another tile than before the loop was one of an iteration.
+    /// The value of a name after such a loop, if not `now`: a tile that differs from the one before
+    /// the loop belonged to an iteration.
     pub(crate) fn carry_out(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
         if !self.is_other_storage(old, now) {
             return None;
@@ -395,7 +401,7 @@ impl Interp<'_> {
     }
 }
 
-/// What a name holds after a loop in which it held another tile in each iteration.
+/// The value of a name after a loop in which its tile differed in each iteration.
 #[derive(Debug)]
 struct EndedTile;
 

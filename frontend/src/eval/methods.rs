@@ -34,7 +34,7 @@ const SET: &[&str] = &[
     "union",
     "update",
 ];
-/// Of a frozenset.
+/// The methods of a frozenset.
 const FROZEN_SET: &[&str] =
     &["copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "symmetric_difference", "union"];
 const TUPLE: &[&str] = &["count", "index"];
@@ -266,7 +266,7 @@ impl Interp<'_> {
         Ok(Value::None)
     }
 
-    /// Sorts, with `key=` and `reverse=`.
+    /// Sorts the items, with `key=` and `reverse=`.
     pub(crate) fn sorted(&mut self, items: Vec<Value>, mut args: CallArgs) -> EvalResult<Vec<Value>> {
         let span = args.span;
         let key = args.take_keyword(sym::key).filter(|k| !k.is_none());
@@ -287,7 +287,7 @@ impl Interp<'_> {
         Ok(keyed.into_iter().map(|(_, item)| item).collect())
     }
 
-    /// `left < right`, with the `__lt__` of classes.
+    /// `left < right`, using the `__lt__` of classes.
     fn less(&mut self, left: &Value, right: &Value, span: Span) -> EvalResult<bool> {
         let smaller = self.compare(CmpOp::Lt, left, right, span)?;
         self.truth(&smaller, span)
@@ -387,9 +387,9 @@ impl Interp<'_> {
     }
 }
 
-/// A stable sort that copes with any comparison (the standard one may panic on an inconsistent order).
+/// A stable sort that tolerates inconsistent comparisons, on which the standard sort may panic.
 ///
-/// `swapped` tells whether the second of two items belongs before the first.
+/// `swapped` returns whether the second of two items belongs before the first.
 fn merge_sort(
     items: &mut Vec<(Value, Value)>,
     mut swapped: impl FnMut(&(Value, Value), &(Value, Value)) -> EvalResult<bool>,

@@ -1,8 +1,9 @@
-//! The evaluator of the NKI meta-program: what Python does at specialisation time.
+//! The evaluator of the NKI meta-program: the Python code that runs during specialisation.
 //!
-//! A tree walker over [`crate::syntax`]. Names are resolved to slots beforehand ([`crate::syntax::resolve`]); values are cheap to clone
-//! ([`value`]); tensors, registers and instructions are objects whose kinds it
-//! does not know, and the rules of NKI are those of a dialect ([`foreign`]).
+//! A tree walker over [`crate::syntax`]. Names are resolved to slots beforehand
+//! ([`crate::syntax::resolve`]). Values are cheap to clone ([`value`]). Tensors, registers and
+//! instructions are objects whose types the evaluator does not know, and the rules of NKI are those
+//! of a dialect ([`foreign`]).
 
 mod arithmetic;
 mod assign;
@@ -78,7 +79,7 @@ pub(crate) use self::exception::class_of as exception_class;
 pub(crate) use self::expr::nearest;
 pub(crate) use self::stdlib::MODULES as PYTHON_MODULES;
 
-/// Stack in bytes of the thread that parses and evaluates.
+/// Stack size, in bytes, of the thread that parses and evaluates.
 pub(crate) const STACK: usize = 256 << 20;
 
 /// The state of one evaluation.
@@ -87,91 +88,93 @@ pub(crate) struct Interp<'a> {
     pub(crate) names: Interner,
     /// Files read so far.
     pub(crate) sources: SourceMap,
-    /// Findings so far.
+    /// Diagnostics so far.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Lines printed at specialisation.
+    /// Lines printed during specialisation.
     pub(crate) prints: Vec<String>,
-    /// The end of what was printed, without a line end.
+    /// Printed text after the last line end.
     unfinished: String,
-    /// A class has a `__setattr__` or is a descriptor that is set: assignments and reads of attributes look for those.
+    /// Whether a class has a `__setattr__` or is a descriptor with a `__set__`, so that attribute
+    /// accesses must check for them.
     custom_attributes: bool,
-    /// A class has `__slots__`.
+    /// Whether a class has `__slots__`.
     has_slots: bool,
     /// The options of the caller.
     pub(crate) options: &'a Options,
-    /// Reads files.
+    /// The reader of files.
     pub(crate) loader: &'a dyn Loader,
-    /// The Python process around the kernel, if there is one.
+    /// The Python process around the kernel, if any.
     pub(crate) host: Option<&'a dyn Host>,
-    /// Who follows the evaluation with a run.
+    /// The follower, which runs the kernel along with the evaluation.
     pub(crate) follower: Option<Rc<dyn foreign::Follower>>,
-    /// What was taken over from it.
+    /// Values taken over from the host.
     live: live::Live,
-    /// What is being built.
+    /// The program being built.
     pub(crate) backend: Box<dyn Backend>,
-    /// The dialect of the module whose code runs.
+    /// The dialect of the module whose code is running.
     pub(crate) dialect: &'static dyn Dialect,
-    /// The dialect of each file.
+    /// Chooses the dialect of a file.
     dialect_of: ChooseDialect,
-    /// Dialects of the files of a driver, by their numbers.
+    /// The dialects of a driver's files, by file number.
     driven: Vec<Option<&'static dyn Dialect>>,
-    /// A kernel is being specialised (as opposed to module-level code).
+    /// Whether a kernel is being specialised (as opposed to module-level code).
     pub(crate) in_kernel: bool,
     /// Slots of all active frames.
     stack: Vec<Value>,
     /// Active calls: callee and call site.
     calls: Vec<(Symbol, Span)>,
-    /// What the running statement of module level assumes about the host.
+    /// The assumption about the host that the running statement at module level has made.
     guessed: Option<guess::Guess>,
     /// An import in a `try` at module level that was assumed to succeed.
     assumed_import: Option<Span>,
     /// `compile_config` and `specialization_config` of the kernel being specialised.
     pub(crate) outer_config: (Value, Value),
-    /// Number of active calls inside the kernel's own body.
+    /// The depth of the call stack while the kernel's own body runs.
     kernel_depth: usize,
     /// Names in the kernel's last `return`.
     returned: Vec<Option<String>>,
     /// Statements, iterations and calls so far.
     steps_taken: Cell<u64>,
-    /// A value was nested too deeply for what was done with it.
+    /// Whether a value was nested too deeply for an operation.
     too_deep: Cell<bool>,
-    /// Memory in use.
+    /// The memory account.
     memory: Account,
-    /// Statements and tensors of the program that are charged to it.
+    /// The statements and tensors of the program that have been charged to it.
     charged: (u64, usize),
     /// Exceptions being handled.
     handling: Vec<Value>,
-    /// Where the statements of a generator that is being resumed were, outermost last.
+    /// Saved positions in the generator that is being resumed, outermost last.
     rewind: Vec<generator::Saved>,
-    /// Where those of a generator that is stopping are, innermost first.
+    /// Saved positions in the generator that is being suspended, innermost first.
     suspended: Vec<generator::Saved>,
-    /// What resumes the generator.
+    /// The value or error that resumes the generator.
     sent: Option<generator::Sent>,
     /// Errors after which evaluation continued.
     recovery: recover::Recovery,
     /// Objects whose `id()` was requested.
     ids: Vec<Value>,
-    /// Keys of dicts and sets with a `__hash__` of their own, by its value: one of all that are equal.
+    /// Keys of dicts and sets whose class has a `__hash__`, by its value: one key for each set of
+    /// equal objects.
     hashed: FxHashMap<i64, Vec<Value>>,
-    /// What [`Self::report_once`] has reported, and where.
+    /// The findings that [`Self::report_once`] has reported, with their spans.
     reported: FxHashSet<(&'static str, Span)>,
-    /// Files loaded, by path; `None` for those that cannot be read.
+    /// Loaded files by path; `None` for those that cannot be read.
     modules: Vec<(PathBuf, Option<Rc<Module>>)>,
     /// Files whose statements are being run, outermost first.
     loading: Vec<Rc<Module>>,
-    /// Modules that the simulator provides, made so far.
+    /// The simulator's own modules created so far.
     native_modules: Vec<Rc<NativeModule>>,
-    /// Drops what is printed: the kernel is being run for a further core.
+    /// Whether output is dropped, because the kernel is being run for another core.
     quiet: bool,
     /// Address near the start of the machine stack.
     stack_base: usize,
-    /// Iterations and calls around the current place; the id is made when first needed.
+    /// The iterations and calls around the current position. The id is created on first use.
     steps: Vec<(PendingStep, Option<TrailId>)>,
-    /// All trails made; the first is the root.
+    /// All trails created; the first is the root.
     trails: Vec<Trail>,
 }
 
-/// What an evaluation has found at some point.
+/// The findings of an evaluation up to some point.
 #[derive(Debug, PartialEq)]
 struct Findings {
     diagnostics: usize,
@@ -179,7 +182,7 @@ struct Findings {
     recovery: recover::Recovery,
 }
 
-/// A step of a trail whose strings are not made yet.
+/// A step of a trail whose strings have not been created yet.
 pub(crate) enum PendingStep {
     /// One iteration of an unrolled loop.
     Iteration {
@@ -189,7 +192,7 @@ pub(crate) enum PendingStep {
         value: i64,
         /// The loop.
         span: Span,
-        /// Who wrote the loop says that no iteration depends on another one.
+        /// Whether the loop is declared to have independent iterations.
         independent: bool,
     },
     /// An inlined call.
@@ -201,9 +204,9 @@ pub(crate) enum PendingStep {
     },
 }
 
-/// The function, class body or module being run.
+/// The running function, class body or module.
 pub(crate) struct Frame<'f> {
-    /// Where its slots begin.
+    /// The stack index of its first slot.
     pub(crate) base: usize,
     /// Captured cells.
     pub(crate) captures: &'f [Value],
@@ -221,7 +224,7 @@ impl Frame<'_> {
 }
 
 impl<'a> Interp<'a> {
-    /// Nothing loaded. To be made on the thread that evaluates.
+    /// An evaluator without loaded files. Must be created on the thread that evaluates.
     pub(crate) fn new(
         loader: &'a dyn Loader,
         options: &'a Options,
@@ -276,22 +279,22 @@ impl<'a> Interp<'a> {
         }
     }
 
-    /// Number of trails made so far.
+    /// The number of trails created so far.
     pub(crate) fn trails(&self) -> usize {
         self.trails.len()
     }
 
-    /// All trails made so far.
+    /// All trails created so far.
     pub(crate) fn all_trails(&self) -> &[Trail] {
         &self.trails
     }
 
-    /// Adds a trail that is like another one.
+    /// Adds a copied trail.
     pub(crate) fn add_trail(&mut self, trail: Trail) {
         self.trails.push(trail);
     }
 
-    /// Takes back all trails but the first so many.
+    /// Removes all trails but the first `remaining`.
     pub(crate) fn take_back_trails(&mut self, remaining: usize) {
         self.trails.truncate(remaining);
         for (_, id) in &mut self.steps {
@@ -309,13 +312,13 @@ impl<'a> Interp<'a> {
         self.names.intern(name)
     }
 
-    /// A span as the program's location.
+    /// The program location of a span.
     pub(crate) fn loc(&self, span: Span) -> Loc {
         let (line, column) = self.sources.line_col(span);
         Loc { file: span.file.0, line, column, start: span.start, end: span.end }
     }
 
-    /// The trail of the current place: which iterations and inlined calls are around it.
+    /// The trail of the current position: the iterations and inlined calls around it.
     pub(crate) fn trail(&mut self) -> TrailId {
         let known = self.steps.iter().rposition(|s| s.1.is_some());
         let mut parent = known.and_then(|i| self.steps[i].1).unwrap_or(TrailId::ROOT);
@@ -339,7 +342,7 @@ impl<'a> Interp<'a> {
         parent
     }
 
-    /// Makes the values that core 0 returned, with their names, the outputs of the kernel at `span`.
+    /// Makes the named values that core 0 returned the outputs of the kernel at `span`.
     fn take_outputs(&mut self, outputs: &[(String, Value)], allowed: language::Outputs, span: Span) -> EvalResult<()> {
         self.report_findings();
         let mut findings = Vec::new();
@@ -348,7 +351,7 @@ impl<'a> Interp<'a> {
         returned
     }
 
-    /// The program, when the kernel at `span` has been evaluated for every core.
+    /// The program, after the kernel at `span` has been evaluated for every core.
     pub(crate) fn finish(&mut self, span: Span) -> EvalResult<Program> {
         self.report_findings();
         let files = (0..self.sources.len()).map(|i| self.sources.path(FileId(i as u32)).into()).collect();
@@ -356,12 +359,12 @@ impl<'a> Interp<'a> {
         self.backend.finish(files, trails, span)
     }
 
-    /// What has been found so far.
+    /// The findings so far.
     fn findings(&self) -> Findings {
         Findings { diagnostics: self.diagnostics.len(), reported: self.reported.clone(), recovery: self.recovery }
     }
 
-    /// Takes back what has been found since.
+    /// Removes the findings made since.
     fn take_back_findings(&mut self, before: Findings) {
         self.diagnostics.truncate(before.diagnostics);
         self.reported = before.reported;
@@ -373,7 +376,7 @@ impl<'a> Interp<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Something printed at specialisation, with its end.
+    /// Prints text with its end during specialisation.
     pub(crate) fn print_part(&mut self, text: String, end: &str) {
         let mut line = std::mem::take(&mut self.unfinished);
         line.push_str(&text);
@@ -387,7 +390,7 @@ impl<'a> Interp<'a> {
         }
     }
 
-    /// What has been printed.
+    /// Takes the printed lines.
     pub(crate) fn take_prints(&mut self) -> Vec<String> {
         if !self.unfinished.is_empty() {
             self.prints.push(std::mem::take(&mut self.unfinished));
@@ -395,21 +398,21 @@ impl<'a> Interp<'a> {
         std::mem::take(&mut self.prints)
     }
 
-    /// A line printed at specialisation.
+    /// Prints a line during specialisation.
     pub(crate) fn print(&mut self, line: String) {
         if !self.quiet {
             self.prints.push(line);
         }
     }
 
-    /// Reports a finding that does not stop evaluation, the first time that it is made at this place.
+    /// Reports a finding that does not stop evaluation, once per span.
     pub(crate) fn report_once(&mut self, diagnostic: Diagnostic, span: Span) {
         if self.reported.insert((diagnostic.id, span)) {
             self.diagnostics.push(diagnostic);
         }
     }
 
-    /// Lets the dialect report, with [`Options::strict`], what it rejects in a kernel.
+    /// With [`Options::strict`], lets the dialect report constructs that it rejects in a kernel.
     pub(crate) fn check_strictly(&mut self, construct: Construct<'_>) {
         if self.options.strict && self.in_kernel {
             self.dialect.check_strictly(self, &construct);
@@ -422,7 +425,8 @@ impl<'a> Interp<'a> {
         (&raw const marker as usize).abs_diff(self.stack_base)
     }
 
-    /// Starts the iterations of a loop, which are `independent` if the kernel says so; returns the depth to hand back to [`Self::pop_steps`].
+    /// Enters a loop, whose iterations are `independent` if the kernel declares so; returns the
+    /// depth to pass to [`Self::pop_steps`].
     pub(crate) fn push_iteration(&mut self, variable: Symbol, span: Span, independent: bool) -> usize {
         self.steps.push((PendingStep::Iteration { variable, value: 0, span, independent }, None));
         self.steps.len() - 1

@@ -1,4 +1,4 @@
-//! Imports: the simulator's own modules, neighbouring files, and the host's.
+//! Imports of the simulator's own modules, neighbouring files, and host modules.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::{Frame, Interp, stdlib};
 use crate::syntax::parse::parse;
 use crate::syntax::{resolve, *};
 
-/// Modules that are never looked for in neighbouring files.
+/// Modules that are never searched for in neighbouring files.
 const HOST: &[&str] = &[
     "torch",
     "torch_xla",
@@ -46,12 +46,12 @@ const HOST: &[&str] = &[
 ];
 
 impl Interp<'_> {
-    /// Whether a dotted module is provided by the simulator.
+    /// Whether the simulator provides a module with this dotted name.
     pub(crate) fn is_native(&self, path: &str) -> bool {
         stdlib::MODULES.contains(&path) || self.dialect.has_module(path)
     }
 
-    /// A module of Python's library, of the current dialect, or a folder of modules.
+    /// A module of the standard library or of the current dialect, or a package of modules.
     pub(crate) fn native_module(&mut self, path: &str) -> Value {
         let library = stdlib::MODULES.contains(&path);
         let dialect = (!library && self.dialect.has_module(path)).then_some(self.dialect);
@@ -67,7 +67,7 @@ impl Interp<'_> {
         Value::NativeModule(module)
     }
 
-    /// An attribute of a native module, looked up for the first time.
+    /// The first lookup of an attribute of a native module.
     pub(crate) fn native_attr(&mut self, module: &NativeModule, name: Symbol, span: Span) -> Option<Value> {
         let (path, text) = (&*module.path, self.name(name));
         if stdlib::MODULES.contains(&path) {
@@ -81,13 +81,13 @@ impl Interp<'_> {
         dialect.attribute(self, path, &text, span)
     }
 
-    /// Whether a function is of the dialect, and not one of Python's.
+    /// Whether a function belongs to the dialect rather than to Python.
     pub(crate) fn is_of_dialect(&self, native: &Native) -> bool {
         let package = native.name.split_once('.').map(|(package, _)| package);
         package.is_some_and(|package| self.dialect.packages().contains(&package))
     }
 
-    /// `module.name` where the module has no such global: a submodule, or nothing.
+    /// `module.name` where the module has no such global: a submodule, or `None`.
     pub(crate) fn submodule(&mut self, module: &Rc<Module>, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         if module.live.is_some() {
             return self.host_global(module, name, span);
@@ -133,9 +133,9 @@ impl Interp<'_> {
             // Submodules are found on first use.
             return self.find_module(frame, root, span);
         }
-        // `import a.b.c` binds `a`; make a chain of namespaces that leads to the module.
+        // `import a.b.c` binds `a`: create a chain of namespaces that leads to the module.
         let mut value = self.find_module(frame, path, span)?;
-        // A package with an `__init__.py` finds its modules itself.
+        // A package with an `__init__.py` finds its submodules itself.
         if let package @ Value::Module(_) = self.find_module(frame, root, span)? {
             return Ok(package);
         }
@@ -151,7 +151,7 @@ impl Interp<'_> {
         Ok(value)
     }
 
-    /// The module of a dotted name; unknown ones are the host's.
+    /// The module with a dotted name; unknown ones are host modules.
     fn find_module(&mut self, frame: &Frame<'_>, path: &str, span: Span) -> EvalResult<Value> {
         let root = path.split('.').next().unwrap_or(path);
         if self.is_native(path) {
@@ -166,7 +166,8 @@ impl Interp<'_> {
         }
         if !HOST.contains(&root) {
             let mut dir = frame.module.path.parent().map(Path::to_path_buf);
-            // The directory of the file, then those above it, as a package root would be on Python's path.
+            // Search the directory of the file, then its ancestors, as if a package root were on
+            // Python's path.
             for _ in 0..8 {
                 let Some(at) = dir else { break };
                 if let Some(found) = self.load_in(&at, path)? {
@@ -184,7 +185,7 @@ impl Interp<'_> {
         Ok(Value::Host(Rc::new(Host { path: path.to_owned(), reason, span: Some(span) })))
     }
 
-    /// Loads `dotted` under a directory: `a/b.py` or `a/b/__init__.py`.
+    /// Loads `dotted` from a directory: `a/b.py` or `a/b/__init__.py`.
     fn load_in(&mut self, dir: &Path, dotted: &str) -> EvalResult<Option<Value>> {
         let mut file = dir.to_path_buf();
         file.extend(dotted.split('.'));
@@ -210,7 +211,7 @@ impl Interp<'_> {
         self.load_text(path, name, &text, &[]).map(Some)
     }
 
-    /// Runs a text as a module, in which these names are bound.
+    /// Runs a source text as a module in which these names are bound.
     pub(crate) fn load_text(
         &mut self,
         path: &Path,
@@ -250,7 +251,7 @@ impl Interp<'_> {
             stars: RefCell::default(),
             guesses: RefCell::default(),
         });
-        // Known before it runs, so that circular imports end.
+        // Registered before it runs, so that circular imports terminate.
         self.modules.push((path.to_path_buf(), Some(module.clone())));
         self.run_module(&module, &ast)?;
         Ok(module)
@@ -264,7 +265,8 @@ impl Interp<'_> {
         let guessed = self.guessed.take();
         let dialect = std::mem::replace(&mut self.dialect, module.dialect.get());
         self.loading.push(module.clone());
-        // Of a module that is imported the kernel may need a part only: what fails matters where it is used.
+        // The kernel may need only a part of an imported module: a failure matters only where its
+        // result is used.
         let lenient = self.modules.len() > 1;
         let base = self.stack.len();
         self.stack.resize(base + ast.scope.slots as usize, Value::Unset);
@@ -286,7 +288,8 @@ impl Interp<'_> {
                     ));
                     break;
                 }
-                // Host-only code does no harm unless a kernel uses what it should have defined.
+                // A failure of host-only code is harmless unless a kernel uses a name that it
+                // should have defined.
                 Err(raise)
                     if !raise.fatal
                         && raise.diagnostic.id != "import-cycle"
@@ -382,7 +385,7 @@ impl Interp<'_> {
             {
                 value = self.load_in(folder, &text)?;
             }
-            // A submodule that nothing has imported yet.
+            // A submodule that has not been imported yet.
             if value.is_none()
                 && let Some(Value::Module(parent)) = &module
                 && parent.live.is_some()
@@ -391,7 +394,7 @@ impl Interp<'_> {
             {
                 value = Some(found);
             }
-            // A folder without `__init__.py` is no module, but what is in it is.
+            // A folder without `__init__.py` is not a module, but its files are.
             if value.is_none()
                 && import.level == 0
                 && frame.module.live.is_none()
@@ -415,7 +418,7 @@ impl Interp<'_> {
                 (None, Some(other)) => {
                     let Value::Module(module) = other else { continue };
                     if module.path.file_name().is_some_and(|f| f == "__init__.py") {
-                        // A package may hold modules that are no Python source.
+                        // A package may contain modules that are not Python source.
                         let reason = format!("it could not be imported: {} has no `{text}`", module.path.display());
                         let host = Host { path: text.to_string(), reason: Some(reason), span: Some(span) };
                         self.assign(frame, bind, Value::Host(Rc::new(host)))?;
@@ -452,7 +455,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// `from module import *`: of a file all that is public; of the simulator's modules what is used here, and later what others use from here.
+    /// `from module import *`: of a file, all public names; of the simulator's modules, the names
+    /// used here and, later, those that others use from here.
     fn import_star(&mut self, frame: &Frame<'_>, module: &Value, span: Span) -> EvalResult<()> {
         let own = Value::Module(frame.module.clone());
         if let Value::Module(source) = module {
@@ -470,7 +474,7 @@ impl Interp<'_> {
                 let at = source.index.borrow().get(&name).copied();
                 let found = match at.map(|i| source.globals.borrow()[i as usize].clone()) {
                     Some(Value::Unset) | None if listed.is_some() => self.find_attr(module, name, span)?,
-                    // A name that the file only uses is the built-in one.
+                    // A name that the file only uses refers to the built-in.
                     Some(value) if self.builtin(&text).is_some_and(|known| self.equals(&known, &value)) => None,
                     Some(Value::Unset) | None => None,
                     Some(_) if listed.is_none() && text.starts_with('_') => None,
@@ -498,7 +502,8 @@ impl Interp<'_> {
                 continue;
             }
             match self.find_attr(module, name, span)? {
-                // `typing` is thought to have every name; it does not take those that are there.
+                // `typing` is assumed to have every name, so it does not replace names that are
+                // bound.
                 Some(Value::Host(_)) if bound => {}
                 Some(value) => self.set_attr(&own, name, value, span)?,
                 None => {}
@@ -507,7 +512,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The names in a module's `__all__`, if it has one.
+    /// The names in the module's `__all__`, if any.
     fn listed(&mut self, module: &Module) -> Option<Vec<String>> {
         let name = self.sym("__all__");
         let at = module.index.borrow().get(&name).copied()?;
@@ -522,15 +527,17 @@ impl Interp<'_> {
 }
 
 impl Interp<'_> {
-    /// The dialect that a file is written in, by what it imports, also in its functions, classes and branches. Of `try` only the first
-    /// attempt counts: whether a package can be imported is known. `None` if the file imports nothing of any dialect.
+    /// The dialect of a file, by its imports, including those in functions, classes and branches.
+    /// The handlers of a `try` are ignored, because it is known which packages can be imported.
+    /// `None` if the file imports nothing of any dialect.
     pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> Option<&'static dyn Dialect> {
         let mut imports = Vec::new();
         collect_imports(&ast.body, &mut imports);
         self.dialect_named_by(&imports)
     }
 
-    /// Resolves a dotted name of the API in the dialect whose package it is in, whatever the dialect of the code that runs.
+    /// Resolves a dotted API name in the dialect that owns its package, whatever the dialect of the
+    /// running code.
     pub(crate) fn in_dialect_of<T>(&mut self, path: &str, resolve: impl FnOnce(&mut Self) -> T) -> T {
         let Some(owner) = self.dialect_named_by(&[path]) else { return resolve(self) };
         let outer = std::mem::replace(&mut self.dialect, owner);
@@ -544,7 +551,7 @@ impl Interp<'_> {
         (self.dialect_of)(self.options, imports)
     }
 
-    /// The same; `None` if no dialect provides any of them.
+    /// The same, but `None` if no dialect provides any of them.
     pub(crate) fn dialect_named_by(&self, imports: &[&str]) -> Option<&'static dyn Dialect> {
         let dialect = self.dialect_by(imports);
         let is_provided = |path: &&str| path.split('.').next().is_some_and(|root| dialect.packages().contains(&root));
@@ -552,7 +559,8 @@ impl Interp<'_> {
         named.then_some(dialect)
     }
 
-    /// A module that imports no dialect's package itself is written in the dialect of the first value of one that it gets from another file.
+    /// A module that imports no dialect's package adopts the dialect of the first dialect value
+    /// that it receives from another file.
     pub(crate) fn adopt_dialect(&mut self, module: &Module, value: &Value) {
         if !module.unnamed.get() {
             return;
@@ -571,7 +579,7 @@ impl Interp<'_> {
     }
 }
 
-/// The modules that statements import, and those in their bodies.
+/// Collects the modules that statements import, including those in their bodies.
 fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Vec<&'a str>) {
     for stmt in body {
         let mut within = |body: &'a [Stmt]| collect_imports(body, imports);
@@ -599,13 +607,15 @@ fn native_names(module: &NativeModule) -> Vec<String> {
     module.dialect.map_or_else(Vec::new, |d| d.names(&module.path)).iter().map(|n| (*n).to_owned()).collect()
 }
 
-/// What was probably meant by a name that a module lacks: the same name of another module of its package, or one of its own that is like it.
+/// The probable intention behind a name that a module lacks: the same name in another module of its
+/// package, or a similar name in this one.
 pub(super) fn meant_in(module: &NativeModule, name: &str) -> Option<String> {
     let like = || nearest(name, native_names(module).iter().map(String::as_str)).map(str::to_owned);
     home_of(module, name).or_else(like)
 }
 
-/// A name in the other module of a package that has it: `nki.isa.tensor_copy` for `nki.language.tensor_copy`.
+/// The name in the other module of the package that has it: `nki.isa.tensor_copy` for
+/// `nki.language.tensor_copy`.
 fn home_of(module: &NativeModule, name: &str) -> Option<String> {
     const MODULES: [&str; 3] = ["language", "isa", "collectives"];
     let package = match module.path.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! Functions written in Rust: how they are called and how they take their arguments apart.
+//! Functions implemented in Rust, and how they receive their arguments.
 
 use nki_diag::{Diagnostic, Span};
 use smallvec::SmallVec;
@@ -8,15 +8,15 @@ use super::error::{EvalResult, Raise};
 use super::value::Value;
 use crate::syntax::Symbol;
 
-/// A function in Rust.
+/// A function implemented in Rust.
 pub(crate) type NativeFn = fn(&mut Interp<'_>, CallArgs) -> EvalResult<Value>;
 
-/// A named function in Rust, with a number of its own (an index into a table of schemas, say).
+/// A named function implemented in Rust, with a number (such as an index into a table of schemas).
 #[derive(Debug)]
 pub(crate) struct Native {
-    /// Full name, such as `nki.isa.dma_copy`.
+    /// The full name, such as `nki.isa.dma_copy`.
     pub(crate) name: String,
-    /// What to run.
+    /// The implementation.
     pub(crate) func: NativeFn,
     /// Passed on as [`CallArgs::data`].
     pub(crate) data: u32,
@@ -25,9 +25,9 @@ pub(crate) struct Native {
 /// The arguments of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallArgs {
-    /// Positional arguments, the receiver not included.
+    /// Positional arguments, without the receiver.
     pub(crate) positional: SmallVec<[Value; 6]>,
-    /// Keyword arguments in the order written, without duplicates.
+    /// Keyword arguments in source order, without duplicates.
     pub(crate) keyword: SmallVec<[(Symbol, Value); 6]>,
     /// The whole call expression.
     pub(crate) span: Span,
@@ -46,21 +46,22 @@ impl CallArgs {
         Self { positional: values.into_iter().collect(), keyword: SmallVec::new(), span, data: 0 }
     }
 
-    /// Whether an argument is a member of an Enum, an object of a class or a scalar of NumPy, which may stand for a number, a text or a tuple.
+    /// Whether an argument is an Enum member, an object of a class or a NumPy scalar, which may
+    /// stand for a number, a string or a tuple.
     pub(crate) fn has_members(&self) -> bool {
         let is_member =
             |value: &Value| matches!(value, Value::EnumMember(_) | Value::Instance(_)) || value.number().is_some();
         self.positional.iter().any(is_member) || self.keyword.iter().any(|(_, value)| is_member(value))
     }
 
-    /// Replaces these by what they stand for, for functions that do not know classes.
+    /// Replaces such arguments with their plain values, for functions that do not handle classes.
     pub(crate) fn take_plain_values(&mut self) {
         for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {
             *value = value.plain_value();
         }
     }
 
-    /// Replaces scalars of NumPy by numbers of Python.
+    /// Replaces NumPy scalars with Python numbers.
     pub(crate) fn take_numbers(&mut self) {
         for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {
             if let Some(number) = value.number().cloned() {
@@ -75,7 +76,7 @@ impl CallArgs {
         Some(self.keyword.remove(index).1)
     }
 
-    /// Refuses more than `n` positional arguments: the others are keyword-only.
+    /// Rejects more than `n` positional arguments: the others are keyword-only.
     pub(crate) fn at_most_positional(&self, function: &str, n: usize) -> EvalResult<()> {
         let given = self.positional.len();
         if given <= n {
@@ -85,7 +86,7 @@ impl CallArgs {
         Err(Raise::at("arguments", message, self.span, "in this call").help("give the others by name"))
     }
 
-    /// Sorts the arguments into the parameters `names`, the first `required` of which must be there.
+    /// Binds the arguments to the parameters `names`, the first `required` of which are mandatory.
     pub(crate) fn bind<const N: usize>(
         self,
         interp: &Interp<'_>,
@@ -140,7 +141,7 @@ impl CallArgs {
         Ok(out)
     }
 
-    /// Only positional arguments are allowed, between `min` and `max` of them.
+    /// Checks that there are only positional arguments, between `min` and `max` of them.
     pub(crate) fn positional_only(
         &self,
         interp: &Interp<'_>,
@@ -170,7 +171,7 @@ impl CallArgs {
     }
 }
 
-/// `1 argument`, `2 arguments`.
+/// A number with a noun: `1 argument`, `2 arguments`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

@@ -8,12 +8,12 @@ use nki_diag::Span;
 use super::value::{BuiltinType, Value};
 use crate::syntax::{ClassDef, Symbol};
 
-/// Which kind of class, by its bases and decorators.
+/// The kind of a class, determined by its bases and decorators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClassKind {
-    /// `class C:`; attributes come from `__init__` alone.
+    /// `class C:`; attributes are set only by `__init__`.
     Plain,
-    /// A subclass of the dialect's base class of records: `__init__` is made from the fields.
+    /// A subclass of the dialect's base class of records: `__init__` is generated from the fields.
     Record,
     /// `@dataclass`
     Dataclass(DataclassKind),
@@ -21,12 +21,12 @@ pub(crate) enum ClassKind {
     Enum(EnumKind),
     /// A subclass of `NamedTuple`.
     NamedTuple,
-    /// A subclass of this exception class of Python's.
+    /// A subclass of this Python exception class.
     Exception(Symbol),
 }
 
 impl ClassKind {
-    /// Whether a class of this kind has a constructor that is made from its fields.
+    /// Whether a class of this kind has a constructor generated from its fields.
     pub(crate) fn makes_init(self) -> bool {
         match self {
             ClassKind::Dataclass(told) => told.init,
@@ -36,36 +36,36 @@ impl ClassKind {
     }
 }
 
-/// What `@dataclass` was told.
+/// The options of `@dataclass`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DataclassKind {
-    /// Assignments after construction are refused.
+    /// Whether assignments after construction are rejected.
     pub(crate) frozen: bool,
-    /// Objects are compared by their fields.
+    /// Whether objects are compared by their fields.
     pub(crate) eq: bool,
-    /// Objects have an order.
+    /// Whether objects are ordered.
     pub(crate) order: bool,
-    /// Objects are hashed by their fields, frozen or not.
+    /// Whether objects are hashed by their fields even if not frozen.
     pub(crate) unsafe_hash: bool,
-    /// The constructor is made from the fields.
+    /// Whether the constructor is generated from the fields.
     pub(crate) init: bool,
-    /// Objects are shown with their fields.
+    /// Whether objects are shown with their fields.
     pub(crate) repr: bool,
 }
 
-/// What the members of an Enum are besides.
+/// The properties of the members of an Enum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EnumKind {
-    /// The type whose values they are, too: `class Mode(str, Enum)`.
+    /// The type of which the members are also values: `class Mode(str, Enum)`.
     pub(crate) mixin: Option<BuiltinType>,
-    /// They combine with `|`: `Flag`, `IntFlag`.
+    /// Whether members combine with `|`: `Flag`, `IntFlag`.
     pub(crate) flag: bool,
-    /// Their text is that of their values: `IntEnum`, `StrEnum`, `IntFlag`.
+    /// Whether the text of a member is that of its value: `IntEnum`, `StrEnum`, `IntFlag`.
     pub(crate) shows_value: bool,
 }
 
 impl EnumKind {
-    /// What a base class in Python's library makes of an Enum.
+    /// The properties that an Enum inherits from a standard-library base class.
     pub(crate) fn of_base(base: BuiltinType) -> Option<Self> {
         let (mixin, flag) = match base {
             BuiltinType::Enum => (None, false),
@@ -78,7 +78,7 @@ impl EnumKind {
         Some(Self { mixin, flag, shows_value: mixin.is_some() })
     }
 
-    /// Whether members are instances of a type of Python's library.
+    /// Whether members are instances of a standard-library type.
     pub(crate) fn is_of(self, class: BuiltinType) -> bool {
         let Self { mixin, flag, shows_value } = self;
         match class {
@@ -92,35 +92,35 @@ impl EnumKind {
     }
 }
 
-/// One declared field of a class.
+/// A declared field of a class.
 #[derive(Clone)]
 pub(crate) struct Field {
     pub(crate) name: Symbol,
     pub(crate) default: FieldDefault,
-    /// Whether the constructor takes it.
+    /// Whether the constructor accepts it.
     pub(crate) init: bool,
     pub(crate) kw_only: bool,
-    /// Whether it counts when objects are compared.
+    /// Whether comparisons include it.
     pub(crate) compare: bool,
-    /// Whether it counts for the hash; if nothing says so, as in comparisons.
+    /// Whether the hash includes it; `None` means the same as `compare`.
     pub(crate) hash: Option<bool>,
-    /// Whether it is shown.
+    /// Whether `repr` shows it.
     pub(crate) repr: bool,
-    /// It is no attribute, but an argument of `__post_init__` (`InitVar`).
+    /// Whether it is only an argument of `__post_init__` (`InitVar`), not an attribute.
     pub(crate) init_only: bool,
 }
 
 impl Field {
-    /// A field that the constructor takes.
+    /// A field that the constructor accepts.
     pub(crate) fn new(name: Symbol, default: FieldDefault) -> Self {
         Self { name, default, init: true, kw_only: false, compare: true, hash: None, repr: true, init_only: false }
     }
 }
 
-/// What a field is set to when the caller gives nothing.
+/// The value of a field that the caller omits.
 #[derive(Clone)]
 pub(crate) enum FieldDefault {
-    /// The caller must give it (for a lenient class it becomes None).
+    /// The caller must provide it (in a lenient class it becomes None).
     Required,
     Value(Value),
     Factory(Value),
@@ -145,13 +145,14 @@ pub(crate) struct Class {
     pub(crate) attrs: RefCell<AttrMap>,
     /// Fields, inherited ones first.
     pub(crate) fields: RefCell<Vec<Field>>,
-    /// Members of an Enum in order.
+    /// The members of an Enum, in order.
     pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
-    /// Members of a Flag that have several bits or none, as far as they are declared or made.
+    /// Members of a Flag that have several bits or none, if declared or already computed.
     pub(crate) combinations: RefCell<Vec<Rc<EnumMember>>>,
-    /// Derives from the base class of records: fields that have no default and get no value become None.
+    /// Whether it derives from the base class of records: omitted fields without a default become
+    /// None.
     pub(crate) lenient: bool,
-    /// Its statement; made by a function otherwise.
+    /// Its statement, unless a function created it.
     pub(crate) def: Option<Rc<ClassDef>>,
     pub(crate) span: Span,
 }
@@ -165,7 +166,7 @@ impl Class {
         self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
     }
 
-    /// The exception class of Python's from which it derives.
+    /// The Python exception class from which it derives.
     pub(crate) fn exception_base(&self) -> Option<Symbol> {
         match self.kind.get() {
             ClassKind::Exception(base) => Some(base),
@@ -184,21 +185,21 @@ impl Class {
 pub(crate) struct Instance {
     pub(crate) class: Rc<Class>,
     pub(crate) attrs: RefCell<AttrMap>,
-    /// Construction is over and the class is frozen.
+    /// Whether construction is complete and the class is frozen.
     pub(crate) frozen: Cell<bool>,
 }
 
 /// A member of an Enum.
 pub(crate) struct EnumMember {
     pub(crate) class: Rc<Class>,
-    /// Empty for a combination of flags that has no name.
+    /// Empty for an unnamed combination of flags.
     pub(crate) name: Symbol,
     pub(crate) value: Value,
-    /// What `__init__` of its class has set.
+    /// Attributes that `__init__` of its class has set.
     pub(crate) attrs: RefCell<AttrMap>,
 }
 
-/// Something in a class that attribute access transforms.
+/// A class attribute that attribute access transforms.
 pub(crate) enum Descriptor {
     Static(Value),
     Class(Value),
@@ -207,7 +208,7 @@ pub(crate) enum Descriptor {
         set: Option<Value>,
         delete: Option<Value>,
     },
-    /// A function in Rust that takes the receiver first.
+    /// A function implemented in Rust that takes the receiver as its first argument.
     Method(Value),
     /// `@cached_property`
     CachedProperty(Value),
@@ -220,14 +221,15 @@ impl Value {
     }
 }
 
-/// `super()` of a method.
+/// The result of `super()` in a method.
 pub(crate) struct Super {
     /// The class whose bases are searched.
     pub(crate) class: Rc<Class>,
     pub(crate) receiver: Value,
 }
 
-/// Attributes: few and looked up by symbol, so a linear scan of packed keys is fastest.
+/// Attributes. There are few, and they are looked up by symbol, so a linear scan of packed keys is
+/// fastest.
 #[derive(Default, Clone)]
 pub(crate) struct AttrMap {
     keys: Vec<Symbol>,
@@ -235,12 +237,12 @@ pub(crate) struct AttrMap {
 }
 
 impl AttrMap {
-    /// The value of a name.
+    /// The value for a name.
     pub(crate) fn get(&self, name: Symbol) -> Option<&Value> {
         self.keys.iter().position(|k| *k == name).map(|i| &self.values[i])
     }
 
-    /// The values, to change them.
+    /// The values, mutably.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.values.iter_mut()
     }
@@ -263,7 +265,7 @@ impl AttrMap {
         Some(self.values.remove(index))
     }
 
-    /// In order of first assignment.
+    /// The attributes in order of first assignment.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &Value)> {
         self.keys.iter().copied().zip(&self.values)
     }

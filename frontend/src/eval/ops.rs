@@ -95,7 +95,7 @@ impl Interp<'_> {
                 };
                 Ok(Value::Set(Rc::new(std::cell::RefCell::new(made))))
             }
-            // `int | None` in a type alias or isinstance
+            // `int | None` in a type alias or in `isinstance`.
             (Value::Type(_) | Value::Class(_) | Value::Tuple(_), Value::Type(_) | Value::Class(_) | Value::None)
                 if op == BinOp::BitOr =>
             {
@@ -115,7 +115,7 @@ impl Interp<'_> {
                 if !std::ptr::eq(a, left) || !std::ptr::eq(b, right) {
                     return self.binary(op, a, b, span);
                 }
-                // Without methods of its own, a NamedTuple is added and repeated as the tuple that it is.
+                // Without its own methods, a NamedTuple is added and repeated as a tuple.
                 match (self.named_tuple_items(left), self.named_tuple_items(right)) {
                     (None, None) => Err(self.bad_operands(op.text(), left, right, span)),
                     (a, b) => {
@@ -142,7 +142,8 @@ impl Interp<'_> {
         let (plain, reflected, _) = op.methods();
         let (own, other) = (left.own_class().cloned(), right.own_class().cloned());
         let mut attempts = [(&own, plain, left, right), (&other, reflected, right, left)];
-        // A derived class with a reflected method of its own goes first.
+        // If the right operand's class derives from the left one's and has its own reflected
+        // method, that method is tried first.
         if let (Some(own), Some(other)) = (&own, &other)
             && !Rc::ptr_eq(own, other)
             && other.is_subclass(own)
@@ -195,7 +196,7 @@ impl Interp<'_> {
             }
             BinOp::FloorDiv if b == 0 => return Err(division_by_zero(span)),
             BinOp::Mod if b == 0 => return Err(division_by_zero(span)),
-            // Rounds towards minus infinity, unlike Rust's division.
+            // Python's floor division rounds towards minus infinity, unlike Rust's division.
             BinOp::FloorDiv => a.checked_div_euclid(b).map(|q| if b < 0 && a.rem_euclid(b) != 0 { q - 1 } else { q }),
             BinOp::Mod => a.checked_rem_euclid(b).map(|r| if b < 0 && r != 0 { r + b } else { r }),
             BinOp::Pow if b < 0 => {
@@ -227,7 +228,7 @@ impl Interp<'_> {
         };
         match result {
             Some(value) => Ok(Value::Int(value)),
-            // Whatever a module computes, only what its kernels use has to fit.
+            // In module-level code, an integer may exceed 64 bits unless a kernel uses it.
             None if !self.in_kernel => Ok(Value::Host(Rc::new(Host {
                 path: format!("{a} {} {b}", op.text()),
                 reason: Some("integers in a kernel have 64 bits, and this one does not fit".to_owned()),
@@ -312,7 +313,7 @@ impl Interp<'_> {
         })
     }
 
-    /// Whether a value counts as true.
+    /// The truth value of a value.
     pub(crate) fn truth(&mut self, value: &Value, span: Span) -> EvalResult<bool> {
         Ok(match value {
             Value::Bool(value) => *value,
@@ -415,7 +416,8 @@ impl Interp<'_> {
                 }
                 return Err(self.not_iterable(value, span));
             }
-            // Also outside of a kernel: an empty list would be a value that the kernel could use.
+            // An error even outside kernels: an empty list would be a value that the kernel could
+            // use.
             Value::Host(host) => return Err(self.host_error(host, span)),
             Value::Poison => return Err(Raise::reported()),
             Value::Object(object) => return object.iterate(span),

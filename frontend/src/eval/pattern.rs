@@ -12,7 +12,7 @@ use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl Interp<'_> {
-    /// A `match` statement: the first case whose pattern and guard hold.
+    /// Runs a `match` statement: the first case whose pattern and guard match.
     pub(crate) fn exec_match(&mut self, frame: &Frame<'_>, m: &Match) -> EvalResult<Flow> {
         if let Some(Saved::Arm(arm)) = self.rewind.pop() {
             return match m.cases.get(arm) {
@@ -43,7 +43,7 @@ impl Interp<'_> {
         Ok(Flow::Next)
     }
 
-    /// Whether a value has the form of a pattern. Binds names on the way, as Python may.
+    /// Whether a value matches a pattern. May bind names even if the match fails, as in Python.
     fn matches(&mut self, frame: &Frame<'_>, pattern: &Pattern, subject: &Value) -> EvalResult<bool> {
         let span = pattern.span;
         match &pattern.kind {
@@ -70,7 +70,7 @@ impl Interp<'_> {
                 };
                 self.matches_sequence(frame, patterns, &items)
             }
-            // Inside of a sequence, which handles it.
+            // The enclosing sequence pattern handles it.
             PatternKind::Star(_) => Ok(false),
             PatternKind::Mapping { items, rest } => {
                 let Value::Dict(dict) = subject else { return Ok(false) };
@@ -211,7 +211,7 @@ impl Interp<'_> {
         pattern: &Pattern,
     ) -> EvalResult<bool> {
         let found = match subject {
-            // Objects of the API report a missing attribute themselves.
+            // API objects report a missing attribute themselves.
             Value::Object(object) if !self.object_has(&**object, name) => None,
             _ => self.find_attr(subject, name, pattern.span)?,
         };
@@ -221,7 +221,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The attributes that positional patterns of a class stand for.
+    /// The attributes to which the positional patterns of a class refer.
     fn match_args(&mut self, class: &Value, span: Span) -> EvalResult<Vec<Symbol>> {
         let Value::Class(class) = class else { return Ok(Vec::new()) };
         let Some(declared) = class.lookup(sym::match_args) else {

@@ -1,6 +1,7 @@
-//! Where a driver is that runs the kernel outside of the evaluator.
+//! The position of a driver that runs the kernel outside the evaluator.
 //!
-//! It says before an operation which calls and loop iterations are around it, and finds loops and definitions in the source.
+//! Before each operation, the driver announces the enclosing calls and loop iterations. This module
+//! also finds loops and definitions in the source.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -11,25 +12,26 @@ use super::language::Dialect;
 use super::{Interp, PendingStep};
 use crate::syntax::*;
 
-/// A loop that is unrolled around a place.
+/// An unrolled loop around a position.
 pub(crate) struct Around {
     /// Its variable.
     pub(crate) variable: Symbol,
-    /// From `for` to the end of what it iterates over.
+    /// From `for` to the end of the iterable.
     pub(crate) header: Span,
-    /// Who wrote it says that no iteration depends on another one.
+    /// Whether the loop is declared to have independent iterations.
     pub(crate) independent: bool,
 }
 
 impl Interp<'_> {
-    /// A driver runs the kernel from now on: it gets all errors, and says where it is.
+    /// Lets a driver run the kernel from now on: it receives all errors, and announces its
+    /// position.
     pub(crate) fn be_driven(&mut self) {
         self.kernel_depth = 0;
         self.leave_errors_to_driver();
     }
 
-    /// Notes the dialect of a file of the driver: the one that its imports name, otherwise that of these modules. The first file is the
-    /// kernel's.
+    /// Records the dialect of a file of the driver: the one that its imports name, otherwise the
+    /// one of these modules. The first file is the kernel's.
     pub(crate) fn drive_file(&mut self, file: FileId, named: Option<&'static dyn Dialect>, modules: &[String]) {
         let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
         let dialect = named.unwrap_or_else(|| self.dialect_by(&modules));
@@ -41,14 +43,14 @@ impl Interp<'_> {
         self.driven[index] = Some(dialect);
     }
 
-    /// The operation that follows is one of this file.
+    /// Announces that the next operation is in this file.
     pub(crate) fn enter_file(&mut self, file: FileId) {
         if let Some(Some(dialect)) = self.driven.get(file.0 as usize) {
             self.dialect = *dialect;
         }
     }
 
-    /// Number of iterations and calls around the current place.
+    /// The number of iterations and calls around the current position.
     pub(crate) fn depth(&self) -> usize {
         self.steps.len()
     }
@@ -73,12 +75,12 @@ impl Interp<'_> {
         self.calls.push((function, span));
     }
 
-    /// The tree of a file that the driver gave the text of.
+    /// The syntax tree of a file whose text the driver provided.
     pub(crate) fn tree(&self, file: FileId) -> Option<Rc<ModuleAst>> {
         self.known_file(Path::new(self.sources.path(file)))
     }
 
-    /// The loops with one variable around a place, within its function, outermost first.
+    /// The loops with a single variable around a position, within its function, outermost first.
     pub(crate) fn loops_around(&self, place: Span) -> Vec<Around> {
         let Some(tree) = self.tree(place.file) else { return Vec::new() };
         let mut found = Vec::new();
@@ -94,7 +96,7 @@ impl Interp<'_> {
             .collect()
     }
 
-    /// What the `for` statement at a place iterates over.
+    /// The iterable of the `for` statement at a position.
     pub(crate) fn iterated_at(&self, place: Span) -> Option<Span> {
         let tree = self.tree(place.file)?;
         let mut found = Vec::new();
@@ -102,8 +104,8 @@ impl Interp<'_> {
         found.iter().rev().find(|(stmt, _)| stmt.span == place).map(|(_, f)| f.iter.span)
     }
 
-    /// The header of a loop around a place that runs as a whole even if the place is a `return`:
-    /// [`super::language::Dialect::reads_body_once`].
+    /// The header of a loop around a position that runs to completion even if the position is a
+    /// `return`: [`super::language::Dialect::reads_body_once`].
     pub(crate) fn loop_read_once_around(&self, place: Span) -> Option<Span> {
         let tree = self.tree(place.file)?;
         let mut found = Vec::new();
@@ -112,8 +114,9 @@ impl Interp<'_> {
         around.map(|(stmt, f)| header(stmt, f))
     }
 
-    /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: if the device
-    /// counts (`counted`), or for [`super::language::Dialect::reads_body_once`].
+    /// The loop-carried names of the loop over the iterable at a position, if each iteration starts
+    /// with their values from before the loop: because the loop runs on the device (`counted`), or
+    /// by [`super::language::Dialect::reads_body_once`].
     pub(crate) fn carried_by_loop_over(&self, place: Span, counted: bool) -> Vec<Carried> {
         let Some(tree) = self.tree(place.file) else { return Vec::new() };
         let mut found = Vec::new();
@@ -124,12 +127,13 @@ impl Interp<'_> {
     }
 }
 
-/// Whether a place is in the body of a loop: what is iterated over is evaluated before, and what follows `else` after it.
+/// Whether a position is in the body of a loop. The iterable is evaluated before the loop, the
+/// `else` block after it.
 fn in_body(f: &For, place: Span) -> bool {
     f.body.iter().any(|stmt| holds(stmt.span, place))
 }
 
-/// From `for` to the end of what is iterated over.
+/// From `for` to the end of the iterable.
 fn header(stmt: &Stmt, f: &For) -> Span {
     Span { end: f.iter.span.end, ..stmt.span }
 }
@@ -138,7 +142,7 @@ fn holds(outer: Span, inner: Span) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// The `for` statements around a place, or at it, within its function, outermost first.
+/// The `for` statements that contain a position, within its function, outermost first.
 fn descend<'a>(body: &'a [Stmt], place: Span, found: &mut Vec<(&'a Stmt, &'a For)>) {
     let Some(stmt) = body.iter().find(|stmt| holds(stmt.span, place)) else { return };
     let blocks = match &stmt.kind {

@@ -1,4 +1,4 @@
-//! What classes define beside operators: how attributes are got and set, what a derived class starts with, and `__dict__`.
+//! Class protocols other than operators: attribute access, class creation, and `__dict__`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::value::*;
 use super::{Frame, Interp};
 use crate::syntax::*;
 
-/// What objects do without, each with a way to write the same.
+/// Unsupported special methods, each with an alternative.
 const UNSUPPORTED: [(Symbol, &str); 3] = [
     (sym::new, "make the object in `__init__`, or in a function that returns it"),
     (sym::delattr, "delete attributes in a method with another name"),
@@ -20,13 +20,13 @@ const UNSUPPORTED: [(Symbol, &str); 3] = [
 ];
 
 impl Interp<'_> {
-    /// Takes note of what a new class defines.
+    /// Records the special methods that a new class defines.
     pub(super) fn note_class(&mut self, class: &Class) {
         let attrs = class.attrs.borrow();
         self.custom_attributes |= attrs.get(sym::setattr).is_some() || attrs.get(sym::set).is_some();
     }
 
-    /// Tells the bases and the attributes of a new class about it.
+    /// Notifies the bases and the attributes of a new class of it.
     pub(super) fn announce_class(&mut self, frame: &Frame<'_>, def: &ClassDef, class: &Rc<Class>) -> EvalResult<()> {
         self.note_class(class);
         let mut args = CallArgs::none(def.name_span);
@@ -71,7 +71,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Refuses objects of a class that defines how they are made or looked at in a way that is not supported.
+    /// Rejects objects of a class that customises their creation or attribute access in an
+    /// unsupported way.
     pub(super) fn check_protocol(&self, class: &Class, span: Span) -> EvalResult<()> {
         for (name, instead) in UNSUPPORTED {
             if let (ClassKind::Plain | ClassKind::Dataclass(_), Some(Value::Function(_) | Value::Descriptor(_))) =
@@ -86,7 +87,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Refuses objects of a class that derives from `ABC` and lacks a method that is abstract there.
+    /// Rejects objects of a class that derives from `ABC` but does not implement an abstract
+    /// method.
     pub(super) fn check_abstract(&self, class: &Class, span: Span) -> EvalResult<()> {
         let classes = || class.order();
         if !classes().any(|class| class.def.as_ref().is_some_and(|def| self.is_abc(def))) {
@@ -119,7 +121,7 @@ impl Interp<'_> {
         metaclass || def.bases.iter().any(|base| named(base, "ABC"))
     }
 
-    /// What a `__len__` has returned, which must be a length.
+    /// The result of `__len__`, which must be a length.
     pub(super) fn checked_length(&self, length: Value, span: Span) -> EvalResult<Value> {
         match length.plain() {
             Value::Int(n) if *n < 0 => {
@@ -133,7 +135,7 @@ impl Interp<'_> {
         }
     }
 
-    /// What a `__str__` or `__repr__` has returned, which must be a string.
+    /// The result of `__str__` or `__repr__`, which must be a string.
     pub(super) fn checked_text(&self, value: &Value, method: Symbol, span: Span) -> EvalResult<Rc<str>> {
         match &value.plain_value() {
             Value::Str(text) => Ok(text.clone()),
@@ -145,7 +147,7 @@ impl Interp<'_> {
         }
     }
 
-    /// What an `__int__` or `__float__` has returned, which must be a number of this type.
+    /// The result of `__int__` or `__float__`, which must be a number of this type.
     pub(super) fn checked_number(&self, value: Value, method: Symbol, span: Span) -> EvalResult<Value> {
         let is_number = match (method, &value.plain_value()) {
             (sym::int_, number) => matches!(number, Value::Int(_) | Value::Bool(_)) || !is_python(number),
@@ -159,7 +161,7 @@ impl Interp<'_> {
         Err(Raise::at("type-error", message, span, "in this call").help("convert the number that it returns"))
     }
 
-    /// What an `__init__` has returned, which must be nothing.
+    /// Checks the result of `__init__`, which must be None.
     pub(super) fn check_init(&self, value: &Value, span: Span) -> EvalResult<()> {
         if is_python(value) && !value.is_none() {
             let message = format!("__init__() should return None, not {}", value.a_type());
@@ -168,7 +170,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Whether what a `__bool__` has returned, which must be a bool, is true.
+    /// The result of `__bool__`, which must be a bool.
     pub(super) fn checked_truth(&mut self, value: &Value, span: Span) -> EvalResult<bool> {
         if is_python(value) && !matches!(value, Value::Bool(_)) {
             let message = format!("__bool__ should return bool, returned {}", value.type_name());
@@ -177,7 +179,7 @@ impl Interp<'_> {
         self.truth(value, span)
     }
 
-    /// Refuses a format specification for a value that has no format of its own.
+    /// Rejects a format specification for a value without its own formatting.
     pub(super) fn check_formattable(&self, value: &Value, spec: &str, span: Span) -> EvalResult<()> {
         let has_none = match value {
             Value::Instance(instance) => instance.base_value().is_none(),
@@ -192,7 +194,8 @@ impl Interp<'_> {
         Err(Raise::at("type-error", message, span, "formatted here").help("format its text: {x!s:>8}, or str(x)"))
     }
 
-    /// What a value of a class is as an attribute of `receiver`, which is None for the class itself: a descriptor is asked.
+    /// The value of a class attribute as accessed through `receiver` (None for the class itself):
+    /// calls the `__get__` of a descriptor.
     pub(super) fn ask_descriptor(
         &mut self,
         value: &Value,
@@ -206,7 +209,8 @@ impl Interp<'_> {
         self.call_with(&method, value.clone(), args).map(Some)
     }
 
-    /// `instance.name = value` by a `__setattr__` of the class or by a descriptor; false if there is none.
+    /// `instance.name = value` by a `__setattr__` or a descriptor of the class; false if there is
+    /// neither.
     pub(super) fn set_by_protocol(
         &mut self,
         instance: &Rc<Instance>,
@@ -241,7 +245,8 @@ impl Interp<'_> {
         Ok(true)
     }
 
-    /// Whether a descriptor of the class goes before the object's own attribute of this name.
+    /// Whether a descriptor of the class takes precedence over the object's own attribute of this
+    /// name.
     pub(super) fn is_data_descriptor(&self, instance: &Instance, name: Symbol) -> bool {
         self.custom_attributes
             && matches!(instance.class.lookup(name), Some(Value::Instance(ref it)) if it.class.lookup(sym::set).is_some())
@@ -262,7 +267,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Changes a dict; that of an object with the attributes.
+    /// Modifies a dict; if it is the `__dict__` of an object, updates the object's attributes as
+    /// well.
     pub(super) fn change_dict<R>(
         &mut self,
         dict: &Rc<RefCell<Dict>>,
@@ -276,7 +282,7 @@ impl Interp<'_> {
         result
     }
 
-    /// Gives an object these attributes and no others.
+    /// Replaces all attributes of an object.
     pub(super) fn set_attributes(&mut self, instance: &Instance, dict: &Dict) {
         let mut attrs = AttrMap::default();
         for (key, _, value) in dict.iter() {
@@ -288,7 +294,7 @@ impl Interp<'_> {
     }
 }
 
-/// The function of a method that takes its class, with `@classmethod` or without.
+/// The function of a method that receives the class, with or without `@classmethod`.
 pub(super) fn of_class(method: &Value) -> Value {
     match method {
         Value::Descriptor(descriptor) => match &**descriptor {
@@ -299,7 +305,7 @@ pub(super) fn of_class(method: &Value) -> Value {
     }
 }
 
-/// Whether it is a plain value of Python, not one of the device or the host.
+/// Whether a value is a plain Python value, not one of the device or the host.
 fn is_python(value: &Value) -> bool {
     matches!(
         value,
@@ -314,7 +320,7 @@ fn is_python(value: &Value) -> bool {
     )
 }
 
-/// Whether a value of a class is a method or property that `abstractmethod` marks.
+/// Whether a class attribute is a method or property marked by `abstractmethod`.
 fn is_abstract(value: &Value) -> bool {
     match value {
         Value::Function(function) => function.attrs.borrow().get(sym::isabstractmethod).is_some(),

@@ -1,8 +1,10 @@
-//! Several errors per run: after an error of a dialect, evaluation continues with [`Value::Poison`].
+//! Reporting several errors in one run: after an error of a dialect, evaluation continues with
+//! [`Value::Poison`].
 //!
-//! An instruction returns nothing that the kernel needs, so a refused one is skipped. A view or a tensor that cannot be made has no known
-//! shape: poison replaces it and absorbs what is done with it, so that no error follows from the first. Where the kernel could catch the
-//! error, or where the next statement depends on the poison (`if`, `while`), evaluation ends as before.
+//! An instruction returns nothing that the kernel needs, so a rejected one is skipped. A view or a
+//! tensor that cannot be created has no known shape: poison replaces it and absorbs all operations
+//! on it, so that the first error causes no others. Where the kernel could catch the error, or
+//! where control flow depends on poison (`if`, `while`), evaluation ends.
 
 use nki_diag::{Diagnostic, Place, Span};
 
@@ -12,37 +14,40 @@ use super::native::{CallArgs, Native};
 use super::value::Value;
 use crate::syntax::Symbol;
 
-/// Errors at different places after which evaluation ends.
+/// The number of errors at different positions after which evaluation ends.
 const MOST_ERRORS: usize = 20;
 
-/// Errors, repeated ones included, after which evaluation ends: a loop may refuse the same instruction a million times.
+/// The number of errors, including repeated ones, after which evaluation ends: a loop may repeat a
+/// rejected instruction a million times.
 const MOST_RECOVERIES: u32 = 10_000;
 
 /// Depth to which containers are searched for poison.
 const MAX_DEPTH: u32 = 3;
 
-/// Functions that take containers apart without looking at the items.
+/// Functions that process containers without inspecting the items.
 const TRANSPARENT: &[&str] =
     &["enumerate", "zip", "len", "reversed", "iter", "next", "isinstance", "getattr", "hasattr"];
 
-/// What has gone wrong in the kernel so far.
+/// Errors in the kernel so far.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    /// Errors at different places after which evaluation continued.
+    /// Errors at different positions after which evaluation continued.
     errors: usize,
-    /// Errors after which evaluation continued.
+    /// All errors after which evaluation continued.
     recoveries: u32,
-    /// Depth of code that handles errors itself.
+    /// The nesting depth of code that handles errors itself.
     handled: u32,
 }
 
 impl Interp<'_> {
-    /// Reports an error of a dialect once per place and continues with poison, unless the kernel could catch the error.
+    /// Reports an error of a dialect once per position and continues with poison, unless the kernel
+    /// could catch the error.
     ///
     /// # Errors
     /// The error itself, or the end of the evaluation.
     pub(crate) fn recover(&mut self, mut raise: Box<Raise>) -> EvalResult<Value> {
-        // An error that passed a call of the kernel's own is not of the dialect: the body of nl.fori_loop failed.
+        // An error that left a call of the kernel's own code is not the dialect's: for example, the
+        // body of nl.fori_loop failed.
         let foreign = !raise.frames.is_empty() || raise.exception.is_some();
         if raise.fatal
             || foreign
@@ -82,12 +87,12 @@ impl Interp<'_> {
         self.calls.get(self.kernel_depth..).unwrap_or_default()
     }
 
-    /// Whether an error was reported after which evaluation continued.
+    /// Whether evaluation continued after an error.
     pub(crate) fn has_recovered(&self) -> bool {
         self.recovery.errors > 0
     }
 
-    /// Runs code whose errors are handled by the caller: none is reported.
+    /// Runs code whose caller handles errors: none is reported.
     pub(crate) fn handling_errors<T>(&mut self, run: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<T> {
         self.recovery.handled += 1;
         let result = run(self);
@@ -95,7 +100,7 @@ impl Interp<'_> {
         result
     }
 
-    /// Whether a call of a function in Rust gives poison because an argument is.
+    /// Whether a call of a function implemented in Rust returns poison because of its arguments.
     pub(crate) fn absorbs(&self, native: &Native, args: &CallArgs) -> bool {
         if !self.has_recovered() {
             return false;
@@ -104,18 +109,19 @@ impl Interp<'_> {
         args.values().any(|v| v.is_poisoned(depth))
     }
 
-    /// A driver outside of the evaluator handles the errors from now on: none is reported.
+    /// Leaves error handling to a driver outside the evaluator: no error is reported.
     pub(super) fn leave_errors_to_driver(&mut self) {
         self.recovery.handled += 1;
     }
 
-    /// Whether a method of an object, a string or a number gives poison because an argument is.
+    /// Whether a method of an object, a string or a number returns poison because of its arguments.
     pub(crate) fn absorbs_method(&self, base: &Value, args: &CallArgs) -> bool {
         if !self.has_recovered() {
             return false;
         }
         match base {
-            // Containers hold poison as any other value; only as a position or key it is unknown.
+            // Containers hold poison like any other value; only a poisoned position or key makes
+            // the result unknown.
             Value::List(_) | Value::Dict(_) | Value::Set(_) => match &args.positional[..] {
                 [only] => matches!(base, Value::Dict(_)) && only.is_poisoned(MAX_DEPTH),
                 [first, ..] => first.is_poisoned(MAX_DEPTH),
@@ -131,14 +137,14 @@ impl Interp<'_> {
         self.has_recovered() && (matches!(base, Value::Poison) || unknown())
     }
 
-    /// Whether a comparison of these gives poison.
+    /// Whether a comparison of these values returns poison.
     pub(crate) fn either_poisoned(&self, left: &Value, right: &Value) -> bool {
         self.has_recovered() && (left.is_poisoned(MAX_DEPTH) || right.is_poisoned(MAX_DEPTH))
     }
 }
 
 impl Raise {
-    /// The end of an evaluation whose errors are all reported.
+    /// The error that ends an evaluation whose errors have all been reported.
     pub(crate) fn reported() -> Box<Self> {
         let mut raise = Self::new(Diagnostic::error("raised-exception", "evaluation ended after the errors above"));
         raise.fatal = true;
@@ -155,7 +161,7 @@ impl CallArgs {
 }
 
 impl Value {
-    /// Whether this is poison, or a sequence or slice that holds some within `depth` levels.
+    /// Whether this is poison, or a sequence or slice that contains poison within `depth` levels.
     fn is_poisoned(&self, depth: u32) -> bool {
         let inside = |v: &Value| depth > 0 && v.is_poisoned(depth - 1);
         match self {

@@ -1,7 +1,8 @@
-//! Sets in CPython's iteration order, which follows from its hash table.
+//! Sets in CPython's iteration order, which is determined by its hash table.
 //!
-//! The order is reproduced for items with the same hash in every run: numbers, and tuples and frozensets of them. A set
-//! with other items, such as strings, iterates in insertion order, as their hashes vary from run to run.
+//! The order is reproduced for items whose hash is the same in every run: numbers, and tuples and
+//! frozensets of them. A set with other items, such as strings, iterates in insertion order,
+//! because their hashes vary between runs.
 
 use std::cell::OnceCell;
 
@@ -31,9 +32,9 @@ pub(super) struct SetTable {
     /// Slots that are not empty.
     fill: usize,
     used: usize,
-    /// Where `pop` looks first.
+    /// Where `pop` starts to search.
     finger: usize,
-    /// The positions of the items among the entries of the set, in the order of the table.
+    /// The indices of the items in the set's entries, in table order.
     order: OnceCell<Vec<usize>>,
 }
 
@@ -84,7 +85,8 @@ impl SetTable {
         self.order.take();
     }
 
-    /// Adds a new item: in the last slot of a removed item in its probe sequence, or in the empty slot at its end.
+    /// Adds a new item: in the last slot of a removed item in its probe sequence, or else in the
+    /// empty slot at its end.
     fn add(&mut self, hash: u64, key: Key) {
         let mut free = None;
         self.probe(hash, |at, slot| {
@@ -124,7 +126,7 @@ impl SetTable {
         }
     }
 
-    /// Makes room for `items` further items.
+    /// Reserves space for `items` additional items.
     fn reserve(&mut self, items: usize) {
         if (self.fill + items) * 5 >= self.mask() * 3 {
             self.resize((self.used + items) * 2);
@@ -152,7 +154,7 @@ impl SetTable {
         }
     }
 
-    /// Removes and returns the item that `pop` returns.
+    /// Removes and returns the item for `pop`.
     fn pop(&mut self) -> Option<Key> {
         let (start, mask) = (self.finger & self.mask(), self.mask());
         let slots = (start..=mask).chain(0..start);
@@ -161,7 +163,7 @@ impl SetTable {
         self.take(at)
     }
 
-    /// After many removals, drops the slots that they left.
+    /// After many removals, drops their slots.
     fn tidy(&mut self) {
         if self.fill - self.used > self.mask() / 4 {
             self.grow();
@@ -181,14 +183,14 @@ impl SetTable {
 pub(crate) enum Operand {
     /// A set.
     Set,
-    /// A dict, of which the keys count.
+    /// A dict, whose keys are used.
     Dict,
     /// Another iterable.
     Items,
 }
 
 impl Dict {
-    /// The entries in the order of the set: their positions among all, if it is not that of the additions.
+    /// The iteration order as indices of entries; `None` if it is insertion order.
     pub(super) fn order(&self) -> Option<&[usize]> {
         let table = self.table.as_ref()?;
         Some(table.order.get_or_init(|| table.keys().filter_map(|(_, key)| self.position(key)).collect()))
@@ -218,7 +220,7 @@ impl Dict {
         }
     }
 
-    /// Keeps the insertion order, which is the host's, if it differs from the order of the table.
+    /// Keeps the insertion order, which is the host's order, if it differs from the table's.
     pub(crate) fn keep_order(&mut self) {
         if self.order().is_some_and(|order| !order.is_sorted()) {
             self.table = None;
@@ -253,7 +255,7 @@ impl Dict {
         {
             table.reserve(other.len());
         }
-        // An empty set takes over a table of the same size as it is.
+        // As in CPython, an empty set copies the table of another set if both tables have the same size.
         let copied = match (&self.table, &other.table, operand) {
             (Some(own), Some(table), Operand::Set)
                 if own.fill == 0 && own.mask() == table.mask() && table.fill == table.used =>
@@ -282,7 +284,7 @@ impl Dict {
     /// The intersection with another container.
     pub(crate) fn intersection(&self, other: &Dict, operand: Operand) -> Dict {
         let mut common = Dict::empty_set(self.is_frozen);
-        // Of two sets, the items of the smaller one are looked up in the other one.
+        // For two sets, the items of the smaller one are looked up in the larger one.
         let (within, items) =
             if operand == Operand::Set && other.len() > self.len() { (other, self) } else { (self, other) };
         for (key, item, _) in items.iter().filter(|(key, ..)| within.get(key).is_some()) {
@@ -291,7 +293,7 @@ impl Dict {
         common
     }
 
-    /// The difference from another container.
+    /// The difference with another container.
     pub(crate) fn difference(&self, other: &Dict, operand: Operand) -> Dict {
         if operand == Operand::Items || self.len() >> 2 > other.len() {
             let mut rest = self.copy_set(self.is_frozen);
@@ -305,7 +307,7 @@ impl Dict {
         rest
     }
 
-    /// Removes the items of another container.
+    /// Removes the items that are in another container.
     pub(crate) fn subtract(&mut self, other: &Dict) {
         for (key, ..) in other.iter() {
             self.remove(key);

@@ -1,4 +1,4 @@
-//! Methods of sets, and how sets are made.
+//! Construction of sets, and their methods.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use super::value::*;
 use super::{Frame, Interp};
 use crate::syntax::*;
 
-/// Constants from which on CPython makes a set display from a constant.
+/// From this number of constants on, CPython compiles a set display to a constant.
 const FOLDED: usize = 3;
 
-/// Whether CPython knows the value of an expression when it compiles it.
+/// Whether CPython evaluates an expression at compile time.
 fn is_constant(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::None
@@ -32,7 +32,7 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 impl Interp<'_> {
-    /// A set of these items, which are added one after the other.
+    /// A set to which these items are added one by one.
     pub(crate) fn make_set(&mut self, items: Vec<Value>, span: Span) -> EvalResult<Value> {
         let mut set = Dict::empty_set(false);
         for item in items {
@@ -66,7 +66,8 @@ impl Interp<'_> {
         Ok(Value::Set(Rc::new(RefCell::new(set))))
     }
 
-    /// The constant that CPython's compiler makes of a display of constants: it makes the frozenset twice, the second time from the first one.
+    /// The constant that CPython's compiler creates for a display of constants: it builds a
+    /// frozenset, and then a second one from the first.
     fn constant_set(&mut self, frame: &Frame<'_>, items: &[Expr], span: Span) -> EvalResult<Value> {
         let values = self.eval_items(frame, items)?;
         let first = self.make_set(values, span)?;
@@ -76,7 +77,8 @@ impl Interp<'_> {
         Ok(Value::Set(Rc::new(RefCell::new(second))))
     }
 
-    /// What a loop runs over: a set of constants is a constant itself.
+    /// Evaluates the iterable of a loop: CPython compiles a set display of constants there to a
+    /// constant.
     pub(super) fn eval_iterable(&mut self, frame: &Frame<'_>, expr: &Expr) -> EvalResult<Value> {
         match &expr.kind {
             ExprKind::Set(items) if items.iter().all(is_constant) => self.constant_set(frame, items, expr.span),
@@ -84,7 +86,7 @@ impl Interp<'_> {
         }
     }
 
-    /// `set.name(...)` of a method of sets.
+    /// `set.name(...)` for a method of sets.
     pub(super) fn set_method(&mut self, set: &Rc<RefCell<Dict>>, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
         match name {
@@ -145,7 +147,7 @@ impl Interp<'_> {
         Ok(Value::Set(Rc::new(RefCell::new(set))))
     }
 
-    /// The other operand of a method of a set.
+    /// The other operand of a set method.
     pub(super) fn set_operand(&mut self, value: &Value, span: Span) -> EvalResult<(Rc<RefCell<Dict>>, Operand)> {
         match value {
             Value::Set(set) => Ok((set.clone(), Operand::Set)),
@@ -160,7 +162,7 @@ impl Interp<'_> {
         }
     }
 
-    /// `union`, `update` and the other methods that take several containers.
+    /// `union`, `update` and the other methods that accept several containers.
     fn combine_sets(&mut self, set: &Rc<RefCell<Dict>>, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
         let op = match name.trim_end_matches("_update") {
@@ -173,7 +175,8 @@ impl Interp<'_> {
             args.positional_only(self, name, 1, 1)?;
         }
         let changes = name.ends_with("update");
-        // The others copy, but for the first step of `difference` and `intersection`, which makes a new set anyway.
+        // The other methods work on a copy, except that the first step of `difference` and
+        // `intersection` creates a new set anyway.
         let result = match changes {
             true => set.clone(),
             false if matches!(op, BinOp::BitOr) || args.positional.is_empty() => {
@@ -226,7 +229,7 @@ pub(super) fn change_set(set: &Rc<RefCell<Dict>>, op: BinOp, other: &Rc<RefCell<
     match op {
         BinOp::BitOr => set.borrow_mut().update(&other, operand),
         BinOp::Sub => set.borrow_mut().subtract(&other),
-        // CPython makes a set of what is none.
+        // CPython first converts other iterables to a set.
         BinOp::BitXor if operand == Operand::Items => {
             let mut distinct = Dict::empty_set(false);
             distinct.update(&other, operand);

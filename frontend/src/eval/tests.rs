@@ -1,4 +1,4 @@
-//! What the language does, case by case. Each case is a module; what it prints is compared.
+//! Tests of the language, case by case. Each case is a module whose output is compared.
 
 use std::path::Path;
 
@@ -28,11 +28,12 @@ impl Loader for Files<'_> {
     }
 }
 
-/// What a module and then its function `k`, run as a kernel, print; then the slugs and messages of all findings.
+/// The output of a module and of its function `k`, run as a kernel, followed by the slugs and
+/// messages of all findings.
 pub(crate) fn run_files(files: &[(&str, &str)], args: &[(String, Arg)], options: &Options) -> String {
     let compiled = crate::compile(Path::new("k.py"), &Files(files), args, options);
     let mut lines = compiled.prints;
-    // The programs here have no instructions; what the API thinks of that is not the subject.
+    // These programs have no instructions; the warning about that is not under test.
     lines.extend(
         compiled.diagnostics.iter().filter(|d| d.id != "no-output").map(|d| format!("{}: {}", d.id, d.message)),
     );
@@ -43,7 +44,7 @@ fn run(source: &str) -> String {
     run_files(&[("k.py", source)], &[], &Options::default())
 }
 
-/// Checks what `source` prints at module level and in its kernel.
+/// Checks the output of `source` at module level and in its kernel.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     let source = format!("{source}\ndef k():\n    pass\n");
@@ -54,7 +55,7 @@ fn check(source: &str, expected: &str) {
     );
 }
 
-/// Checks what the statements print when they are the body of a kernel.
+/// Checks the output of statements as the body of a kernel.
 #[track_caller]
 fn check_kernel(body: &str, expected: &str) {
     let body: String = body.lines().map(|l| format!("    {l}\n")).collect();
@@ -62,7 +63,7 @@ fn check_kernel(body: &str, expected: &str) {
     assert_eq!(run(&source), expected, "in\n{source}");
 }
 
-/// Checks that an expression prints as expected, at module level and in a kernel.
+/// Checks the repr of an expression, at module level and in a kernel.
 #[track_caller]
 fn check_expr(expr: &str, expected: &str) {
     check(&format!("print(repr(({expr})))"), expected);
@@ -110,7 +111,7 @@ fn klr_takes_patterns_of_tensors_only() {
 
 #[test]
 fn a_dialect_applies_to_the_functions_of_its_module() {
-    // An empty dict is true for KLR, and text in f-strings has no blanks.
+    // For KLR, an empty dict is true, and f-strings contain no spaces around values.
     let klr = "import klr.frontend\nimport helper\ndef show(x):\n    print('klr', bool({}), f'{x}')\n    helper.show(x)\n    \
                print('klr', bool({}))";
     let helper = "def show(x):\n    print('python', bool({}), f'{x}')";
@@ -518,7 +519,7 @@ fn kernels_are_found() {
         "a c"
     );
     assert_eq!(list("import nki\n@nki.jit\ndef a():\n    pass\nb = a\n"), "a");
-    // Without a decorator, what another function calls is a helper.
+    // Without decorators, functions called by other functions are helpers.
     assert_eq!(list("def h(x):\n    return h(x)\ndef a():\n    return [h(i) for i in range(2)]\n"), "a");
     assert_eq!(
         list(
@@ -594,7 +595,7 @@ fn deep_nesting_is_refused() {
         let out = run(&source);
         assert!(out.contains("nesting-too-deep: "), "{} -> {}", &source[..20], &out[..out.len().min(200)]);
     }
-    // What real code does is far below the limit.
+    // Real code stays far below the limit.
     check(&format!("x = {}0\nprint(x)", "1 + ".repeat(300)), "300");
     check(&format!("x = [{}]\nprint(len(x))", "-1, ".repeat(5000)), "5000");
 }
@@ -602,7 +603,7 @@ fn deep_nesting_is_refused() {
 mod properties {
     use proptest::prelude::*;
 
-    /// Pieces of programs, valid or not in their places.
+    /// Fragments of programs, which may be invalid where they are placed.
     const TOKENS: &[&str] = &[
         "x",
         "y",
@@ -712,7 +713,7 @@ mod properties {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-        /// Whatever is read, the frontend answers with a value and findings.
+        /// For any input, the frontend returns a value and findings.
         #[test]
         fn nothing_panics(tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..60), glue in "[ ]?") {
             let source = format!("x = [1, 2]\ny = 3\nimport math\ndef f(x):\n    return x\ndef k():\n    {}\n", tokens.join(&glue));
@@ -721,7 +722,7 @@ mod properties {
             super::run_files(&[("k.py", &tokens.join(&glue))], &[], &options);
         }
 
-        /// Nor on bytes that are no program at all.
+        /// The frontend does not panic even on text that is not a program.
         #[test]
         fn no_text_panics(source in "\\PC{0,200}") {
             super::run(&source);

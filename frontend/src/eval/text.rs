@@ -11,10 +11,11 @@ use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
 
-/// Characters of a string that a method may make.
+/// Maximum number of characters in a string that a method creates.
 const LONGEST_TEXT: i64 = 50_000_000;
 
-/// The words of a text, at most `most` of them: the last one (the first one, from the end) is what is left.
+/// The words of a text, at most `most` of them: the last one (from the end, the first one) is the
+/// remainder.
 fn words(text: &str, most: usize, from_the_end: bool) -> Vec<&str> {
     let mut words = Vec::new();
     if from_the_end {
@@ -43,7 +44,7 @@ fn words(text: &str, most: usize, from_the_end: bool) -> Vec<&str> {
     words
 }
 
-/// Whether each word of a text begins with a capital, and has no others.
+/// Whether each word of a text starts with a capital letter and contains no others.
 fn is_title(text: &str) -> bool {
     let (mut is_inside, mut found) = (false, false);
     for c in text.chars() {
@@ -56,7 +57,7 @@ fn is_title(text: &str) -> bool {
     found
 }
 
-/// A text with spaces up to the next multiple of `size` characters of a line instead of each tab.
+/// Replaces each tab with spaces up to the next column that is a multiple of `size`.
 fn without_tabs(text: &str, size: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
@@ -77,7 +78,7 @@ fn without_tabs(text: &str, size: usize) -> String {
     out
 }
 
-/// The lines of a text, with what ends them or without.
+/// The lines of a text, with or without their line ends.
 fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
     let ends = |c: char| {
         matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
@@ -97,7 +98,8 @@ fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
 }
 
 impl Interp<'_> {
-    /// `text.translate(table)`, for a dict from the numbers of characters to numbers, texts or None.
+    /// `text.translate(table)`, where the table is a dict from code points to code points, strings
+    /// or None.
     fn translated(&mut self, text: &str, table: &Value, span: Span) -> EvalResult<String> {
         let Value::Dict(table) = table else {
             let message = format!("translate() needs a dict, not {}", table.a_type());
@@ -138,7 +140,8 @@ impl Interp<'_> {
         Raise::at("type-error", format!("{name}() needs a str, not {}", got.a_type()), span, "in this call")
     }
 
-    /// The part of a text between the second and the third argument of a search, and how many characters are before it; no part if there is none.
+    /// The part of a text between the second and third arguments of a search, and the number of
+    /// characters before it; `None` if there is no such part.
     fn bounded<'t>(&self, text: &'t str, name: &str, args: &CallArgs) -> EvalResult<(Option<&'t str>, i64)> {
         if args.positional.len() < 2 {
             return Ok((Some(text), 0));
@@ -166,7 +169,7 @@ impl Interp<'_> {
     #[expect(clippy::too_many_lines, reason = "one arm for each method")]
     pub(super) fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
-        // Most results are as long as the text.
+        // Most results are about as long as the text.
         self.charge_text(text.len(), span)?;
         let first = || match args.positional.first() {
             Some(other) => match other.plain() {
@@ -176,7 +179,7 @@ impl Interp<'_> {
             None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
         };
         let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
-        // The part that is searched: `text.find(sub, start, end)`.
+        // The part to search: `text.find(sub, start, end)`.
         let (part, before) = match name {
             "find" | "rfind" | "index" | "count" | "startswith" | "endswith" => self.bounded(text, name, &args)?,
             _ => (Some(&**text), 0),
@@ -361,7 +364,8 @@ impl Interp<'_> {
                 Value::str(match name {
                     "ljust" => format!("{text}{}", run(missing)),
                     "center" => {
-                        // The odd one is on the left if the width is odd, as in Python.
+                        // As in Python, an odd padding character goes to the left if the width is
+                        // odd.
                         let left = missing / 2 + (missing & width as usize & 1);
                         format!("{}{text}{}", run(left), run(missing - left))
                     }
@@ -450,7 +454,7 @@ impl Interp<'_> {
             self.charge_text(out.len().saturating_add(text.len()), span)?;
             out.push_str(&text);
         }
-        // Python takes any dict, also for a text that names none of its items.
+        // Python accepts any dict, even for a text that uses none of its items.
         if !by_name && named.is_none() && values.next().is_some() {
             let message = "not all arguments converted during string formatting";
             return Err(Raise::at("type-error", message, span, "here"));

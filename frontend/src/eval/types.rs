@@ -90,7 +90,7 @@ impl Interp<'_> {
                 let one = args.positional.len() == 1;
                 let mut parts = args.positional.into_iter();
                 let [a, b, c] = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
-                // `slice(n)` ends at n, `slice(n, None)` begins there.
+                // `slice(n)` ends at n; `slice(n, None)` starts at n.
                 Value::Slice(Rc::new(match one {
                     true => Slice { start: Value::None, stop: a, step: Value::None },
                     false => Slice { start: a, stop: b, step: c },
@@ -268,7 +268,7 @@ impl Interp<'_> {
             Value::Type(kind) => match (kind, value) {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
-                // Of NumPy's types, float64 alone derives from one of Python's.
+                // Of NumPy's types, only float64 derives from a Python type.
                 (BuiltinType::Float, scalar) if NumpyScalar::is_float64(scalar) => true,
                 (kind, Value::EnumMember(member)) => member.kind().is_of(*kind),
                 (kind, Value::Instance(instance)) if instance.class.builtin_base() == Some(*kind) => true,
@@ -280,7 +280,7 @@ impl Interp<'_> {
                 Value::Instance(i) => i.class.exception_base().is_some_and(|base| self.is_exception(base, *name)),
                 _ => false,
             },
-            // `np.ndarray`, `torch.Tensor`: no value of a kernel is one.
+            // `np.ndarray`, `torch.Tensor`: no value in a kernel is an instance of them.
             Value::Host(_) => false,
             Value::Object(object) => object.has_instance(value),
             _ => false,

@@ -1,7 +1,9 @@
-//! Loops over numbers of which a few iterations are evaluated: what these make is made for the others, too ([`super::linear`] says when).
+//! Partial evaluation of loops over numbers: a few iterations are evaluated, and the others are
+//! copied from them if [`super::linear`] shows that they are alike.
 //!
-//! Three iterations are evaluated, and then the last one for a rehearsal: it must make what follows from the second and the third. Then all
-//! between are copied, and the last one is evaluated in its place.
+//! Three iterations are evaluated, and then the last one as a trial: it must emit what the second
+//! and third imply. Then all iterations in between are copied, and the last one is evaluated in its
+//! place.
 
 use nki_diag::Span;
 
@@ -12,10 +14,11 @@ use super::value::{Range, Value};
 use super::{Frame, Interp};
 use crate::syntax::For;
 
-/// Iterations that are evaluated before others are copied. The first one differs from the next in what calls remember.
+/// Number of iterations evaluated before others are copied. The first differs from the next because
+/// calls cache results.
 const LEARNT: i64 = 3;
 
-/// Iterations of a loop that is worth the rehearsal.
+/// Minimum number of iterations for which the trial is worthwhile.
 const LEAST: i64 = 12;
 
 /// The iterations of a loop over numbers.
@@ -23,20 +26,21 @@ pub(super) struct Copies<'l> {
     f: &'l For,
     range: &'l Range,
     made: Option<Box<dyn Iterations>>,
-    /// Steps taken at the end of the iteration before.
+    /// Steps taken up to the end of the previous iteration.
     steps: u64,
 }
 
 impl<'l> Copies<'l> {
-    /// Of a loop that has not begun.
+    /// For a loop that has not begun.
     pub(super) fn of(f: &'l For, range: &'l Range) -> Self {
         Copies { f, range, made: None, steps: 0 }
     }
 
-    /// Iteration `count` of the loop at `depth` has been evaluated: gives how many that follow have been copied.
+    /// Called after iteration `count` of the loop at `depth` has been evaluated; returns the number
+    /// of following iterations that have been copied.
     ///
     /// # Errors
-    /// A limit that the copies exceed.
+    /// If the copies exceed a limit.
     pub(super) fn after(
         &mut self,
         interp: &mut Interp<'_>,
@@ -75,7 +79,8 @@ impl<'l> Copies<'l> {
         Ok(done)
     }
 
-    /// Whether the iterations from the last one to the end of the loop make the same, by what the last one of all makes.
+    /// Whether the iterations from the last evaluated one to the end of the loop are alike, judged
+    /// by a trial of the loop's last iteration.
     fn is_law(
         &self,
         interp: &mut Interp<'_>,
@@ -104,7 +109,8 @@ impl<'l> Copies<'l> {
 }
 
 impl Interp<'_> {
-    /// Whether the iterations of a loop may be copied: nobody looks at them one by one, and no name carries a value from one to the next.
+    /// Whether the iterations of a loop may be copied: nothing observes them individually, and no
+    /// name carries a value from one to the next.
     fn may_copy(&self, f: &For) -> bool {
         self.in_kernel && self.follower.is_none() && !self.has_recovered() && f.carried().is_empty()
     }

@@ -43,15 +43,15 @@ pub(crate) enum Value {
     Iterator(Rc<Iter>),
     Slice(Rc<Slice>),
     Function(Rc<Function>),
-    /// A function that is decorated as a kernel.
+    /// A function decorated as a kernel.
     Kernel(Rc<Kernel>),
     BoundMethod(Rc<BoundMethod>),
-    /// A method of a built-in value that was not called at once: receiver and name.
+    /// A method of a built-in value that was not called immediately: receiver and name.
     BoundBuiltin(Rc<(Value, Symbol)>),
     Native(Rc<Native>),
-    /// `functools.partial` and the like.
+    /// `functools.partial` and similar.
     Partial(Rc<Partial>),
-    /// A function that keeps its results.
+    /// A function that caches its results.
     Cached(Rc<Cached>),
     Class(Rc<Class>),
     Instance(Rc<Instance>),
@@ -63,9 +63,9 @@ pub(crate) enum Value {
     Module(Rc<Module>),
     /// A module provided by the simulator (`nki.isa`, `math`).
     NativeModule(Rc<NativeModule>),
-    /// Anything of the host program: modules we do not run and what comes out of them.
+    /// A value of the host program: modules that the evaluator does not run, and their results.
     Host(Rc<Host>),
-    /// Of a field of a dataclass or record.
+    /// `dataclasses.field(...)`, for a field of a dataclass or record.
     FieldSpec(Rc<FieldSpec>),
     /// An exception class by its name (`ValueError`).
     ExceptionClass(Symbol),
@@ -73,16 +73,16 @@ pub(crate) enum Value {
     Exception(Rc<Exception>),
     /// A built-in type used as a value: `int`, `list`, ...
     Type(BuiltinType),
-    /// A value of a kind that is not the evaluator's: see [`super::foreign`].
+    /// A value of a type defined outside the evaluator: see [`super::foreign`].
     Object(Rc<dyn Object>),
-    /// What an operation would have given that was refused: see [`super::recover`].
+    /// Stands for the result of a rejected operation: see [`super::recover`].
     Poison,
 }
 
-// Values are cloned and moved all the time.
+// Values are cloned and moved constantly.
 const _: () = assert!(size_of::<Value>() <= 24);
 
-/// Drops what it holds in turn, not within each other: values may be nested deeper than the stack reaches.
+/// Drops nested values iteratively: they may be nested deeper than the stack allows.
 impl Drop for Value {
     fn drop(&mut self) {
         if !self.may_nest() {
@@ -103,7 +103,7 @@ pub(crate) struct List {
 }
 
 impl Value {
-    /// Moves the containers that die with this value out of it.
+    /// Moves out the containers that are dropped with this value.
     fn take_nested(&mut self, out: &mut Vec<Value>) {
         let mut take = |value: &mut Value| {
             if value.may_nest() {
@@ -145,7 +145,7 @@ impl Value {
         }
     }
 
-    /// Whether other values can be nested in it without end.
+    /// Whether values can be nested in it to any depth.
     fn may_nest(&self) -> bool {
         matches!(
             self,
@@ -171,7 +171,7 @@ impl Value {
         Self::List(Rc::new(List { items: RefCell::new(items) }))
     }
 
-    /// An exception of a class of Python's.
+    /// An exception of a Python class.
     pub(crate) fn exception(class: Symbol, args: Vec<Value>) -> Self {
         Self::Exception(Rc::new(Exception(class, args, RefCell::default())))
     }
@@ -191,13 +191,13 @@ impl Value {
         Self::Native(Rc::new(Native { name: name.into(), func, data }))
     }
 
-    /// The integer this is; a bool counts as one.
+    /// The value as an integer; a bool counts as one.
     pub(crate) fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
             Self::Bool(value) => Some(i64::from(*value)),
             Self::Instance(instance) => instance.base_int(),
-            // A bool of NumPy is no index.
+            // A NumPy bool is not an index.
             Self::Object(object) => match object.number() {
                 Some(Self::Int(value)) => Some(*value),
                 _ => None,
@@ -206,7 +206,7 @@ impl Value {
         }
     }
 
-    /// The number this is, as a float.
+    /// The value as a float, if it is a number.
     pub(crate) fn as_float(&self) -> Option<f64> {
         match self {
             Self::Float(value) => Some(*value),
@@ -306,12 +306,12 @@ pub(crate) enum BuiltinType {
 }
 
 impl BuiltinType {
-    /// Whether it is one of those whose objects are made of a value that does not change.
+    /// Whether its objects are immutable values.
     pub(crate) fn is_immutable(self) -> bool {
         matches!(self, Self::Int | Self::Float | Self::Str | Self::Tuple)
     }
 
-    /// Python's name.
+    /// Its name in Python.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Int => "int",
@@ -349,7 +349,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Number of items.
+    /// The number of items.
     pub(crate) fn len(&self) -> i64 {
         let (start, stop, step) = (i128::from(self.start), i128::from(self.stop), i128::from(self.step));
         let n = if step > 0 {
@@ -377,24 +377,24 @@ pub(crate) struct Slice {
 #[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) def: Rc<FuncDef>,
-    /// Default of each parameter, `Unset` without.
+    /// The default of each parameter; `Unset` if there is none.
     pub(crate) defaults: Rc<[Value]>,
     /// Captured cells.
     pub(crate) captures: Rc<[Value]>,
     pub(crate) module: Rc<Module>,
-    /// The class it was defined in, for `super()`.
+    /// The class in which it was defined, for `super()`.
     pub(crate) class: RefCell<Option<std::rc::Weak<Class>>>,
-    /// A generator that it makes is the context of a `with` statement.
+    /// Whether the generator that it creates is a context for `with` statements.
     pub(crate) context: bool,
-    /// What `functools.wraps` has given it.
+    /// The function that it wraps, set by `functools.wraps`.
     pub(crate) wrapped: RefCell<Option<Wrapped>>,
-    /// Attributes that were assigned to it.
+    /// Attributes assigned to it.
     pub(crate) attrs: RefCell<AttrMap>,
-    /// Its number, if it is of a live host, which has its other attributes.
+    /// The id of a function of a live host, which has its other attributes.
     pub(crate) live: Option<u64>,
 }
 
-/// The function that another one wraps, and what that one takes from it.
+/// The function that another one wraps, and the attributes taken from it.
 #[derive(Clone)]
 pub(crate) struct Wrapped {
     pub(crate) function: Value,
@@ -402,21 +402,22 @@ pub(crate) struct Wrapped {
     pub(crate) module: Value,
 }
 
-/// A function that is decorated as a kernel. Elsewhere it behaves like the function.
+/// A function decorated as a kernel. Otherwise it behaves like the function.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) function: Value,
-    /// Edges that are added to the order of its instructions.
+    /// Edges added to the order of its instructions.
     pub(crate) schedule: Rc<[Edge]>,
     /// The target that the decorator names.
     pub(crate) target: Option<nki_isa::Target>,
-    /// The compiler's middle end leaves it as it is written.
+    /// Whether the compiler's middle end leaves it unchanged.
     pub(crate) as_written: bool,
     /// `compile_config=` of the decorator; None without.
     pub(crate) compile_config: Value,
     /// `specialization_config=` of the decorator; None without.
     pub(crate) specialization_config: Value,
-    /// It has a launch grid of the older language, so that only the host program can call it.
+    /// Whether it has a launch grid of the older language, so that only the host program can call
+    /// it.
     pub(crate) has_grid: bool,
 }
 
@@ -459,13 +460,14 @@ pub(crate) struct Module {
     pub(crate) symbols: RefCell<Vec<Symbol>>,
     /// The scope of a live host in which unbound names are looked up.
     pub(crate) live: Option<u64>,
-    /// The language that it is written in.
+    /// The language in which it is written.
     pub(crate) dialect: Cell<&'static dyn Dialect>,
-    /// It imports no package of a dialect itself, so far: see [`super::Interp::adopt_dialect`].
+    /// Whether it has imported no dialect's package so far: see [`super::Interp::adopt_dialect`].
     pub(crate) unnamed: Cell<bool>,
-    /// Modules of the simulator of which it imports all names (`import *`). Those that it does not use are looked up when others do.
+    /// Modules of the simulator from which it imports all names (`import *`). Names that it does
+    /// not use are looked up when other modules use them.
     pub(crate) stars: RefCell<Vec<Value>>,
-    /// Globals, by index, that have other values if an assumption about the host is wrong.
+    /// Globals, by index, whose values are wrong if an assumption about the host is.
     pub(crate) guesses: RefCell<FxHashMap<u32, Guess>>,
 }
 
@@ -473,16 +475,16 @@ pub(crate) struct Module {
 pub(crate) struct NativeModule {
     /// Dotted name after aliases: `nki.isa`, `math`.
     pub(crate) path: String,
-    /// The dialect that provides it; `None` for modules of Python's library, and for folders.
+    /// The dialect that provides it; `None` for standard-library modules and packages.
     pub(crate) dialect: Option<&'static dyn Dialect>,
     /// Attributes looked up so far.
     pub(crate) attrs: RefCell<AttrMap>,
 }
 
-/// Something of the host program that is not run here.
+/// A value of the host program, which is not run here.
 #[derive(Clone)]
 pub(crate) struct Host {
-    /// How it came about: `torch.randn`.
+    /// The expression that it comes from: `torch.randn`.
     pub(crate) path: String,
     /// Why there is no value: an import, or a statement that could not be run.
     pub(crate) reason: Option<String>,

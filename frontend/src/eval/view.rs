@@ -1,4 +1,4 @@
-//! What `keys()`, `values()` and `items()` of a dict give: views, which show what the dict holds when they are asked.
+//! Dict views: `keys()`, `values()` and `items()`, which show the current contents of the dict.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::set_methods::change_set;
 use super::value::{Dict, Value};
 use crate::syntax::*;
 
-/// Which part of its entries is seen of a dict.
+/// The part of each dict entry that a view shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Keys,
@@ -24,7 +24,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The part that a method of a dict gives.
+    /// The part for a method of dicts.
     pub(crate) fn of_method(name: &str) -> Self {
         match name {
             "keys" => Self::Keys,
@@ -49,12 +49,12 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// What it shows now.
+    /// The current items.
     pub(crate) fn items(&self) -> Vec<Value> {
         self.dict.borrow().iter().map(|(_, key, value)| self.part.of(key, value)).collect()
     }
 
-    /// An iterator over it.
+    /// An iterator over the view.
     pub(super) fn iter(&self) -> Rc<Iter> {
         Walk::start(&self.dict, self.part, "dictionary")
     }
@@ -138,7 +138,7 @@ impl Object for View {
     }
 }
 
-/// The set of a view or of another iterable.
+/// A set made from a view or another iterable.
 fn set_of(interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Value> {
     match value.downcast::<View>() {
         Some(View { dict, part: Part::Keys }) => interp.set_of(&Value::Dict(dict.clone()), false, span),
@@ -164,11 +164,11 @@ fn common(interp: &mut Interp<'_>, left: &Value, right: &Value, span: Span) -> E
     Ok(Value::Set(Rc::new(RefCell::new(within.intersection(items, Operand::Items)))))
 }
 
-/// A walk over the entries of a dict, or of a set, which must not gain or lose any meanwhile.
+/// An iteration over the entries of a dict or set, whose size must not change meanwhile.
 pub(crate) struct Walk {
     dict: Rc<RefCell<Dict>>,
     part: Part,
-    /// As Python's error calls it.
+    /// The name in Python's error message.
     kind: &'static str,
     len: usize,
     next: usize,

@@ -1,4 +1,4 @@
-//! Element types as values: NumPy's, which are those of the machine.
+//! NumPy's element types as values; these are also the machine's.
 
 use std::fmt::Display;
 
@@ -16,7 +16,8 @@ use super::array::{self, Array};
 use super::scalar;
 use crate::host::HostDtype;
 
-/// How an element type is written, which decides how it is printed. All forms of a type are equal.
+/// The form in which an element type is written, which determines its repr. All forms of a type are
+/// equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `nl.float32`, and the `dtype` of a tensor.
@@ -34,7 +35,7 @@ struct Dtype {
     form: Form,
 }
 
-/// The value of an element type of the machine.
+/// The value for an element type of the machine.
 pub(crate) fn value(dtype: DType) -> Value {
     Value::object(Dtype { dtype: HostDtype::Device(dtype), form: Form::Machine })
 }
@@ -49,7 +50,7 @@ pub(crate) fn element(dtype: HostDtype) -> Value {
     Value::object(Dtype { dtype, form: Form::Element })
 }
 
-/// The element type of the machine that a value is.
+/// The machine's element type in a value.
 pub(crate) fn of(value: &Value) -> Option<DType> {
     match host_of(value)? {
         HostDtype::Device(dtype) => Some(dtype),
@@ -57,7 +58,7 @@ pub(crate) fn of(value: &Value) -> Option<DType> {
     }
 }
 
-/// The element type that a value is.
+/// The element type in a value.
 pub(crate) fn host_of(value: &Value) -> Option<HostDtype> {
     value.downcast::<Dtype>().map(|d| d.dtype)
 }
@@ -98,7 +99,7 @@ impl Object for Dtype {
         match name {
             "name" | "__name__" => Some(Value::str(self.dtype.name())),
             "itemsize" => Some(Value::Int(self.dtype.size() as i64)),
-            // What makes a number of it: `np.dtype(np.float32).type(0.1)`.
+            // The scalar class, which creates numbers: `np.dtype(np.float32).type(0.1)`.
             "type" => Some(class(self.dtype)),
             _ => None,
         }
@@ -112,12 +113,12 @@ impl Object for Dtype {
         true
     }
 
-    /// A number of this type: `np.int32(3)`.
+    /// Creates a number of this type: `np.int32(3)`.
     fn call(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let (span, dtype) = (args.span, self.dtype);
         let [x] = args.bind(interp, dtype.name(), ["x"], 0)?;
         let x = x.unwrap_or(Value::Int(0));
-        // A scalar of another type is converted as `astype` does.
+        // A scalar of another type is converted as by `astype`.
         if let Some(array) = array::of(&x).or_else(|| scalar::array_of(&x)) {
             return Ok(array.converted(dtype, span)?.simple());
         }
@@ -147,7 +148,7 @@ impl Object for Dtype {
         let other = match other {
             Value::Str(name) => HostDtype::from_name(name),
             Value::Host(host) => host.path.rsplit('.').next().and_then(HostDtype::from_name),
-            // A dtype of NumPy also equals the type of Python that it stands for.
+            // A NumPy dtype also equals the corresponding Python type.
             Value::Type(BuiltinType::Float) if self.form == Form::Element => Some(HostDtype::F64),
             Value::Type(BuiltinType::Int) if self.form == Form::Element => Some(HostDtype::I64),
             Value::Type(BuiltinType::Bool) if self.form == Form::Element => Some(HostDtype::Device(DType::Bool)),
@@ -185,7 +186,7 @@ pub(crate) fn dtype(value: &Value, what: impl Display, span: Span) -> EvalResult
     }
 }
 
-/// An error about a dtype that is not known.
+/// The error of an unknown dtype.
 pub(crate) fn unknown_dtype(name: &str, span: Span) -> Box<Raise> {
     let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
     Raise::at("unsupported-dtype", format!("dtype `{name}` is not supported"), span, "here")

@@ -1,4 +1,5 @@
-//! The parts of Python's library that are written in Python, in the folder `library`: one module of all its files.
+//! The parts of the standard library that are written in Python, in the folder `library`. All its
+//! files form one module.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,7 +21,7 @@ const SOURCE: &str = concat!(
     include_str!("library/functions.py")
 );
 
-/// Where its lines are reported.
+/// The file name under which its lines are reported.
 const PATH: &str = "<nki-sim>/library.py";
 
 /// The names that kernels import, with their modules.
@@ -35,7 +36,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("types", &["SimpleNamespace"]),
 ];
 
-/// The class that a class derives from which names a type of Python's as its base.
+/// The classes that replace Python's built-in types as base classes.
 const BASES: &[(BuiltinType, &str)] = &[
     (BuiltinType::List, "ListBase"),
     (BuiltinType::Dict, "DictBase"),
@@ -46,7 +47,7 @@ const BASES: &[(BuiltinType, &str)] = &[
     (BuiltinType::Set, "SetBase"),
 ];
 
-/// What these files cannot do themselves.
+/// Functions that these files need but cannot implement.
 const HELPERS: &[(&str, NativeFn)] = &[
     ("enter_context", enter_context),
     ("exit_context", exit_context),
@@ -57,13 +58,13 @@ const HELPERS: &[(&str, NativeFn)] = &[
     ("types_of_first_parameter", types_of_first_parameter),
 ];
 
-/// Whether the files have this name of a module.
+/// Whether the files define this name of a module.
 pub(super) fn has(module: &str, name: &str) -> bool {
     NAMES.iter().any(|(known, names)| *known == module && names.contains(&name))
 }
 
 impl Interp<'_> {
-    /// A name of these files, which are run first.
+    /// A name defined in these files. They are run on first use.
     pub(super) fn library(&mut self, name: &str, span: Span) -> EvalResult<Value> {
         let path = PathBuf::from(PATH);
         let known = self.modules.iter().find(|(p, _)| *p == path).and_then(|(_, module)| module.clone());
@@ -79,7 +80,8 @@ impl Interp<'_> {
         value.ok_or_else(|| Raise::at("no-attribute", format!("`{name}` is not in the library"), span, "here"))
     }
 
-    /// The class that stands for a type of Python's where a class derives from it; `None` where it cannot be derived from.
+    /// The class that replaces a built-in type as a base class; `None` if the type cannot be
+    /// derived from.
     pub(crate) fn class_for_base(&mut self, base: BuiltinType, span: Span) -> EvalResult<Option<Rc<Class>>> {
         let Some((_, name)) = BASES.iter().find(|(kind, _)| *kind == base) else { return Ok(None) };
         match self.library(name, span)? {
@@ -90,20 +92,20 @@ impl Interp<'_> {
 }
 
 impl Class {
-    /// The type of Python's that it derives from.
+    /// The built-in type from which it derives.
     pub(crate) fn builtin_base(&self) -> Option<BuiltinType> {
         let mro = self.mro.get()?;
         let of = |class: &Rc<Class>| BASES.iter().find(|(_, name)| *name == &*class.name && class.is_of_library());
         mro.iter().find_map(of).map(|(kind, _)| *kind)
     }
 
-    /// The class of these files from which it derives, where that stands for this type.
+    /// The class in these files that represents this type, if it derives from it.
     fn library_base(&self, kind: BuiltinType) -> Option<Rc<Class>> {
         let (_, wanted) = BASES.iter().find(|(base, _)| *base == kind)?;
         self.mro.get()?.iter().find(|class| *class.name == **wanted && class.is_of_library()).cloned()
     }
 
-    /// Whether it is one of the classes of these files.
+    /// Whether this is one of the classes in these files.
     pub(crate) fn is_of_library(&self) -> bool {
         self.attrs.borrow().iter().any(|(_, value)| match value {
             Value::Function(function) => function.module.path == Path::new(PATH),
@@ -113,13 +115,13 @@ impl Class {
 }
 
 impl Instance {
-    /// The number, text or tuple that an object of a class derived from such a type is.
+    /// The number, string or tuple that the object is, if its class derives from such a type.
     pub(crate) fn base_value(&self) -> Option<Value> {
         let value = self.attrs.borrow().get(sym::base_value).cloned()?;
         matches!(self.class.builtin_base(), Some(kind) if kind.is_immutable()).then_some(value)
     }
 
-    /// The number that an object of a class derived from int is.
+    /// The number that the object is, if its class derives from int.
     pub(crate) fn base_int(&self) -> Option<i64> {
         match self.base_value() {
             Some(Value::Int(value)) => Some(value),
@@ -127,7 +129,7 @@ impl Instance {
         }
     }
 
-    /// The number that an object of a class derived from float is.
+    /// The number that the object is, if its class derives from float.
     pub(crate) fn base_float(&self) -> Option<f64> {
         match self.base_value() {
             Some(Value::Float(value)) => Some(value),
@@ -137,7 +139,8 @@ impl Instance {
 }
 
 impl Value {
-    /// What functions that do not know classes take for this value: see [`Value::plain`] and [`Instance::base_value`].
+    /// This value as passed to functions that do not handle classes: see [`Value::plain`] and
+    /// [`Instance::base_value`].
     pub(crate) fn plain_value(&self) -> Value {
         match self {
             Value::Instance(instance) if instance.class.kind.get() == ClassKind::NamedTuple => {
@@ -151,7 +154,8 @@ impl Value {
     }
 }
 
-/// `str.lower`: a method that gets its receiver as an argument. The data is the method's symbol and, above, the type's position in [`UNBOUND`].
+/// `str.lower`: a method called with its receiver as an argument. The data is the symbol of the
+/// method with, in the bits above, the index of the type in [`UNBOUND`].
 pub(super) fn unbound(interp: &mut Interp<'_>, kind: BuiltinType, name: Symbol) -> EvalResult<Option<Value>> {
     let text = interp.name(name);
     if super::super::methods::exists_for(kind, &text) {
@@ -199,7 +203,7 @@ fn call_unbound(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value
     interp.call_builtin_method(receiver.plain(), name, args)
 }
 
-/// Enters a context and gives its value.
+/// Enters a context and returns its value.
 fn enter_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "enter_context", 1, 1)?;
     let span = args.span;
@@ -211,7 +215,8 @@ fn enter_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     }
 }
 
-/// Leaves a context: the class and the object of an exception, or None, and a traceback. Returns whether the context ends the exception.
+/// Leaves a context. The arguments are the context, the class and the object of an exception (or
+/// None), and a traceback. Returns whether the context suppresses the exception.
 fn exit_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "exit_context", 4, 4)?;
     let span = args.span;
@@ -228,7 +233,7 @@ fn exit_context(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             match interp.resume(generator, Sent::Raise(raise), span) {
                 Ok(Resumed::Returned(_)) => Ok(Value::Bool(true)),
                 Ok(Resumed::Yielded(_)) => Err(runtime_error(interp, "generator didn't stop after throw()", span)?),
-                // It passes on what it got.
+                // The context re-raised the exception that it received.
                 Err(raise) if raise.exception.as_ref().is_some_and(|passed| passed.is_same(error)) => {
                     Ok(Value::Bool(false))
                 }
@@ -250,7 +255,7 @@ fn runtime_error(interp: &mut Interp<'_>, text: &str, span: Span) -> EvalResult<
     interp.raise_value(Some(Value::exception(class, vec![Value::str(text)])), span)
 }
 
-/// The classes that the annotation of a function's first parameter names: of `x: int | Tile` two.
+/// The classes in the annotation of a function's first parameter: two for `x: int | Tile`.
 fn types_of_first_parameter(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let refuse = |text: String| {

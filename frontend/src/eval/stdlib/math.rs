@@ -1,4 +1,4 @@
-//! Numbers: `math`, `numpy.finfo` and their kin.
+//! Numeric functions: `math`, `numpy.finfo` and others.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use super::{UNARY, Unary, dtype, scalar};
 use crate::host::HostDtype;
 use crate::syntax::*;
 
-/// The single number of a call.
+/// The only argument of a call, as a number.
 pub(super) fn number(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<f64> {
     args.positional_only(interp, name, 1, 1)?;
     float_of(interp, &args.positional[0], name, args.span)
@@ -38,8 +38,9 @@ pub(super) fn float_of(interp: &Interp<'_>, value: &Value, name: &str, span: Spa
     })
 }
 
-/// The result of a function of `math`, for which only operands that are NaN or infinite give such results. One that is infinite for finite operands is
-/// at a pole, or too large.
+/// The result of a function of `math`. Only NaN operands may give NaN, and only operands that are
+/// not finite may give an infinity. An infinite result for finite operands is a pole or an
+/// overflow.
 fn checked(x: f64, operands: &[f64], name: &str, is_pole: bool, span: Span) -> EvalResult<Value> {
     let raise = |slug, message: String| Err(Raise::at(slug, message, span, "in this call"));
     if x.is_nan() && !operands.iter().any(|x| x.is_nan()) {
@@ -54,7 +55,7 @@ fn checked(x: f64, operands: &[f64], name: &str, is_pole: bool, span: Span) -> E
     Ok(Value::Float(x))
 }
 
-/// A function of one number of `math`, by its place in [`UNARY`].
+/// A function of one number in `math`, by its index in [`UNARY`].
 pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
     let x = number(interp, &args, name)?;
@@ -65,7 +66,7 @@ pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     checked(func(x), &[x], name, is_pole, args.span)
 }
 
-/// The same of NumPy, for numbers and arrays: what is not defined is NaN.
+/// The same function in NumPy, for numbers and arrays: undefined results are NaN.
 pub(super) fn numpy_unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
     args.positional_only(interp, name, 1, 1)?;
@@ -100,15 +101,16 @@ pub(super) fn ldexp(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
     args.positional_only(interp, "ldexp", 2, 2)?;
     let x = float_of(interp, &args.positional[0], "ldexp", args.span)?;
     let exponent = int_of(interp, &args.positional[1], "ldexp", args.span)?;
-    // The exponents of floats span less.
+    // Exponents of floats have a smaller range.
     checked(libm::ldexp(x, exponent.clamp(-5000, 5000) as i32), &[x], "ldexp", false, args.span)
 }
 
-/// `math.fsum`: the sum of floats, rounded once. Shewchuk's partial sums do not overlap, and are exact together.
+/// `math.fsum`: the sum of floats, rounded once. Shewchuk's partial sums do not overlap, and
+/// represent the sum exactly.
 pub(super) fn fsum(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "fsum", 1, 1)?;
     let mut partials: Vec<f64> = Vec::new();
-    // The sum of what is not finite.
+    // The sum of the items that are not finite.
     let (mut special, mut has_nan) = (None, false);
     for item in interp.iterate(&args.positional[0], args.span)? {
         let mut x = float_of(interp, &item, "fsum", args.span)?;
@@ -146,7 +148,7 @@ pub(super) fn fsum(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     }
 }
 
-/// The sum of floats that do not overlap, the largest last, to the nearest float, to an even one between two.
+/// The sum of non-overlapping floats (largest last), rounded to the nearest float, half to even.
 fn rounded_once(partials: &mut Vec<f64>) -> f64 {
     let Some(mut high) = partials.pop() else { return 0.0 };
     let mut low = 0.0;
@@ -158,7 +160,7 @@ fn rounded_once(partials: &mut Vec<f64>) -> f64 {
             break;
         }
     }
-    // Halfway between two floats, what is below decides.
+    // In a tie, the next lower partial sum decides.
     if let Some(below) = partials.last()
         && (low < 0.0 && *below < 0.0 || low > 0.0 && *below > 0.0)
     {
@@ -171,7 +173,8 @@ fn rounded_once(partials: &mut Vec<f64>) -> f64 {
     high
 }
 
-/// The length of a vector, with the squares scaled so that none is too large or small, and its error put right as CPython does.
+/// The length of a vector. The components are scaled so that no square overflows or underflows, and
+/// the error is corrected as in CPython.
 fn length(vector: &[f64]) -> f64 {
     if vector.iter().any(|x| x.is_infinite()) {
         return f64::INFINITY;
@@ -185,7 +188,7 @@ fn length(vector: &[f64]) -> f64 {
     }
     let exponent = libm::frexp(largest).1;
     let scaled = vector.iter().map(|x| libm::ldexp(*x, -exponent));
-    // Each square as two floats, and the sum of all as one and what it leaves.
+    // Each square as the sum of two floats, and the total as a sum and its rounding error.
     let (mut sum, mut rest) = (0.0f64, 0.0f64);
     let mut add = |x: f64| {
         let next = sum + x;
@@ -226,7 +229,7 @@ pub(super) fn dist(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     Ok(Value::Float(length(&vector)))
 }
 
-/// A function of two numbers of `math`.
+/// A function of two numbers in `math`.
 pub(super) fn binary_float(
     interp: &mut Interp<'_>,
     args: CallArgs,
@@ -236,7 +239,7 @@ pub(super) fn binary_float(
     args.positional_only(interp, name, 2, 2)?;
     let x = float_of(interp, &args.positional[0], name, args.span)?;
     let y = float_of(interp, &args.positional[1], name, args.span)?;
-    // A power of 0 has a pole; that of a float that is too large has none.
+    // A power of 0 has a pole; a power of any other float can only overflow.
     checked(func(x, y), &[x, y], name, x == 0.0, args.span)
 }
 
@@ -337,7 +340,7 @@ pub(super) fn comb(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     Ok(Value::Int(c as i64))
 }
 
-/// A small object with attributes.
+/// A simple object with these attributes.
 pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)]) -> Value {
     let class = Rc::new(Class {
         name: name.into(),
@@ -358,12 +361,12 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
     Value::Instance(Rc::new(Instance { class, attrs: RefCell::new(map), frozen: Cell::new(true) }))
 }
 
-/// `finfo(dtype)` of a dialect, which gives floats.
+/// A dialect's `finfo(dtype)`, which returns floats.
 pub(crate) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     float_limits(interp, args, Value::Float)
 }
 
-/// `np.finfo(dtype)`, which gives scalars of the type.
+/// `np.finfo(dtype)`, which returns scalars of the type.
 pub(super) fn numpy_finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let dtype = args.positional.first().map(|given| dtype_of(given, "finfo", args.span)).transpose()?;
     float_limits(interp, args, |x| scalar::value(dtype.unwrap_or(HostDtype::F64), Imm::Float(x)))

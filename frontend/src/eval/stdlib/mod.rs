@@ -1,4 +1,4 @@
-//! What kernels use of Python's library and of NumPy.
+//! The parts of the standard library and of NumPy that kernels use.
 
 pub(crate) mod array;
 pub(crate) mod dtype;
@@ -54,7 +54,7 @@ pub(crate) const MODULES: &[&str] = &[
 
 type Unary = fn(f64) -> f64;
 
-/// Functions of one float, of `math` and NumPy alike.
+/// Functions of one float in both `math` and NumPy.
 const UNARY: &[(&str, Unary)] = &[
     ("sqrt", f64::sqrt),
     ("exp", f64::exp),
@@ -184,7 +184,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             native(if name == "copy" { |i, a| copy(i, a, false) } else { |i, a| copy(i, a, true) })
         }
         ("builtins", _) => interp.builtin(name),
-        // Types for annotations, mostly.
+        // Mostly types for annotations.
         _ => Some(interp.host(format!("{module}.{name}"), span)),
     }
 }
@@ -213,14 +213,14 @@ fn class_attr(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value
         ("enum", "StrEnum") => Some(Value::Type(BuiltinType::StrEnum)),
         ("enum", "Flag") => Some(Value::Type(BuiltinType::Flag)),
         ("enum", "IntFlag") => Some(Value::Type(BuiltinType::IntFlag)),
-        // Each use makes a new value when the class is made.
+        // Each use is replaced by a new value when the class is created.
         ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
         ("enum", "unique") => native(super::enums::unique),
         _ => None,
     }
 }
 
-/// The element type whose class NumPy has under this name.
+/// The element type whose class has this name in NumPy.
 fn numpy_dtype(name: &str) -> Option<HostDtype> {
     match name {
         "single" => Some(HostDtype::Device(DType::F32)),

@@ -1,4 +1,5 @@
-//! What NumPy makes arrays with, as far as constants of kernels need it. The arrays themselves: [`super::array`].
+//! NumPy functions that create arrays, to the extent that kernels need constants. For the arrays
+//! themselves, see [`super::array`].
 
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
@@ -12,7 +13,7 @@ use super::super::value::*;
 use super::array::{self, Array, MOST_ELEMENTS, NdArray, dtype_of as array_dtype, of as array_of};
 use crate::host::HostDtype;
 
-/// The function that makes or takes arrays under this name.
+/// The function with this name that creates or takes arrays.
 pub(super) fn function(name: &str) -> Option<NativeFn> {
     Some(match name {
         "array" => |i, a| array(i, a, true),
@@ -61,7 +62,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
     })
 }
 
-/// `np.dtype(x)`: of an element type, its name, or a type of Python.
+/// `np.dtype(x)` of an element type, its name, or a Python type.
 fn element_type(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = args.bind(interp, "dtype", ["dtype"], 1)?;
@@ -90,7 +91,7 @@ fn shape(value: &Value, what: &str, span: Span) -> EvalResult<Vec<usize>> {
     }
 }
 
-/// Whether a constant may be that large. Outside of kernels, larger arrays are the host's business.
+/// Checks the size of a constant. Outside kernels, larger arrays are left to the host.
 pub(super) fn bounded(interp: &Interp<'_>, shape: &[usize], what: &str, span: Span) -> Result<(), EvalResult<Value>> {
     if shape.iter().fold(1, |n: usize, d| n.saturating_mul(*d)) <= MOST_ELEMENTS {
         return Ok(());
@@ -103,7 +104,8 @@ pub(super) fn bounded(interp: &Interp<'_>, shape: &[usize], what: &str, span: Sp
     Err(Err(Raise::at("value-error", message, span, "here").help("make it an argument of the kernel")))
 }
 
-/// `np.array(object)`, which copies, and `np.asarray(a)`, which gives the array itself where it has the type.
+/// `np.array(object)`, which copies, and `np.asarray(a)`, which returns the array itself if it has
+/// the requested type.
 fn array(interp: &mut Interp<'_>, args: CallArgs, copies: bool) -> EvalResult<Value> {
     let span = args.span;
     let [x, d, copy] = match copies {
@@ -123,7 +125,7 @@ fn array(interp: &mut Interp<'_>, args: CallArgs, copies: bool) -> EvalResult<Va
     Ok(Array::from_value(&x, dtype, span)?.value())
 }
 
-/// `np.ascontiguousarray(a)`: the array itself where it is contiguous and has the type.
+/// `np.ascontiguousarray(a)`: the array itself if it is contiguous and has the requested type.
 fn contiguous(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let made = array(interp, args, false)?;
     Ok(match made.downcast::<NdArray>() {
@@ -271,7 +273,8 @@ fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         }
         _ => {
             let dtype = dtype(d, "arange", common, span)?;
-            // NumPy makes two elements. Their difference, in the precision of the type, leads to the others.
+            // NumPy computes the first two elements. Their difference, in the precision of the
+            // type, determines the others.
             let [start, next] = [first, first + by].map(|x| dtype.fit(Imm::Float(x)));
             Array::from_fn(dtype, vec![n], |i| match (start, next) {
                 _ if i < 2 => [start, next][i],
@@ -314,7 +317,7 @@ fn linspace(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Array::from_fn(dtype(d, "linspace", HostDtype::F64, span)?, vec![n], of).value())
 }
 
-/// `np.where(condition, x, y)`: `condition * x + ~condition * y`, without the trouble that has with infinity.
+/// `np.where(condition, x, y)`: like `condition * x + ~condition * y`, but correct for infinities.
 fn choose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     if args.positional.len() == 1 && args.keyword.is_empty() {
@@ -335,7 +338,7 @@ fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     for part in parts.iter() {
         let array = Array::from_value(part, None, span)?;
         elements += array.values.len();
-        // The arrays of a long list may be one and the same.
+        // All arrays of a long list may be the same object.
         array::bounded(&[elements], span)?;
         arrays.push(array);
     }
@@ -360,7 +363,7 @@ pub(super) fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) ->
     array.call_method(interp, &x, name, args)
 }
 
-/// A reduction that is Python's own for anything but arrays.
+/// A reduction; Python's own for anything but arrays.
 fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
     let is_array = match args.positional.first() {
         Some(items @ (Value::List(_) | Value::Tuple(_))) => Array::from_value(items, None, args.span).is_ok(),
@@ -377,13 +380,13 @@ fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
     }
 }
 
-/// The number, the array or the list that a function takes, as an array.
+/// A function's argument (a number, an array or a list) as an array.
 pub(super) fn numbers(interp: &Interp<'_>, value: &Value, name: &str, span: Span) -> EvalResult<Array> {
     match value.plain_value() {
         _ if array::is(value) || super::scalar::dtype_of(value).is_some() => Array::from_value(value, None, span),
         items @ (Value::List(_) | Value::Tuple(_)) => Array::from_value(&items, None, span),
         number => {
-            // What is no number is refused, or of the host.
+            // Anything but a number is an error or a host value.
             super::math::float_of(interp, &number, name, span)?;
             Array::from_value(&number, None, span)
         }
@@ -396,7 +399,7 @@ fn only(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<Array> {
     numbers(interp, &args.positional[0], name, args.span)
 }
 
-/// The two arguments of a function: numbers of Python have no type of their own.
+/// The two arguments of a function. Python numbers have no type of their own.
 fn two(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<[Value; 2]> {
     args.positional_only(interp, name, 2, 2)?;
     for value in &args.positional {
@@ -450,7 +453,7 @@ fn sign(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(array.each(array.dtype, of).simple())
 }
 
-/// `np.ceil` and the like, which leave integers as they are.
+/// `np.ceil` and similar functions, which do not change integers.
 fn whole(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64) -> f64) -> EvalResult<Value> {
     let array = only(interp, &args, name)?;
     Ok(if array.dtype.is_float() { array.map(of) } else { array }.simple())
@@ -474,7 +477,7 @@ pub(crate) fn magnitude(value: &Value) -> Option<Value> {
     array_of(value).or_else(|| super::scalar::array_of(value)).map(|array| absolute(&array))
 }
 
-/// `np.prod(a)`, also of sizes that only the device knows.
+/// `np.prod(a)`, also for sizes that only the device knows.
 fn product(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     match args.positional.first() {
         Some(x) if Array::from_value(x, None, args.span).is_err() => super::math::prod(interp, args),
@@ -482,8 +485,8 @@ fn product(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     }
 }
 
-/// `np.round(a, decimals)`: NumPy scales, rounds half to even and scales back, each in the type of the array. That differs from
-/// Python's `round`, which rounds the exact value.
+/// `np.round(a, decimals)`: NumPy scales, rounds half to even and scales back, each step in the
+/// type of the array. Python's `round`, by contrast, rounds the exact value.
 fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, decimals] = args.bind(interp, "round", ["a", "decimals"], 1)?;
@@ -495,13 +498,13 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(rounded(&Array::from_value(&x, None, span)?, decimals).simple())
 }
 
-/// An array with so many decimals.
+/// Rounds the elements to this number of decimals.
 pub(super) fn rounded(array: &Array, decimals: i64) -> Array {
     if array.dtype == HostDtype::Device(DType::Bool) {
         return array.astype(HostDtype::Device(DType::F16));
     }
     let scale = 10f64.powi(decimals.unsigned_abs().min(400) as i32);
-    // The result of each step has the array's type, the scaled integers are floats of 64 bits.
+    // The result of each step has the array's type; scaled integers are 64-bit floats.
     let step = if array.dtype.is_float() { array.dtype } else { HostDtype::F64 };
     let fit = |x: f64| array::float(step.fit(Imm::Float(x)));
     let scale = fit(scale);

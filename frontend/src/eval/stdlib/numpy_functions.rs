@@ -1,5 +1,5 @@
-//! What NumPy computes with arrays beyond their methods: operators as functions, products, repetitions, joins. Arrays are made in
-//! [`super::numpy`].
+//! NumPy functions of arrays other than their methods: operators as functions, products,
+//! repetition, joining. [`super::numpy`] creates arrays.
 
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
@@ -13,7 +13,7 @@ use super::numpy::bounded;
 use crate::host::HostDtype;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
-/// The function of this name.
+/// The function with this name.
 pub(super) fn function(name: &str) -> Option<NativeFn> {
     Some(match name {
         "add" => |i, a| operator(i, a, "add", BinOp::Add),
@@ -58,7 +58,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
     })
 }
 
-/// The arguments, unless the host has the value of one of them: then it has that of the result, too.
+/// Binds the arguments. If one of them is a host value, so is the result.
 pub(super) fn parameters<const N: usize>(
     interp: &mut Interp<'_>,
     args: CallArgs,
@@ -72,7 +72,7 @@ pub(super) fn parameters<const N: usize>(
     args.bind(interp, what, names, required).map(Ok)
 }
 
-/// Of [`parameters`]: returns from the function with the host's value.
+/// Calls [`parameters`], and returns from the function if the result is a host value.
 macro_rules! given {
     ($interp:expr, $args:expr, $what:expr, $names:expr, $required:expr) => {
         match $crate::eval::stdlib::numpy_functions::parameters($interp, $args, $what, $names, $required)? {
@@ -121,7 +121,7 @@ fn operator(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: BinOp) -> E
     array::charged(interp, made, span)
 }
 
-/// `left op right` as bools.
+/// `left op right` as an array of bools.
 fn comparison(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: CmpOp) -> EvalResult<Value> {
     let span = args.span;
     let [a, b] = given!(interp, args, what, ["x1", "x2"], 2);
@@ -129,7 +129,7 @@ fn comparison(interp: &mut Interp<'_>, args: CallArgs, what: &str, op: CmpOp) ->
     array::charged(interp, made, span)
 }
 
-/// Whether each element is not zero.
+/// Whether each element is nonzero.
 fn truth(x: Option<Value>, span: Span) -> EvalResult<Array> {
     let x = array_of(x, span)?;
     Ok(x.each(HostDtype::Device(DType::Bool), |x| Imm::Int(i64::from(array::float(x) != 0.0))))
@@ -169,7 +169,7 @@ fn square(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     interp.binary(BinOp::Mul, &x, &x, span)
 }
 
-/// `np.isnan(x)` and its like.
+/// `np.isnan(x)` and similar functions.
 fn class(interp: &mut Interp<'_>, args: CallArgs, what: &str, of: fn(f64) -> bool) -> EvalResult<Value> {
     let span = args.span;
     let [x] = given!(interp, args, what, ["x"], 1);
@@ -177,16 +177,16 @@ fn class(interp: &mut Interp<'_>, args: CallArgs, what: &str, of: fn(f64) -> boo
     array::charged(interp, made.simple(), span)
 }
 
-/// `np.clip(a, a_min, a_max)`: None is no limit.
+/// `np.clip(a, a_min, a_max)`: None means no limit.
 fn clip(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, low, high] = given!(interp, args, "clip", ["a", "a_min", "a_max"], 1);
-    // Unlike for `np.maximum`, a number of Python is an array.
+    // Unlike in `np.maximum`, a Python number counts as an array.
     let made = array::clip(&array_of(x, span)?, [some(low), some(high)], span)?;
     array::charged(interp, made, span)
 }
 
-/// `np.outer(a, b)`: of all elements of both.
+/// `np.outer(a, b)` over all elements of both.
 fn outer(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [a, b] = given!(interp, args, "outer", ["a", "b"], 2);
@@ -208,7 +208,7 @@ fn product(interp: &mut Interp<'_>, args: CallArgs, what: &str) -> EvalResult<Va
     let [a, b] = [a, b].map(|v| v.unwrap_or(Value::None));
     let (left, right) = (Array::from_value(&a, None, span)?, Array::from_value(&b, None, span)?);
     if what == "dot" && (left.shape.is_empty() || right.shape.is_empty()) {
-        // Unlike for an operator, numbers of Python are arrays.
+        // Unlike for an operator, Python numbers count as arrays.
         let made = array::operate(BinOp::Mul, &left.value(), &right.value(), span)?;
         return array::charged(interp, made, span);
     }
@@ -245,7 +245,7 @@ fn repeat(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     array::charged(interp, made.value(), span)
 }
 
-/// The array and the number of the axis; without one, all elements in a row.
+/// The array and the index of the axis. Without an axis, all elements form one dimension.
 pub(super) fn by_axis(x: Array, axis: Option<Value>, what: &str, span: Span) -> EvalResult<(Array, usize)> {
     match some(axis) {
         Some(axis) => axis_of(&axis, x.shape.len(), what, span).map(|at| (x, at)),
@@ -253,12 +253,12 @@ pub(super) fn by_axis(x: Array, axis: Option<Value>, what: &str, span: Span) -> 
     }
 }
 
-/// Numbers of elements of an array: before an axis, along it, and behind it.
+/// The numbers of elements before an axis, along it, and after it.
 pub(super) fn lines(x: &Array, axis: usize) -> (usize, usize, usize) {
     (x.shape[..axis].iter().product(), x.shape[axis], x.shape[axis + 1..].iter().product())
 }
 
-/// The array with these positions along an axis.
+/// Selects these positions along an axis.
 pub(super) fn picked(x: &Array, axis: usize, sources: &[usize]) -> Array {
     let (outer, extent, inner) = lines(x, axis);
     let mut values = Vec::with_capacity(outer * sources.len() * inner);
@@ -310,7 +310,7 @@ fn listed(arrays: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<Array
     Ok(items)
 }
 
-/// The array with an axis of extent 1 at this place.
+/// Inserts an axis of extent 1.
 fn with_axis(x: Array, at: usize) -> Array {
     let mut shape = x.shape;
     shape.insert(at, 1);
@@ -358,7 +358,7 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     array::charged(interp, with_axis(x, at).value(), span)
 }
 
-/// `np.squeeze(a, axis=None)`: without axes of extent 1.
+/// `np.squeeze(a, axis=None)`: removes axes of extent 1.
 fn squeeze(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, axis] = given!(interp, args, "squeeze", ["a", "axis"], 1);
@@ -375,7 +375,7 @@ fn squeeze(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     array::charged(interp, Array::new(x.dtype, shape, x.values).value(), span)
 }
 
-/// One axis, or several.
+/// One or more axes.
 fn axes_of(value: &Value, dims: usize, what: &str, span: Span) -> EvalResult<Vec<usize>> {
     match value.sequence() {
         Some(items) => items.iter().map(|axis| axis_of(axis, dims, what, span)).collect(),
@@ -383,7 +383,7 @@ fn axes_of(value: &Value, dims: usize, what: &str, span: Span) -> EvalResult<Vec
     }
 }
 
-/// The array with its axes in this order.
+/// Permutes the axes.
 fn permuted(interp: &mut Interp<'_>, x: Array, order: &[usize], span: Span) -> EvalResult<Value> {
     let order = Value::tuple(order.iter().map(|&i| Value::Int(i as i64)).collect::<Vec<_>>());
     super::numpy::method(interp, CallArgs::of([x.value(), order], span), "transpose")
@@ -438,7 +438,7 @@ fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     array::charged(interp, x.spread(&shape).value(), span)
 }
 
-/// `np.name(array, ...)` as `array.name(...)`, of a list, too.
+/// `np.name(array, ...)` as `array.name(...)`, also for a list.
 fn of_array(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult<Value> {
     let span = args.span;
     if interp.has_host_value(args.values()) || args.positional.is_empty() {

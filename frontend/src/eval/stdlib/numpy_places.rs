@@ -1,4 +1,4 @@
-//! NumPy's functions that find, order and move the elements of arrays.
+//! NumPy functions that search, sort and rearrange the elements of arrays.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::numpy::bounded;
 use super::numpy_functions::{array_of, axis_of, by_axis, count, given, lines, picked, some, wrong};
 use crate::host::HostDtype;
 
-/// The function of this name.
+/// The function with this name.
 pub(super) fn function(name: &str) -> Option<NativeFn> {
     Some(match name {
         "nonzero" => nonzero,
@@ -50,19 +50,19 @@ fn is_set(value: Imm) -> bool {
     }
 }
 
-/// The positions of the elements that are not zero, in order.
+/// The positions of the nonzero elements, in order.
 fn found(x: &Array) -> Vec<usize> {
     (0..x.values.len()).filter(|&i| is_set(x.values[i])).collect()
 }
 
-/// The position along each axis of each of these elements.
+/// The indices of these elements along each axis.
 fn indices(x: &Array, elements: &[usize]) -> Vec<Vec<usize>> {
     let stride = |axis: usize| x.shape[axis + 1..].iter().product::<usize>();
     let along = |axis: usize| elements.iter().map(|at| at / stride(axis) % x.shape[axis]).collect();
     (0..x.shape.len()).map(along).collect()
 }
 
-/// `np.nonzero(a)`, and `np.where(condition)`: an array of positions for each axis.
+/// `np.nonzero(a)` and `np.where(condition)`: an array of indices for each axis.
 pub(super) fn nonzero(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = given!(interp, args, "nonzero", ["a"], 1);
@@ -84,7 +84,7 @@ fn flatnonzero(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(positions(elements, vec![count]).value())
 }
 
-/// `np.argwhere(a)`: a row for each element that is not zero.
+/// `np.argwhere(a)`: a row for each nonzero element.
 fn argwhere(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = given!(interp, args, "argwhere", ["a"], 1);
@@ -115,7 +115,7 @@ fn sort(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     array::charged(interp, sorted.value(), span)
 }
 
-/// `np.unique(ar)`: the elements in ascending order, each once.
+/// `np.unique(ar)`: the distinct elements in ascending order.
 fn unique(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = given!(interp, args, "unique", ["ar"], 1);
@@ -190,7 +190,7 @@ fn roll(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if shifts.len() != axes.len() && shifts.len() != 1 && axes.len() != 1 {
         return Err(wrong(format!("np.roll: {} shifts of {} axes", shifts.len(), axes.len()), span));
     }
-    // Without shifts or without axes nothing moves.
+    // Without shifts or axes nothing moves.
     let rolls = if shifts.is_empty() || axes.is_empty() { 0 } else { shifts.len().max(axes.len()) };
     for i in 0..rolls {
         let (shift, axis) = (&shifts[i.min(shifts.len() - 1)], &axes[i.min(axes.len() - 1)]);
@@ -225,13 +225,14 @@ fn flip(interp: &mut Interp<'_>, args: CallArgs, what: &str, own: Option<usize>)
     interp.get_item(&shared, &index, span)
 }
 
-/// `start:stop:step`
+/// The slice `start:stop:step`.
 fn part(start: Option<usize>, stop: Option<usize>, step: Option<i64>) -> Value {
     let place = |at: Option<usize>| at.map_or(Value::None, |at| Value::Int(at as i64));
     Value::Slice(Rc::new(Slice { start: place(start), stop: place(stop), step: step.map_or(Value::None, Value::Int) }))
 }
 
-/// An array whose elements parts of it share: the given one, or one that is made of a list.
+/// An array that shares its elements with parts taken from it: the given one, or a new one made
+/// from a list.
 fn shared(value: Option<Value>, span: Span) -> EvalResult<Value> {
     match value {
         Some(value) if array::is(&value) => Ok(value),
@@ -239,7 +240,7 @@ fn shared(value: Option<Value>, span: Span) -> EvalResult<Value> {
     }
 }
 
-/// The width in front and behind of each axis: a number, a pair, or a pair for each axis.
+/// The padding before and after each axis, from a number, a pair, or a pair for each axis.
 fn widths(value: &Value, dims: usize, span: Span) -> EvalResult<Vec<(usize, usize)>> {
     let given = array_of(Some(value.clone()), span)?;
     let numbers: Option<Vec<usize>> =

@@ -35,7 +35,7 @@ impl NumpyClass {
         NumpyClass::NdArray,
     ];
 
-    /// The class of this name.
+    /// The class with this name.
     pub(super) fn named(name: &str) -> Option<NumpyClass> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
@@ -53,7 +53,8 @@ impl NumpyClass {
         }
     }
 
-    /// The class that the scalars of an element type derive from directly. Those of ml_dtypes derive from `np.generic`.
+    /// The direct base class of an element type's scalars. Scalars of ml_dtypes derive from
+    /// `np.generic`.
     fn of_scalars(dtype: HostDtype) -> NumpyClass {
         match dtype {
             HostDtype::Device(DType::Bool) => NumpyClass::Generic,

@@ -164,13 +164,14 @@ pub(super) fn copy(interp: &mut Interp<'_>, args: CallArgs, deep: bool) -> EvalR
     copies.copy(interp, &args.positional[0], args.span, 0)
 }
 
-/// A copy being made.
+/// A copy in progress.
 struct Copies {
-    /// Whether the items are copied as well.
+    /// Whether the items are copied, too.
     deep: bool,
-    /// Copies by the address of the original: what is shared stays shared, and a value may contain itself.
+    /// Copies by the address of the original: shared values stay shared, and a value may contain
+    /// itself.
     made: FxHashMap<usize, Value>,
-    /// Keeps the addresses taken.
+    /// Keeps the originals alive, so that their addresses are not reused.
     originals: Vec<Value>,
 }
 
@@ -183,7 +184,7 @@ impl Copies {
             Value::Instance(instance) => (Rc::as_ptr(instance) as usize, 4 * instance.attrs.borrow().iter().count()),
             other => return Ok(other.clone()),
         };
-        // Empty tuples may have any address.
+        // Empty tuples may share an address.
         if items > 0
             && let Some(known) = self.made.get(&address)
         {
@@ -253,7 +254,7 @@ impl Copies {
         })
     }
 
-    /// The method by which objects of a class are copied.
+    /// The copy method that an object's class defines.
     fn own_method(&self, interp: &mut Interp<'_>, instance: &Instance) -> Option<Value> {
         let name = interp.sym(if self.deep { "__deepcopy__" } else { "__copy__" });
         instance.class.lookup(name)
@@ -265,7 +266,7 @@ impl Copies {
 }
 
 impl Interp<'_> {
-    /// `p.setter`, `p.getter` and `p.deleter` of a property, which make another one.
+    /// `p.setter`, `p.getter` and `p.deleter` of a property, which return a modified property.
     pub(crate) fn property_with(&self, property: &Value, part: &str) -> Value {
         let function = Value::native(format!("property.{part}"), property_with, 0);
         let positional = vec![property.clone(), Value::str(part)];
@@ -275,7 +276,7 @@ impl Interp<'_> {
     /// An attribute of a built-in type.
     pub(crate) fn type_attr(&mut self, kind: BuiltinType, name: Symbol) -> EvalResult<Option<Value>> {
         Ok(match (kind, &*self.name(name)) {
-            // How a frozen dataclass sets a field in `__post_init__`.
+            // Used by frozen dataclasses to set a field in `__post_init__`.
             (BuiltinType::Object, "__setattr__") => Some(Value::native("object.__setattr__", object_setattr, 0)),
             (BuiltinType::Dict, "fromkeys") => Some(Value::native("dict.fromkeys", fromkeys, 0)),
             _ => return super::library::unbound(self, kind, name),
@@ -283,7 +284,8 @@ impl Interp<'_> {
     }
 }
 
-/// The property, the part that is another one, and its function.
+/// Replaces a part of a property. The arguments are the property, the name of the part, and the new
+/// function.
 fn property_with(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [Value::Descriptor(property), Value::Str(part), function] = args.positional.as_slice() else {
         return Err(Raise::at("arguments", "a part of a property is one function", args.span, "in this call"));

@@ -1,4 +1,5 @@
-//! `functools.total_ordering`: the comparisons that a class does not define follow from one that it does.
+//! `functools.total_ordering`: derives the comparisons that a class does not define from one that
+//! it does.
 
 use std::rc::Rc;
 
@@ -8,13 +9,13 @@ use super::super::native::CallArgs;
 use super::super::value::*;
 use crate::syntax::*;
 
-/// A comparison that follows from another one.
+/// A comparison derived from another one.
 struct Derived {
     from: Symbol,
     name: Symbol,
-    /// The other one is negated first.
+    /// Whether the other comparison is negated first.
     negated: bool,
-    /// It is joined with `==` by `or`, or with `!=` by `and`.
+    /// Whether the comparison is then combined: `or` with `==`, or `and` with `!=`.
     joined: Option<CmpOp>,
 }
 
@@ -22,7 +23,7 @@ const fn derived(from: Symbol, name: Symbol, negated: bool, joined: Option<CmpOp
     Derived { from, name, negated, joined }
 }
 
-/// Python prefers the first of those that a class defines.
+/// Python uses the first of these that a class defines.
 const ROOTS: [Symbol; 4] = [sym::lt, sym::le, sym::gt, sym::ge];
 
 const DERIVED: &[Derived] = &[

@@ -1,4 +1,5 @@
-//! NumPy's scalars: numbers with an element type, such as `np.float32(0.1)`, an element of an array, or a sum.
+//! NumPy scalars: numbers with an element type, such as `np.float32(0.1)`, an element of an array,
+//! or a sum.
 
 use std::cmp::Ordering;
 
@@ -20,7 +21,7 @@ use crate::syntax::{BinOp, CmpOp, UnaryOp};
 #[derive(Debug, Clone)]
 pub(crate) struct NumpyScalar {
     dtype: HostDtype,
-    /// The number of Python that it is equal to: a bool, an int or a float.
+    /// The equal Python number: a bool, an int or a float.
     number: Value,
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn value(dtype: HostDtype, number: Imm) -> Value {
     Value::object(NumpyScalar { dtype, number: array::python_number(dtype, number) })
 }
 
-/// The scalar that a value is, as an array without dimensions.
+/// A scalar as an array without dimensions.
 pub(super) fn array_of(value: &Value) -> Option<Array> {
     value.downcast().map(NumpyScalar::array)
 }
@@ -39,7 +40,8 @@ pub(crate) fn dtype_of(value: &Value) -> Option<HostDtype> {
     value.downcast::<NumpyScalar>().map(|scalar| scalar.dtype)
 }
 
-/// The order of two numbers, one of which is a scalar; `None` if one is no number, `Some(None)` with a NaN.
+/// The order of two numbers, at least one of which is a scalar; `None` if either is not a number,
+/// `Some(None)` if one is NaN.
 pub(crate) fn order(left: &Value, right: &Value) -> Option<Option<Ordering>> {
     let holds = |op| array::compare(op, left, right, Span::default()).ok().and_then(|made| made.number().map(is_true));
     if !is_operand(left) || !is_operand(right) {
@@ -53,7 +55,8 @@ pub(crate) fn order(left: &Value, right: &Value) -> Option<Option<Ordering>> {
     })
 }
 
-/// `left is right`, where one is a scalar: those of one type by value, as other numbers.
+/// `left is right`, where one is a scalar: scalars of one type are compared by value, like other
+/// numbers.
 pub(crate) fn identical(left: &Value, right: &Value) -> bool {
     match (left.downcast::<NumpyScalar>(), right.downcast::<NumpyScalar>()) {
         (Some(a), Some(b)) => a.dtype == b.dtype && order(left, right) == Some(Some(Ordering::Equal)),
@@ -85,23 +88,23 @@ fn is_true(number: &Value) -> bool {
     number.as_float().is_some_and(|x| x != 0.0) || matches!(number, Value::Bool(true))
 }
 
-/// Whether an operator of a scalar takes a value for a number.
+/// Whether an operator of a scalar treats a value as a number.
 fn is_operand(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_)) || value.downcast::<NumpyScalar>().is_some()
 }
 
-/// Whether it takes it for an array.
+/// Whether an operator of a scalar treats a value as an array.
 fn is_sequence(value: &Value) -> bool {
     matches!(value, Value::List(_) | Value::Tuple(_))
 }
 
 impl NumpyScalar {
-    /// Whether a value is a `float64`, the only scalar that also is a float of Python.
+    /// Whether a value is a `float64`, the only scalar that is also a Python float.
     pub(crate) fn is_float64(value: &Value) -> bool {
         dtype_of(value) == Some(HostDtype::F64)
     }
 
-    /// As an array without dimensions.
+    /// This scalar as an array without dimensions.
     fn array(&self) -> Array {
         let number = match &self.number {
             Value::Float(x) => Imm::Float(*x),
@@ -121,7 +124,8 @@ impl NumpyScalar {
     }
 }
 
-/// The texts, lists and tuples that an integer repeats, and what NumPy says to another number.
+/// Repetition of strings, lists and tuples by an integer scalar, and NumPy's error for other
+/// scalars.
 fn repeated(
     interp: &mut Interp<'_>,
     scalar: &NumpyScalar,
@@ -137,7 +141,7 @@ fn repeated(
     interp.binary(BinOp::Mul, &number(left), &number(right), span).map(Some)
 }
 
-/// Warns of a result that does not fit its type, as NumPy does for scalars.
+/// Warns if a result does not fit its type, as NumPy does for scalars.
 fn check_range(interp: &mut Interp<'_>, op: BinOp, left: &Value, right: &Value, made: &Value, span: Span) {
     let Some(result) = made.downcast::<NumpyScalar>() else { return };
     let wraps = match (&result.number, left.as_int(), right.as_int()) {
@@ -243,7 +247,7 @@ impl Object for NumpyScalar {
             return Ok(Value::Bool(is_whole));
         }
         let made = NdArray::new(self.array()).call_method(interp, this, name, args)?;
-        // What is an array without dimensions there is a scalar again.
+        // An array without dimensions becomes a scalar again.
         Ok(match array::of(&made) {
             Some(array) if matches!(name, "astype" | "copy") => array.simple(),
             _ => made,
@@ -315,7 +319,8 @@ impl Object for NumpyScalar {
 }
 
 impl Value {
-    /// The number that an operator of NumPy takes for this value: of an object or a member of an Enum, the one that it is made of.
+    /// The number that a NumPy operator uses for this value: for an object or an Enum member, the
+    /// number that it is.
     pub(super) fn known_number(&self) -> Value {
         match self {
             Value::EnumMember(_) | Value::Instance(_) => self.plain_value(),

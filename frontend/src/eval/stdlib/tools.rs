@@ -39,7 +39,7 @@ pub(super) fn wraps(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Partial(Rc::new(Partial { function, positional: vec![wrapped.clone()], keyword: Vec::new() })))
 }
 
-/// `update_wrapper(wrapper, wrapped)`: gives a function the name and the module of another one.
+/// `update_wrapper(wrapper, wrapped)`: copies the name and the module of a function to another one.
 pub(super) fn update_wrapper(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [wrapper, wrapped] = args.positional.as_slice() else {
         let message = "update_wrapper() takes the wrapper and the function that is wrapped";
@@ -47,7 +47,7 @@ pub(super) fn update_wrapper(interp: &mut Interp<'_>, args: CallArgs) -> EvalRes
     };
     if let Value::Function(function) = wrapper {
         let mut taken = |name| {
-            // What has no name leaves the wrapper its own.
+            // If the wrapped object has no name, the wrapper keeps its own.
             let theirs = interp.find_attr(wrapped, name, args.span)?;
             let value = match theirs {
                 Some(value) => Some(value),

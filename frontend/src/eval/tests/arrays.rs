@@ -1,4 +1,4 @@
-//! NumPy's functions of host arrays; the texts are those that NumPy 2 prints.
+//! NumPy functions on host arrays; the expected texts are from NumPy 2.
 
 use super::*;
 

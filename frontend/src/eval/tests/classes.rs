@@ -1,4 +1,4 @@
-//! Classes, decorators and protocols of objects; the texts are those that CPython 3.12 prints.
+//! Classes, decorators and object protocols; the expected texts are from CPython 3.12.
 
 use super::*;
 
@@ -176,7 +176,7 @@ fn containers_ask_the_classes_of_their_items() {
         ),
         "[K1] True True True True",
     );
-    // What is one object is equal, whatever its class says.
+    // Inside containers, identical objects are equal, whatever their class defines.
     check(
         "class N:\n    def __eq__(self, other):\n        return False\nn = N()\nprint(n in [n], [n] == [n], n == n)",
         "True True False",

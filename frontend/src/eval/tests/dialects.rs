@@ -1,4 +1,4 @@
-//! Which language a file is written in, by what it imports.
+//! The language of a file, determined by its imports.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn names_of_other_files_choose_the_language() {
     ] {
         is_older(&[("k.py", &format!("{import}{kernel}")), ("helper.py", helper)]);
     }
-    // A file that imports a language itself keeps it.
+    // A file that imports a language itself keeps that language.
     let both = "import nki\nfrom helper import twice\n@nki.jit\ndef k():\n    print(twice(3))\n";
     let helper = "import neuronxcc.nki.language as nl\ndef twice(x):\n    return 2 * x\n";
     assert_eq!(run_files(&[("k.py", both), ("helper.py", helper)], &[], &Options::default()), "6");
@@ -54,7 +54,7 @@ fn star_imports_take_the_place_of_pythons_functions() {
         "from neuronxcc import nki\nfrom neuronxcc.nki.language import *\n@nki.jit\ndef k():\n    t = zeros((128, 8), float32)\n    s = sum(t, axis=1)\n    u = max(abs(t), axis=[1])\n{body}"
     );
     is_older(&[("k.py", &source)]);
-    // Also by way of another file, with names that it does not use itself.
+    // Also through another file, with names that the other file does not use itself.
     let source =
         format!("from helper import *\n@nki.jit\ndef k():\n    t = max(zeros((128, 8), float32), axis=1)\n{body}");
     is_older(&[("k.py", &source), ("helper.py", "from neuronxcc import nki\nfrom neuronxcc.nki.language import *\n")]);

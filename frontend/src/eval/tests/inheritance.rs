@@ -1,4 +1,5 @@
-//! What classes take over from their bases, and rules of Python that a program must not break; the texts are those that CPython 3.12 prints.
+//! Inheritance, and Python's rules that a program must not violate; the expected texts are from
+//! CPython 3.12.
 
 use super::*;
 

@@ -61,7 +61,7 @@ fn lambdas_of_a_line_are_distinguished_by_column() {
     let at = |line, column| (2, "a", Some((line, column)));
     check(text, vec![at(2, 15), at(2, 33), at(3, 2)], "2 3 4");
     check(text, vec![at(2, 33), at(3, 2), at(2, 15)], "3 4 2");
-    // Columns are bytes.
+    // Columns count bytes.
     let text = "def k(): print(f1(1), f2(1))\né = \"é\"; X = lambda a: a + 1; Y = lambda a: a + 2\n";
     check(text, vec![(2, "a", Some((2, 25))), (2, "a", Some((2, 46)))], "2 3");
 }
@@ -77,7 +77,8 @@ fn lambdas_that_cannot_be_distinguished_are_an_error() {
     let text = "def k(): print(f1(1))\nX = [lambda a: a + 1, lambda a: a + 2]\n";
     check(text, vec![(2, "a", None)], "ambiguous-lambda");
     check(text, vec![(2, "a", Some((9, 0)))], "ambiguous-lambda");
-    // The parameters tell these apart, and the code of those does not differ.
+    // In the first case, the parameters distinguish the lambdas; in the second, their code is the
+    // same.
     check("def k(): print(f1(1))\nX = [lambda a: a + 1, lambda b: b + 2]\n", vec![(2, "b", None)], "3");
     check("def k(): print(f1(1))\nX = [lambda a: a + 1, lambda a: a + 1]\n", vec![(2, "a", None)], "2");
 }

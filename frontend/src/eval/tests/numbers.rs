@@ -1,4 +1,4 @@
-//! Numbers of NumPy; those of Python are compared with CPython in tests/python.rs.
+//! NumPy numbers. tests/python.rs compares Python numbers with CPython.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn arrays_divide_as_numpy() {
     check_numpy("(np.array([-5.0, 5.0]) // float('inf')).tolist()", "[-1.0, 0.0]");
     check_numpy("(np.array([-5.0, 5.0]) % float('inf')).tolist()", "[inf, 5.0]");
     check_numpy("(np.array([1.0, -1.0]) // 0.0).tolist()", "[inf, -inf]");
-    // In float32, 1 is 10 times 0.1 or less.
+    // In float32, 10 times 0.1 is slightly more than 1.
     check_numpy("(np.array([1.0], dtype=np.float32) // np.array([0.1], dtype=np.float32)).tolist()", "[9.0]");
 }
 
@@ -38,7 +38,7 @@ fn numbers_of_numpy_have_the_range_and_precision_of_their_type() {
         "np.float16(2049), np.float16(70000), np.float16(1e-9)",
         "(np.float16(2.048e+03), np.float16(inf), np.float16(0.0))",
     );
-    // Rounding to float32 first would make a tie of it.
+    // Rounding to float32 first would create a tie.
     check_numpy("np.float16(2049 + 1e-9), np.float16(2051 - 1e-9)", "(np.float16(2.05e+03), np.float16(2.05e+03))");
     check_numpy(
         "np.float32(0.1), np.float32(3.5e38), np.float32(1e-50)",

@@ -1,4 +1,4 @@
-//! Where Python's semantics are easily missed.
+//! Subtle points of Python's semantics.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn files_that_import_each_other_get_pythons_error() {
     ];
     let expected = "import-cycle: `U` cannot be imported from a.py, which is still being imported";
     assert_eq!(run_files(&cycle, &[], &Options::default()), expected);
-    // Set before the import, it is there; and a module may try.
+    // A name that is set before the import can be imported; and a module may use `try`.
     let mut early = cycle;
     early[1].1 = "U = 1\nfrom b import V\n";
     assert_eq!(run_files(&early, &[], &Options::default()), "2");
@@ -105,7 +105,7 @@ fn a_wrapper_has_the_name_of_what_it_wraps() {
     let cycle = "import functools\ndef a(): pass\ndef b(): pass\nfunctools.update_wrapper(a, b)\nfunctools.update_wrapper(b, a)\n\
                  functools.update_wrapper(a, a)\nprint(a.__name__, b.__name__)";
     check(cycle, "b b");
-    // A partial function has no name to take.
+    // A partial function has no name to copy.
     let partial =
         "import functools\n@functools.wraps(functools.partial(max, 1))\ndef own():\n    pass\nprint(own.__name__)";
     check(partial, "own");
@@ -225,7 +225,7 @@ fn what_python_refuses_before_it_runs_is_refused() {
         ("(*a, *b) = [1]", "two starred targets in an assignment"),
         ("x = *[1]", "a starred expression must be in a list or tuple"),
     ] {
-        // The evaluator may go on and find the same again.
+        // The evaluator may continue and report the same error again.
         let said = run(&format!("{source}\ndef k():\n    pass\n"));
         assert!(said.starts_with(&format!("syntax-error: {message}")), "{said}\nin\n{source}");
     }

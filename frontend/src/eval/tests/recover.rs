@@ -1,8 +1,9 @@
-//! Evaluation after an error of the API: what follows from it is not reported, and the errors are bounded.
+//! Evaluation after an error of the API: consequential errors are not reported, and the number of
+//! errors is limited.
 
 use super::*;
 
-/// The findings of a kernel whose body starts with a tensor that cannot be made.
+/// The findings of a kernel whose body starts with an invalid tensor.
 fn after_an_error(body: &str) -> String {
     let head = "import nki.language as nl\nimport nki.isa as nisa\np = nl.ndarray((256, 4), nl.float32)\n";
     let body: String = format!("{head}{body}").lines().map(|l| format!("    {l}\n")).collect();
@@ -67,7 +68,7 @@ fn a_refusal_that_the_kernel_catches_is_a_warning() {
         "nisa.memset(t, value='a')",
     ] {
         assert_eq!(findings(&format!("try:\n    {refused}\nexcept Exception:\n    pass")), 1, "{refused}");
-        // Each place once.
+        // Each position is reported once.
         let repeated = format!(
             "for i in range(3):\n    try:\n        {refused}\n    except RuntimeError:\n        pass\n    except Exception:\n        pass"
         );
@@ -75,7 +76,7 @@ fn a_refusal_that_the_kernel_catches_is_a_warning() {
     }
     let swallows = "class Quiet:\n    def __enter__(self):\n        return self\n    def __exit__(self, *args):\n        return True\nwith Quiet():\n    t[:, 2:9]";
     assert_eq!(findings(swallows), 1);
-    // What Python or the kernel raises is theirs.
+    // Exceptions of Python or of the kernel are not findings.
     for own in ["1 / 0", "{}['a']", "assert False, 'no'", "raise RuntimeError('no')", "[][0]", "t.nothing", "int('x')"]
     {
         assert_eq!(findings(&format!("try:\n    {own}\nexcept Exception:\n    pass")), 0, "{own}");
@@ -89,7 +90,7 @@ fn errors_are_bounded() {
     let compiled = crate::compile(Path::new("k.py"), &Files(&[("k.py", &source)]), &[], &Options::default());
     assert_eq!(compiled.diagnostics.len(), 20);
     assert_eq!(compiled.diagnostics[19].notes.last().map(String::as_str), Some("evaluation ends after 20 errors"));
-    // A loop that would go on for minutes ends.
+    // A loop that would run for minutes is aborted.
     let source = "import nki\nimport nki.isa as nisa\n@nki.jit\ndef k():\n    for i in range(10**15):\n        nisa.memset(1, value=0.0)\n";
     let out = run(source);
     assert!(out.starts_with("operand-kind") && out.lines().count() == 1, "{out}");

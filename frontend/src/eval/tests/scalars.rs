@@ -1,4 +1,5 @@
-//! NumPy's scalars and printed arrays; the texts are those of NumPy 2.4. python/tests/test_expressions.py compares random expressions.
+//! NumPy scalars and printed arrays; the expected texts are from NumPy 2.4.
+//! python/tests/test_expressions.py compares random expressions.
 
 use super::*;
 

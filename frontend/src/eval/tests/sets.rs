@@ -1,4 +1,5 @@
-//! The order of sets; the lists are those of CPython 3.11. python/tests/test_expressions.py compares random expressions.
+//! The order of sets; the expected lists are from CPython 3.11. python/tests/test_expressions.py
+//! compares random expressions.
 
 use super::*;
 

@@ -1,18 +1,18 @@
-//! Texts that Python makes of values: format specifications, `repr`, and what only writes messages.
+//! String formatting: format specifications, `repr`, and functions that only write messages.
 
 use super::*;
 
 #[test]
 fn format_specifications_are_pythons() {
     for (expr, expected) in [
-        // A separator is between digits only, and zeros that fill the field are digits.
+        // Separators are only between digits, and padding zeros count as digits.
         ("f'{1.5:,.0%} {2.0:,.0e} {1234567.5:,.2f} {1e20:,}'", "'150% 2e+00 1,234,567.50 1e+20'"),
         ("f'{1234:010,} {-0.5:012,.3f} {1:05,} {12:=+012_}'", "'00,001,234 -000,000.500 0,001 +000_000_012'"),
         ("f'{65535:_x} {255:#010_b} {0xabcdef:012_X}'", "'ffff 0b1111_1111 00_00AB_CDEF'"),
         ("f'{1234:*>10,} {1234:<08,}|'", "'*****1,234 1,234000|'"),
-        // Without a type a float keeps a digit behind its point.
+        // Without a presentation type, a float keeps a digit after the point.
         ("f'{2.0:.0} {25.0:.2} {25.0:.3} {2.5:.1}'", "'2e+00 2.5e+01 25.0 2e+00'"),
-        // A bool is formatted as an int where there is a specification.
+        // With a format specification, a bool is formatted as an int.
         ("f'{True:5}|{False:d}|{True}|{True:<3}|'", "'    1|0|True|1  |'"),
         ("'{:{}}|{:>{w}}'.format(3, 5, 'a', w=3)", "'    3|  a'"),
         ("'%c%c%5c' % ('x', 65, 'y')", "'xA    y'"),

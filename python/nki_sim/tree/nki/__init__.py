@@ -13,7 +13,7 @@ for _name in __all__:
 import sys as _sys
 
 _native.register(_sys.modules[__name__], "nki")
-# Not by `def`, which would make type checkers accept every name.
+# Assigned rather than defined with `def`: with a `def`, type checkers would accept every name.
 globals()["__getattr__"] = _objects.hints_of(
     "nki",
     {

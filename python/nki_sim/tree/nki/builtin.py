@@ -1,3 +1,3 @@
-"""Python's builtins as available in kernels; test harnesses alias this module."""
+"""Python's builtins as available in kernels. Test harnesses alias this module."""
 
 from builtins import *  # noqa: F403

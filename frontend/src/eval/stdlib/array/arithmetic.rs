@@ -1,4 +1,4 @@
-//! Operators of arrays, by NumPy's rules of types and shapes.
+//! Operators of arrays, with NumPy's rules for types and shapes.
 
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
@@ -11,7 +11,7 @@ use crate::eval::value::Value;
 use crate::host::HostDtype;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
-/// The type in which NumPy computes a float function of integers.
+/// The type in which NumPy computes a floating-point function of integers.
 pub(super) fn float_for(dtype: HostDtype) -> HostDtype {
     match dtype.size() {
         1 => HostDtype::Device(DType::F16),
@@ -35,7 +35,8 @@ fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
     match (a.is_float(), b.is_float()) {
         (true, true) => {
             let wide = if a.size() >= b.size() { a } else { b };
-            // ml_dtypes knows no common type of two of its own, or of bfloat16 and float16.
+            // ml_dtypes defines no common type for two of its own types, or for bfloat16 and
+            // float16.
             (standard(wide) && wide.size() > a.size().min(b.size())).then_some(wide)
         }
         (true, false) | (false, true) => {
@@ -79,18 +80,18 @@ fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
     }
 }
 
-/// The type that a Python number takes beside an array: the array's, unless that is of a lesser kind.
+/// The type of a Python number used with an array: the array's, unless that is of a lesser kind.
 fn beside(number: &Value, array: HostDtype) -> HostDtype {
     match number {
         Value::Float(_) if !array.is_float() => HostDtype::F64,
-        // The types of ml_dtypes do not count as the kind of Python's floats.
+        // The ml_dtypes types are of a lesser kind than Python's floats.
         Value::Float(_) if !array.is_of_numpy() => HostDtype::Device(DType::F32),
         Value::Int(_) if array == HostDtype::Device(DType::Bool) => HostDtype::I64,
         _ => array,
     }
 }
 
-/// The types of two operands, one of which is an array: a Python number follows the array beside it.
+/// The types of two operands, one of which is an array: a Python number adapts to the array.
 fn types(left: &Value, right: &Value, a: &Array, b: &Array) -> (HostDtype, HostDtype) {
     let number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
     match (number(left), number(right)) {
@@ -100,7 +101,7 @@ fn types(left: &Value, right: &Value, a: &Array, b: &Array) -> (HostDtype, HostD
     }
 }
 
-/// Two operands as arrays of one type, with the shape of the result.
+/// Converts two operands to arrays of one type; also returns the shape of the result.
 fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, HostDtype, Vec<usize>)> {
     let (a, b) = (Array::from_value(left, None, span)?, Array::from_value(right, None, span)?);
     let (own, other) = types(left, right, &a, &b);
@@ -115,7 +116,7 @@ fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, Ho
     Ok((a.spread(&shape), b.spread(&shape), dtype, shape))
 }
 
-/// The shape of two arrays together, if they fit.
+/// The broadcast shape of two arrays, if they are compatible.
 pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let dims = a.len().max(b.len());
     let extent = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(dims).map_or(1, |i| shape[i]);
@@ -127,7 +128,7 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// The shape of the result of two arrays.
+/// The shape of the result for two arrays.
 fn joined(a: &Array, b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
     let shape = broadcast(&a.shape, b)
         .ok_or_else(|| wrong(format!("arrays of shapes {} and {} do not fit", text(&a.shape), text(b)), span))?;
@@ -135,7 +136,7 @@ fn joined(a: &Array, b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
     Ok(shape)
 }
 
-/// Floor division and its remainder. NumPy computes those of float16 in float32.
+/// Floor division and its remainder. NumPy computes them in float32 for float16.
 fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
     if dtype == HostDtype::F64 {
         return divmod_f64(x, y);
@@ -144,7 +145,7 @@ fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
     (quotient.into(), rest.into())
 }
 
-/// `x ** n` of integers, which wraps.
+/// `x ** n` of integers, with wraparound.
 fn power(x: i64, n: i64, span: Span) -> EvalResult<i64> {
     if n < 0 {
         let message = "integers to negative integer powers are not allowed";
@@ -161,9 +162,9 @@ fn power(x: i64, n: i64, span: Span) -> EvalResult<i64> {
     Ok(result)
 }
 
-/// `left op right`, element by element.
+/// `left op right`, elementwise.
 pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Array> {
-    // A quotient of integers is a float, whatever their types hold.
+    // A quotient of integers is a float, regardless of the range of their types.
     let (left, right) = if op == BinOp::Div { (&exact(left, right), &exact(right, left)) } else { (left, right) };
     let (a, b, mut dtype, shape) = pair(left, right, span)?;
     if dtype == HostDtype::Device(DType::Bool) {
@@ -215,7 +216,7 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
                 BinOp::BitAnd => x & y,
                 BinOp::BitOr => x | y,
                 BinOp::BitXor => x ^ y,
-                // By more bits than there are, nothing but the sign is left.
+                // A shift by the full width or more leaves only the sign.
                 BinOp::LShift => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)).unwrap_or(0),
                 BinOp::RShift => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)).unwrap_or(x >> 63),
                 _ => return Err(unknown()),
@@ -226,7 +227,8 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
     Ok(Array::new(dtype, shape, values).laid_out_as(&[&a, &b]))
 }
 
-/// `left op right` of arrays, lists and numbers: an array, or a number of numbers.
+/// `left op right` of arrays, lists and numbers. The result is an array, or a number if both
+/// operands are numbers.
 pub(crate) fn operate(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
     if op == BinOp::MatMul {
         return matmul(&Array::from_value(left, None, span)?, &Array::from_value(right, None, span)?, span);
@@ -263,7 +265,7 @@ pub(crate) fn matmul(a: &Array, b: &Array, span: Span) -> EvalResult<Value> {
     Ok(Array::from_fn(dtype, shape, of).simple())
 }
 
-/// The sum of products of two lines. NumPy defines no order of a sum of floats here.
+/// The dot product of two vectors. NumPy does not define the order of summation of floats here.
 fn dot(dtype: HostDtype, a: impl Iterator<Item = Imm>, b: impl Iterator<Item = Imm>) -> Imm {
     if dtype.is_float() {
         return Imm::Float(a.zip(b).map(|(x, y)| float(x) * float(y)).sum());
@@ -304,7 +306,8 @@ fn element_type(value: &Value) -> Option<HostDtype> {
     value.downcast().map(NdArray::dtype).or_else(|| scalar::dtype_of(value))
 }
 
-/// A number for an operator that takes an integer as it is, also if the type of the array beside it does not hold it.
+/// A number for an operator that uses an integer's exact value even if the type of the other
+/// operand cannot represent it.
 fn exact(number: &Value, beside: &Value) -> Value {
     match (number, element_type(beside)) {
         (Value::Int(n), Some(dtype)) if !dtype.has(*n) => {
@@ -314,7 +317,7 @@ fn exact(number: &Value, beside: &Value) -> Value {
     }
 }
 
-/// `left op right`, element by element.
+/// `left op right`, elementwise.
 pub(crate) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
     let (a, b, _, shape) = pair(&exact(left, right), &exact(right, left), span)?;
     let holds = |x: Imm, y: Imm| {
@@ -337,7 +340,7 @@ pub(crate) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> Eva
 
 /// `np.where(condition, x, y)`.
 pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> EvalResult<Value> {
-    // A number takes the type of the array beside it; two numbers have types of their own.
+    // A number adopts the type of the array operand; two numbers have types of their own.
     let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
     let is_float = |v: &Value| matches!(v, Value::Float(_));
     let follows = |number: &Value, other: &Value| {
@@ -352,14 +355,15 @@ pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> Eva
     Ok(Array::from_fn(dtype, shape, chosen).laid_out_as(&[&condition, &a, &b]).value())
 }
 
-/// A function of two numbers of one type on each pair of elements.
+/// Applies a function of two numbers of one type to each pair of elements.
 pub(crate) fn join(left: &Value, right: &Value, of: impl Fn(Imm, Imm) -> Imm, span: Span) -> EvalResult<Value> {
     let (a, b, dtype, shape) = pair(left, right, span)?;
     let made = Array::from_fn(dtype, shape, |i| of(a.values[i], b.values[i]));
     Ok(made.laid_out_as(&[&a, &b]).simple())
 }
 
-/// A function of two floats on each pair of elements. Integers become floats of a width that holds them.
+/// Applies a function of two floats to each pair of elements. Integers are converted to floats wide
+/// enough for them.
 pub(crate) fn join_floats(left: &Value, right: &Value, of: fn(f64, f64) -> f64, span: Span) -> EvalResult<Value> {
     let (a, b, dtype, shape) = pair(left, right, span)?;
     let dtype = if dtype.is_float() { dtype } else { float_for(dtype) };
@@ -367,7 +371,8 @@ pub(crate) fn join_floats(left: &Value, right: &Value, of: fn(f64, f64) -> f64, 
     Ok(made.laid_out_as(&[&a, &b]).simple())
 }
 
-/// `np.clip(x, low, high)`: numbers of Python follow the types of the others. `None` is no limit.
+/// `np.clip(x, low, high)`: Python numbers adapt to the types of the other operands. `None` means
+/// no limit.
 pub(crate) fn clip(x: &Array, limits: [Option<Value>; 2], span: Span) -> EvalResult<Value> {
     let mut dtype = x.dtype;
     let is_weak = |v: &Value| matches!(v, Value::Int(_) | Value::Float(_) | Value::Bool(_));

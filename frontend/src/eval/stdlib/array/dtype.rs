@@ -1,4 +1,4 @@
-//! Types of elements: their names, and what they make of numbers.
+//! Element types: their names, and the conversion of numbers to them.
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::dtype::{bits_to_f32, bits_to_i64, f32_to_bits};
@@ -11,7 +11,8 @@ use crate::eval::value::{BuiltinType, Value};
 use crate::host::HostDtype;
 
 impl HostDtype {
-    /// What an element of this type makes of a number, as `astype` does: floats are cut to integers, integers wrap.
+    /// Converts a number to this type, as `astype` does: floats are truncated to integers, integers
+    /// wrap.
     pub(crate) fn fit(self, value: Imm) -> Imm {
         let integer = match value {
             Imm::Int(i) => i,
@@ -30,7 +31,8 @@ impl HostDtype {
         }
     }
 
-    /// Whether the type is of integers (or bool) and has this one, or is of floats.
+    /// Whether an integer type (or bool) can represent this integer. Always true for floating-point
+    /// types.
     pub(crate) fn has(self, value: i64) -> bool {
         self.is_float()
             || self == HostDtype::Device(DType::Bool)
@@ -40,7 +42,7 @@ impl HostDtype {
             }
     }
 
-    /// Refuses an integer that the type does not have, as NumPy does.
+    /// Rejects an integer that the type cannot represent, as NumPy does.
     pub(super) fn check(self, value: i64, span: Span) -> EvalResult<()> {
         if self.has(value) {
             return Ok(());
@@ -50,14 +52,15 @@ impl HostDtype {
     }
 }
 
-/// To float32 so that rounding the result to float16 is as rounding once.
+/// Rounds to float32 such that rounding the result to float16 equals a single rounding.
 fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
     let back = f64::from(near);
     if back == x || !near.is_finite() {
         return near;
     }
-    // The neighbour whose last bit is 1: of the two around `x`, it is not on a boundary of float16.
+    // Of the two neighbours of `x`, choose the one whose last bit is 1: it is not on a rounding
+    // boundary of float16.
     let towards_zero = near.to_bits() - u32::from(back.abs() > x.abs());
     f32::from_bits(towards_zero | 1)
 }
@@ -66,7 +69,7 @@ fn wrap_mask(dtype: DType) -> i64 {
     (1i64 << (8 * dtype.size())) - 1
 }
 
-/// The dtype that NumPy's names and codes of native byte order mean.
+/// The dtype for one of NumPy's names or codes of native byte order.
 fn named(name: &str) -> Option<HostDtype> {
     let device = match name.strip_prefix(['<', '=', '|']).unwrap_or(name) {
         "float64" | "double" | "float" | "f8" | "d" => return Some(HostDtype::F64),
@@ -97,7 +100,7 @@ pub(crate) fn dtype_of(value: &Value, what: &str, span: Span) -> EvalResult<Host
     }
 }
 
-/// The device's type of a constant in HBM.
+/// The device type for a constant in HBM.
 pub(crate) fn device_dtype(array: &Array, span: Span) -> EvalResult<DType> {
     match array.dtype {
         HostDtype::Device(d) => Ok(d),

@@ -1,6 +1,7 @@
-//! Arrays of the host: NumPy's, as far as a kernel needs constants.
+//! NumPy arrays of the host, to the extent that kernels need constants.
 //!
-//! They are values of the meta-program, such as lists are. The machine sees one when `nl.shared_constant` puts it into HBM.
+//! Arrays are values of the meta-program, like lists. The machine receives one when
+//! `nl.shared_constant` stores it in HBM.
 
 mod arithmetic;
 mod dtype;
@@ -34,16 +35,16 @@ use crate::eval::stdlib::scalar;
 use crate::eval::value::Value;
 use crate::host::{HostArray, HostDtype};
 
-/// Elements up to which an array has a value here.
+/// Maximum number of elements of an array that has a value here.
 pub(crate) const MOST_ELEMENTS: usize = HostArray::MOST_ELEMENTS;
 
-/// The elements of an array at one time: row-major.
+/// A snapshot of the elements of an array in row-major order.
 #[derive(Clone)]
 pub(crate) struct Array {
     pub(crate) dtype: HostDtype,
     pub(crate) shape: Vec<usize>,
     pub(crate) values: Vec<Imm>,
-    /// How its value lies in memory.
+    /// The layout of the array in memory.
     layout: Layout,
 }
 
@@ -53,7 +54,7 @@ impl fmt::Debug for Array {
     }
 }
 
-/// The elements of the array that a value is.
+/// The elements of an array value.
 pub(crate) fn of(value: &Value) -> Option<Array> {
     value.downcast().map(NdArray::elements)
 }
@@ -67,7 +68,7 @@ fn product(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, d| n.saturating_mul(*d))
 }
 
-/// Refuses a result that is too large for a constant.
+/// Rejects a result that is too large for a constant.
 pub(crate) fn bounded(shape: &[usize], span: Span) -> EvalResult<()> {
     if product(shape) <= MOST_ELEMENTS {
         return Ok(());
@@ -100,13 +101,13 @@ impl Array {
         Array::new(dtype, shape, vec![dtype.fit(value); n])
     }
 
-    /// Each element from its position.
+    /// An array in which each element is computed from its index.
     pub(crate) fn from_fn(dtype: HostDtype, shape: Vec<usize>, mut of: impl FnMut(usize) -> Imm) -> Array {
         let n = product(&shape);
         Array::new(dtype, shape, (0..n).map(|i| dtype.fit(of(i))).collect())
     }
 
-    /// What the host hands over.
+    /// An array received from the host.
     pub(crate) fn from_host(array: &HostArray) -> Array {
         let size = array.dtype.size();
         let values = array.data.chunks_exact(size.max(1)).map(|b| {
@@ -121,7 +122,7 @@ impl Array {
         Array::new(array.dtype, array.shape.clone(), values.collect())
     }
 
-    /// The elements as the machine stores them.
+    /// The elements in the machine's storage format.
     pub(crate) fn bytes(&self, dtype: DType) -> Arc<[u8]> {
         let mut out = vec![0; self.values.len() * dtype.size()];
         if dtype.is_float() {
@@ -138,7 +139,7 @@ impl Array {
         out.into()
     }
 
-    /// From numbers, arrays and sequences of them.
+    /// An array from a number, an array, or nested sequences of them.
     pub(crate) fn from_value(value: &Value, dtype: Option<HostDtype>, span: Span) -> EvalResult<Array> {
         if let Some(array) = of(value) {
             return Ok(match dtype {
@@ -156,13 +157,14 @@ impl Array {
                 format!("{} is no array: it must be nested lists of numbers, all rows of one length", value.a_type());
             return Err(wrong(message, span));
         }
-        // An array of nothing is of float64.
+        // NumPy's type for an empty array is float64.
         let own = nested.dtype.unwrap_or(HostDtype::F64);
         let values = nested.numbers.iter().map(|n| own.fit(*n)).collect();
         Array::new(own, nested.shape, values).converted(dtype.unwrap_or(own), span)
     }
 
-    /// `astype` of the program. Where a float does not fit an integer type, NumPy's result depends on the machine: it is refused.
+    /// The program's `astype`. If a float does not fit an integer type, NumPy's result depends on
+    /// the machine, so the conversion is an error.
     pub(crate) fn converted(&self, dtype: HostDtype, span: Span) -> EvalResult<Array> {
         let limit = match dtype {
             _ if dtype.is_float() || dtype == HostDtype::Device(DType::Bool) => return Ok(self.astype(dtype)),
@@ -187,7 +189,7 @@ impl Array {
         Array { layout: self.layout.clone(), ..Array::new(dtype, self.shape.clone(), values) }
     }
 
-    /// A scalar, or an array of at least one dimension.
+    /// A scalar if there are no dimensions, otherwise an array.
     pub(crate) fn simple(self) -> Value {
         match (self.shape.is_empty(), self.values.first()) {
             (true, Some(&v)) => scalar::value(self.dtype, v),
@@ -203,18 +205,18 @@ impl Array {
         strides
     }
 
-    /// This array as NumPy lays out what it computes from others.
+    /// This array with the layout that NumPy uses for results computed from the operands.
     pub(crate) fn laid_out_as(self, operands: &[&Array]) -> Array {
         let layout = Layout::of_result(operands, self.shape.len());
         Array { layout, ..self }
     }
 
-    /// Extent and stride of each dimension.
+    /// The extent and stride of each dimension.
     fn dims(&self) -> Vec<Dim> {
         self.shape.iter().copied().zip(self.strides()).collect()
     }
 
-    /// Broadcast to a shape that fits.
+    /// Broadcasts to a compatible shape.
     pub(crate) fn spread(&self, shape: &[usize]) -> Array {
         let (own, missing) = (self.dims(), shape.len() - self.shape.len());
         let source = |i: usize| i.checked_sub(missing).filter(|&i| own[i].0 != 1);
@@ -223,12 +225,12 @@ impl Array {
         Array { layout, ..Array::new(self.dtype, shape.to_vec(), gather(&self.values, 0, &dims)) }
     }
 
-    /// All elements in a row.
+    /// All elements as one dimension.
     pub(crate) fn flat(&self) -> Array {
         Array::new(self.dtype, vec![self.values.len()], self.values.clone())
     }
 
-    /// Nested lists.
+    /// Converts to nested lists.
     fn to_list(&self) -> Value {
         if let (true, Some(&v)) = (self.shape.is_empty(), self.values.first()) {
             return python_number(self.dtype, v);
@@ -245,13 +247,14 @@ impl Array {
         })
     }
 
-    /// A function of floats on each element. Integers become floats of a width that holds them, as NumPy's functions do.
+    /// Applies a function of floats to each element. Integers are converted to floats wide enough
+    /// for them, as in NumPy's functions.
     pub(crate) fn map(&self, of: impl Fn(f64) -> f64) -> Array {
         let dtype = if self.dtype.is_float() { self.dtype } else { float_for(self.dtype) };
         self.each(dtype, |x| Imm::Float(of(float(x))))
     }
 
-    /// An array of this shape and layout.
+    /// Applies a function to each element; the result has this shape and layout.
     pub(crate) fn each(&self, dtype: HostDtype, of: impl Fn(Imm) -> Imm) -> Array {
         Array::from_fn(dtype, self.shape.clone(), |i| of(self.values[i])).laid_out_as(&[self])
     }
@@ -273,7 +276,7 @@ pub(crate) fn python_number(dtype: HostDtype, v: Imm) -> Value {
     }
 }
 
-/// The number that a value is, and its type: Python's are bool, int64 and float64.
+/// The number in a value, and its type: bool, int64 or float64 for Python's types.
 fn imm(value: &Value) -> Option<(Imm, HostDtype)> {
     Some(match value {
         Value::Float(x) => (Imm::Float(*x), HostDtype::F64),
@@ -285,19 +288,19 @@ fn imm(value: &Value) -> Option<(Imm, HostDtype)> {
     })
 }
 
-/// Nested sequences that become an array.
+/// Nested sequences being converted to an array.
 struct Nested {
     shape: Vec<usize>,
     numbers: Vec<Imm>,
     /// The common type of the numbers so far.
     dtype: Option<HostDtype>,
-    /// The type that they shall have. It must hold the integers of Python.
+    /// The requested type. It must be able to represent the Python integers.
     wanted: Option<HostDtype>,
     span: Span,
 }
 
 impl Nested {
-    /// Adds what is at this depth. False if it does not fit.
+    /// Adds the value at this depth. Returns false if its shape does not match.
     fn add(&mut self, value: &Value, depth: usize) -> EvalResult<bool> {
         let items = match (value.sequence(), of(value)) {
             (Some(items), _) => Some(items),
@@ -342,7 +345,8 @@ impl Nested {
     }
 }
 
-/// An array of the host, unless it is too large for a constant.
+/// An array of the host, or an opaque host value if the evaluator cannot hold it: if it is too large
+/// for a constant, or has uint64 numbers above 2^63 - 1.
 pub(crate) fn host_array(interp: &Interp<'_>, array: &HostArray) -> Value {
     let n = array.shape.iter().product::<usize>();
     if array.dtype == HostDtype::U64 && array.data.chunks_exact(8).any(|bytes| bytes[7] >= 0x80) {

@@ -1,4 +1,4 @@
-//! Arrays as values: views share the elements of the array that they are taken of, as NumPy's do.
+//! Arrays as values. As in NumPy, views share the elements of the array from which they are taken.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::eval::{Interp, convert};
 use crate::host::HostDtype;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
-/// An array: where its elements are in a buffer that its views share.
+/// An array: the positions of its elements in a buffer that its views share.
 #[derive(Clone)]
 pub(crate) struct NdArray {
     dtype: HostDtype,
@@ -48,7 +48,7 @@ impl NdArray {
         NdArray { dtype, dims, buffer: Rc::new(RefCell::new(elements)), offset: 0, writable: true }
     }
 
-    /// An array of which the host keeps the original: what is written here would be lost there.
+    /// An array whose original belongs to the host: a write to it here would be lost there.
     pub(super) fn read_only(self) -> NdArray {
         NdArray { writable: false, ..self }
     }
@@ -65,7 +65,7 @@ impl NdArray {
         product(&self.shape())
     }
 
-    /// The elements as they are now.
+    /// The current elements.
     pub(super) fn elements(&self) -> Array {
         let values = gather(&self.buffer.borrow(), self.offset, &self.dims);
         Array { layout: Layout::of_dims(&self.dims), ..Array::new(self.dtype, self.shape(), values) }
@@ -80,7 +80,7 @@ impl NdArray {
         Array::new(self.dtype, self.shape(), self.elements().values).value()
     }
 
-    /// The array with some of these elements, or the only one.
+    /// A view of some elements; a scalar if it has no dimensions.
     fn view(&self, offset: i64, dims: Vec<Dim>) -> Value {
         if dims.is_empty() {
             return scalar::value(self.dtype, self.buffer.borrow()[offset as usize]);
@@ -112,7 +112,7 @@ impl NdArray {
         Ok(Value::object(NdArray { dims, ..self.clone() }))
     }
 
-    /// Writes elements, which are of any type, to their places in the buffer.
+    /// Writes elements of any type to their positions in the buffer.
     fn write(&self, places: &[usize], new: &Array, span: Span) -> EvalResult<()> {
         if !self.writable {
             let message =
@@ -127,8 +127,9 @@ impl NdArray {
         Ok(())
     }
 
-    /// `array op= value`, for all names of the array. The result keeps the array's shape and type, so it must be of no greater kind: bool,
-    /// unsigned, signed, float (the casting rule "same_kind" of NumPy's manual).
+    /// `array op= value`, visible through all names of the array. The result keeps the array's
+    /// shape and type, so its type must not be of a greater kind (bool, unsigned, signed, float;
+    /// the casting rule "same_kind" in NumPy's manual).
     fn change(&self, op: BinOp, this: &Value, value: &Value, span: Span) -> EvalResult<()> {
         let kind = |dtype: HostDtype| match dtype {
             HostDtype::Device(DType::Bool) => 0,
@@ -200,7 +201,7 @@ impl Object for NdArray {
         if interp.has_host_value(args.values()) {
             return Ok(interp.host(format!("array.{name}(...)"), span));
         }
-        // Of `reshape(2, 3)` and `reshape((2, 3))`.
+        // Arguments of `reshape(2, 3)` or `reshape((2, 3))`.
         let ints = |args: &CallArgs| -> EvalResult<Vec<i64>> {
             match args.positional.as_slice() {
                 [one] if one.sequence().is_some() => convert::ints(one, name, span),
@@ -343,7 +344,7 @@ impl Object for NdArray {
     }
 }
 
-/// Counts the memory of an array that was made, and refuses numbers of uint64 that are held as negative ones.
+/// Charges the memory of a new array, and rejects uint64 numbers that are stored as negative ones.
 pub(crate) fn charged(interp: &mut Interp<'_>, made: Value, span: Span) -> EvalResult<Value> {
     let is_huge = |dtype: HostDtype, number: Imm| dtype == HostDtype::U64 && matches!(number, Imm::Int(..0));
     let mut overflows = false;
@@ -383,7 +384,7 @@ const METHODS: &[&str] = &[
     "cumsum",
 ];
 
-/// `array.name(...)` of the methods that make no view.
+/// `array.name(...)` for the methods that do not return a view.
 fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     match name {
@@ -403,7 +404,8 @@ fn method(interp: &mut Interp<'_>, array: &Array, name: &str, args: CallArgs) ->
     }
 }
 
-/// Whether an operator is NumPy's: one side is an array, the other an array, a number or a list of them.
+/// Whether an operator is NumPy's: one operand is an array, the other an array, a number or a list
+/// of numbers.
 fn involved(left: &Value, right: &Value) -> bool {
     let fits = |v: &Value| match v {
         Value::Host(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) | Value::Tuple(_) => true,
@@ -412,7 +414,8 @@ fn involved(left: &Value, right: &Value) -> bool {
     (is(left) || is(right)) && fits(left) && fits(right)
 }
 
-/// Whether two arrays together are too large for a constant. Outside of kernels, such results are the host's business.
+/// Whether the result for two arrays is too large for a constant. Outside kernels, such results are
+/// left to the host.
 fn is_large(left: &Value, right: &Value) -> bool {
     let shape = |v: &Value| v.downcast().map(NdArray::shape).unwrap_or_default();
     broadcast(&shape(left), &shape(right)).is_some_and(|shape| product(&shape) > MOST_ELEMENTS)

@@ -1,4 +1,4 @@
-//! Orders and running sums along an axis, and rows that a list of positions picks.
+//! Sorting and cumulative sums along an axis, and selection of rows by index.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 use crate::host::HostDtype;
 
-/// Ascending, with NaN last.
+/// Ascending order, with NaN last.
 pub(crate) fn order(a: Imm, b: Imm) -> Ordering {
     match (a, b) {
         (Imm::Int(a), Imm::Int(b)) => a.cmp(&b),
@@ -23,7 +23,8 @@ pub(crate) fn order(a: Imm, b: Imm) -> Ordering {
     }
 }
 
-/// The number of an axis of an array of `n` dimensions, counted from the end if it is negative; otherwise what is wrong with it.
+/// The index of an axis of an array of `n` dimensions, where negative numbers count from the end;
+/// otherwise an error message.
 pub(crate) fn axis_of(value: &Value, n: usize) -> Result<usize, String> {
     let n = n as i64;
     let axis = value.as_int().filter(|axis| (-n..n).contains(axis));
@@ -41,7 +42,7 @@ pub(super) fn sum_type(dtype: HostDtype) -> HostDtype {
 }
 
 impl Array {
-    /// The array with each line along an axis replaced by what `of` makes of it.
+    /// Replaces each line along an axis with the result of `of`.
     pub(crate) fn along(&self, axis: usize, dtype: HostDtype, mut of: impl FnMut(&[Imm]) -> Vec<Imm>) -> Array {
         let stride = product(&self.shape[axis + 1..]);
         let count = self.shape[axis];
@@ -58,7 +59,7 @@ impl Array {
         Array::new(dtype, self.shape.clone(), values)
     }
 
-    /// The array with each line along an axis replaced by one number.
+    /// Replaces each line along an axis with a number.
     fn reduced(
         &self,
         axis: usize,
@@ -105,7 +106,7 @@ impl Array {
             "mean" if !self.dtype.is_float() => HostDtype::F64,
             _ => self.dtype,
         };
-        // Floats along the last axis are summed in pairs, along another one in order.
+        // NumPy sums floats pairwise along the last axis, and sequentially along other axes.
         let in_pairs = axis + 1 == array.shape.len();
         let made = array.reduced(axis, keeps, dtype, |line| {
             let line = Array::new(self.dtype, vec![line.len()], line.to_vec());
@@ -120,7 +121,8 @@ impl Array {
         Ok(made.simple())
     }
 
-    /// `argmax(axis=None, keepdims=False)` and `argmin`: the first of equal elements; NaN is the extreme.
+    /// `argmax(axis=None, keepdims=False)` and `argmin`: the first of equal elements; NaN counts as
+    /// the extreme.
     pub(super) fn extreme_place(&self, interp: &mut Interp<'_>, what: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
         let [axis, keeps] = args.bind(interp, what, ["axis", "keepdims"], 0)?;
@@ -141,7 +143,7 @@ impl Array {
         Ok(made.simple())
     }
 
-    /// The array to work on and its axis: without an axis, all elements in a row.
+    /// The array to process and its axis. Without an axis, all elements form one dimension.
     fn by_axis(&self, axis: Option<Value>, span: Span) -> EvalResult<(Array, usize)> {
         match axis {
             None | Some(Value::None) => Ok((self.flat(), 0)),

@@ -1,4 +1,4 @@
-//! Where the elements of an array are that an index or a new shape names.
+//! The positions of the elements that an index or a new shape selects.
 
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
@@ -12,11 +12,11 @@ use crate::host::HostDtype;
 /// Extent and stride of a dimension, in elements.
 pub(super) type Dim = (usize, i64);
 
-/// What an index picks.
+/// The elements that an index selects.
 pub(super) enum Picked {
     /// A view: its first element and its dimensions.
     View(i64, Vec<Dim>),
-    /// Single elements, and the shape that they have together.
+    /// Individual elements, and the shape of the result.
     Elements(Vec<usize>, Vec<usize>),
 }
 
@@ -36,7 +36,7 @@ pub(super) fn positions(offset: i64, dims: &[Dim]) -> impl Iterator<Item = usize
     })
 }
 
-/// Whether the elements of these dimensions lie side by side, in order.
+/// Whether the elements of these dimensions are contiguous and in order.
 pub(super) fn is_contiguous(dims: &[Dim]) -> bool {
     let mut next = 1;
     dims.iter().rev().filter(|d| d.0 != 1).all(|&(count, stride)| {
@@ -55,7 +55,8 @@ pub(super) fn gather(elements: &[Imm], offset: i64, dims: &[Dim]) -> Vec<Imm> {
     positions(offset, dims).map(|at| elements[at]).collect()
 }
 
-/// What `array[index]` picks of an array with its first element at `offset`.
+/// The elements that `array[index]` selects, where `offset` is the position of the array's first
+/// element.
 pub(super) fn pick(
     interp: &mut Interp<'_>,
     offset: i64,
@@ -77,7 +78,7 @@ pub(super) fn pick(
     Ok(Picked::View(offset, dims))
 }
 
-/// `array[mask]`: the elements, or the rows, for which a mask holds.
+/// `array[mask]`: the elements or rows for which the mask is true.
 fn masked(offset: i64, dims: &[Dim], mask: &Array, span: Span) -> EvalResult<Picked> {
     let shape = shape_of(dims);
     if mask.shape.is_empty() || !shape.starts_with(&mask.shape) {
@@ -94,7 +95,7 @@ fn masked(offset: i64, dims: &[Dim], mask: &Array, span: Span) -> EvalResult<Pic
     Ok(Picked::Elements(chosen.into_iter().flat_map(|at| positions(at, inner)).collect(), shape))
 }
 
-/// `array[numbers]`: rows in the order of their numbers.
+/// `array[numbers]`: rows in the order of the numbers.
 fn rows(interp: &mut Interp<'_>, offset: i64, dims: &[Dim], numbers: &Array, span: Span) -> EvalResult<Picked> {
     let Some((&(count, stride), inner)) = dims.split_first() else {
         return Err(Raise::at("index-out-of-range", "an index for an array of no dimensions", span, "here"));
@@ -109,7 +110,7 @@ fn rows(interp: &mut Interp<'_>, offset: i64, dims: &[Dim], numbers: &Array, spa
     Ok(Picked::Elements(found, shape))
 }
 
-/// Positions and slices.
+/// Integer indices and slices.
 fn places(
     interp: &mut Interp<'_>,
     mut offset: i64,
@@ -156,7 +157,7 @@ fn places(
     Ok((offset, dims))
 }
 
-/// The shape that `reshape` is given, with what its -1 stands for.
+/// The shape requested from `reshape`, with -1 replaced.
 pub(super) fn new_shape(own: &[Dim], wanted: &[i64], span: Span) -> EvalResult<Vec<usize>> {
     let elements = product(&shape_of(own));
     let known = product(&wanted.iter().filter(|d| **d >= 0).map(|d| *d as usize).collect::<Vec<_>>());
@@ -168,9 +169,11 @@ pub(super) fn new_shape(own: &[Dim], wanted: &[i64], span: Span) -> EvalResult<V
     Ok(shape)
 }
 
-/// The dimensions of a view with another shape of as many elements; `None` if NumPy has to copy for it.
+/// The dimensions of a view with another shape and the same number of elements; `None` if NumPy has
+/// to copy.
 ///
-/// Dimensions are taken from both shapes until their products are equal. What was taken of the old ones must lie side by side.
+/// Takes dimensions from both shapes until their products are equal. The old dimensions taken must
+/// be contiguous.
 pub(super) fn reshaped(own: &[Dim], shape: &[usize]) -> Option<Vec<Dim>> {
     if product(shape) == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! One number of all elements, accumulated in the precision and order of NumPy.
+//! Reductions to a single number, with the precision and order of NumPy.
 
 use std::ops::Add;
 
@@ -12,10 +12,11 @@ use crate::eval::stdlib::scalar;
 use crate::eval::value::Value;
 use crate::host::HostDtype;
 
-/// Elements that NumPy converts at once.
+/// The number of elements that NumPy converts at a time.
 const BUFFER: usize = 8192;
 
-/// NumPy's sum of floats: eight partial sums of up to 128 elements, and the sums of halves of more.
+/// NumPy's pairwise sum of floats: eight partial sums for up to 128 elements, and recursive halving
+/// above that.
 fn pairwise<T: Copy + Default + Add<Output = T>>(values: &[T]) -> T {
     let n = values.len();
     if n < 8 {
@@ -37,12 +38,12 @@ fn pairwise<T: Copy + Default + Add<Output = T>>(values: &[T]) -> T {
     rest.iter().fold(sum, |sum, x| sum + *x)
 }
 
-/// The same in pieces that fit into NumPy's buffer, where it converts the elements.
+/// The same in pieces of the size of NumPy's buffer, for elements that it converts.
 fn buffered<T: Copy + Default + Add<Output = T>>(values: &[T]) -> T {
     values.chunks(BUFFER).fold(T::default(), |sum, piece| sum + pairwise(piece))
 }
 
-/// The smaller of two numbers; NaN if one is.
+/// The smaller of two numbers; NaN if either is NaN.
 pub(crate) fn minimum(a: Imm, b: Imm) -> Imm {
     match (a, b) {
         (Imm::Int(a), Imm::Int(b)) => Imm::Int(a.min(b)),
@@ -51,7 +52,7 @@ pub(crate) fn minimum(a: Imm, b: Imm) -> Imm {
     }
 }
 
-/// The larger of two numbers; NaN if one is.
+/// The larger of two numbers; NaN if either is NaN.
 pub(crate) fn maximum(a: Imm, b: Imm) -> Imm {
     match (a, b) {
         (Imm::Int(a), Imm::Int(b)) => Imm::Int(a.max(b)),
@@ -69,7 +70,7 @@ impl Array {
         self.values.iter().map(|v| float(*v) as f32).collect()
     }
 
-    /// A number as one of the array's type.
+    /// Rounds a number to the array's type.
     fn rounded(&self, x: f64) -> f64 {
         float(self.dtype.fit(Imm::Float(x)))
     }
@@ -78,7 +79,7 @@ impl Array {
         match self.dtype {
             HostDtype::Device(DType::F32) => f64::from(pairwise(&self.singles())),
             HostDtype::Device(DType::F16) => self.rounded(f64::from(pairwise(&self.singles()))),
-            // Other types of floats are rounded after each element.
+            // Other floating-point types are rounded after each element.
             HostDtype::Device(_) => self.floats().into_iter().fold(0.0, |sum, x| self.rounded(sum + x)),
             _ => pairwise(&self.floats()),
         }
@@ -93,7 +94,7 @@ impl Array {
         }
     }
 
-    /// One number of all elements: `sum`, `min`, `max`, `mean`, `prod`, `any`, `all`.
+    /// Reduces all elements to a number: `sum`, `min`, `max`, `mean`, `prod`, `any`, `all`.
     pub(crate) fn total(&self, what: &str, span: Span) -> EvalResult<Value> {
         let extremum = |of: fn(Imm, Imm) -> Imm| {
             let found = self.values.iter().copied().reduce(of);

@@ -1,4 +1,4 @@
-//! How NumPy 2 prints arrays and scalars: `str` and `repr` with its default options.
+//! NumPy 2's `str` and `repr` of arrays and scalars, with its default print options.
 
 use nki_isa::{DType, Imm};
 
@@ -6,13 +6,13 @@ use super::{Array, float, product, text as shape_text};
 use crate::eval::format::general;
 use crate::host::HostDtype;
 
-/// Digits after the point of elements of arrays.
+/// Digits after the point for elements of arrays.
 const PRECISION: usize = 8;
-/// Elements above which an array is summarised.
+/// Number of elements above which an array is summarised.
 const THRESHOLD: usize = 1000;
-/// Elements that a summary shows at each end of an axis.
+/// Number of elements that a summary shows at each end of an axis.
 const EDGE: usize = 3;
-/// Characters of a line.
+/// Line width in characters.
 const LINE: usize = 75;
 
 /// `str` of an array or scalar.
@@ -57,7 +57,7 @@ fn number(dtype: HostDtype, value: Imm) -> String {
     }
 }
 
-/// `str` of a scalar of floats.
+/// `str` of a floating-point scalar.
 fn scalar(dtype: HostDtype, x: f64) -> String {
     if !x.is_finite() {
         return special(x).into();
@@ -87,16 +87,17 @@ fn special(x: f64) -> &'static str {
     }
 }
 
-/// The digits before the point, with the sign, and behind it.
+/// The digits before the point, with the sign, and after the point.
 struct Parts {
     whole: String,
     fraction: String,
 }
 
-/// The shortest digits that no other number of the type has, and the power of ten of the first one.
+/// The shortest digits that identify the number within its type, and the exponent of the first
+/// digit.
 fn shortest(dtype: HostDtype, x: f64) -> (String, i32) {
     let same = |text: &String| text.parse().is_ok_and(|y| float(dtype.fit(Imm::Float(y))) == x);
-    // Several texts may be as short. The nearest one is meant, or the even one of two.
+    // If several texts are equally short, use the nearest one, or the even one of two.
     let nearest = |text: String| {
         let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
         Some(format!("{x:.*e}", digits.saturating_sub(1))).filter(same).unwrap_or(text)
@@ -105,7 +106,8 @@ fn shortest(dtype: HostDtype, x: f64) -> (String, i32) {
         HostDtype::F64 => nearest(format!("{x:e}")),
         HostDtype::Device(DType::F32) => nearest(format!("{:e}", x as f32)),
         _ => {
-            // Below a power of two the numbers are closer to each other than above it: the digits above may do where the nearest do not.
+            // Below a power of two, numbers are more closely spaced than above it: the digits above
+            // may identify the number where the nearest do not.
             let both = |digits: usize| {
                 let near = format!("{x:.digits$e}");
                 let exponent: i32 = near.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
@@ -129,7 +131,7 @@ fn split(text: &str) -> Parts {
     Parts { whole: whole.into(), fraction: fraction.trim_end_matches('0').into() }
 }
 
-/// A number without an exponent, with at most `most` digits behind the point.
+/// A number without an exponent, with at most `most` digits after the point.
 fn positional(dtype: HostDtype, x: f64, most: usize) -> Parts {
     let (digits, exponent) = shortest(dtype, x);
     let whole = usize::try_from(exponent + 1).unwrap_or(0);
@@ -143,7 +145,7 @@ fn positional(dtype: HostDtype, x: f64, most: usize) -> Parts {
     split(&format!("{}{before}{filling}.{}{behind}", sign(x), "0".repeat(zeros)))
 }
 
-/// A number with an exponent, which is given with its sign and at least two digits.
+/// A number and its exponent, which has a sign and at least two digits.
 fn scientific(dtype: HostDtype, x: f64, most: usize) -> (Parts, String) {
     let (digits, exponent) = shortest(dtype, x);
     if digits.len() - 1 > most {
@@ -152,14 +154,14 @@ fn scientific(dtype: HostDtype, x: f64, most: usize) -> (Parts, String) {
     (split(&format!("{}{}.{}", sign(x), &digits[..1], &digits[1..])), format!("{exponent:+03}"))
 }
 
-/// The same with so many digits behind the point, of the exact value.
+/// The same for the exact value with this many digits after the point.
 fn exact(x: f64, digits: usize) -> (Parts, String) {
     let text = format!("{x:.digits$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     (split(mantissa), format!("{:+03}", exponent.parse().unwrap_or(0)))
 }
 
-/// How the elements of an array are written, so that they are equally wide.
+/// A format in which all elements of an array have the same width.
 enum Format {
     Bools,
     Ints {
@@ -174,12 +176,12 @@ enum Format {
         digits: usize,
         exponent: usize,
     },
-    /// Each on its own.
+    /// Each element on its own.
     Plain,
 }
 
 impl Format {
-    /// For these elements.
+    /// The format for these elements.
     fn of(dtype: HostDtype, values: &[Imm]) -> Format {
         if dtype == HostDtype::Device(DType::Bool) {
             return Format::Bools;
@@ -230,7 +232,7 @@ impl Format {
             Format::Scientific { left, digits, exponent: width } => {
                 let (mut parts, mut exponent) = scientific(dtype, x, PRECISION);
                 if parts.fraction.len() < digits {
-                    // What fills the digits is of the exact value.
+                    // Padding digits are those of the exact value.
                     (parts, exponent) = exact(x, digits);
                 }
                 let Parts { whole, fraction } = parts;
@@ -255,7 +257,7 @@ fn needs_exponent(dtype: HostDtype, finite: &[f64]) -> bool {
     largest >= most || smallest < fit(0.0001) || fit(largest / smallest) > 1000.0
 }
 
-/// An array in brackets.
+/// Prints an array in brackets.
 struct Printer<'a> {
     array: &'a Array,
     format: Format,
@@ -263,7 +265,7 @@ struct Printer<'a> {
     is_summary: bool,
 }
 
-/// The elements in brackets; lines after the first one begin with `indent`.
+/// The elements in brackets; lines after the first start with `indent`.
 fn nested(array: &Array, separator: &str, indent: &str, width: usize) -> String {
     if let (true, Some(&value)) = (array.shape.is_empty(), array.values.first()) {
         let word = Format::of(array.dtype, &[value]).word(array.dtype, value);
@@ -281,7 +283,7 @@ fn nested(array: &Array, separator: &str, indent: &str, width: usize) -> String 
 }
 
 impl Printer<'_> {
-    /// The positions along an axis that are shown; `None` for those that are left out.
+    /// The positions along an axis that are shown; `None` stands for omitted ones.
     fn positions(&self, axis: usize) -> Vec<Option<usize>> {
         let n = self.array.shape[axis];
         if self.is_summary && n > 2 * EDGE {
@@ -290,7 +292,7 @@ impl Printer<'_> {
         (0..n).map(Some).collect()
     }
 
-    /// Where the part at a position along an axis begins.
+    /// The start of the subarray at a position along an axis.
     fn start(&self, axis: usize, offset: usize, at: usize) -> usize {
         offset + at * product(&self.array.shape[axis + 1..])
     }
@@ -306,7 +308,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The part of the array that begins at an element, along this axis and those behind it.
+    /// Prints the subarray that starts at an element, along this axis and the axes after it.
     fn axis(&self, axis: usize, offset: usize, indent: &str, width: usize) -> String {
         let deeper = format!("{indent} ");
         let left = self.array.shape.len() - axis;
@@ -322,7 +324,7 @@ impl Printer<'_> {
             let between = format!("{}{}{indent}", self.separator.trim_end(), "\n".repeat(left - 1));
             return format!("[{}]", positions.into_iter().map(word).collect::<Vec<_>>().join(&between));
         }
-        // A line ends before the first element that would reach over it.
+        // Break a line before the first element that would exceed the width.
         let width = width.saturating_sub(self.separator.trim_end().len().max(1));
         let (mut out, mut line) = (String::new(), indent.to_owned());
         for (i, word) in positions.into_iter().map(word).enumerate() {

@@ -1,11 +1,11 @@
-"""Parts of Python's library that the evaluator runs as Python: it makes one module of the files of this folder when a kernel first uses one of the names.
+"""Parts of the standard library that the evaluator runs as Python. The files of this folder form one module, created when a kernel first uses one of its names.
 
-Each follows the documentation of Python. What is left out raises AttributeError or TypeError.
+Each class and function follows Python's documentation. Omitted features raise AttributeError or TypeError.
 """
 
 
 class _Container:
-    """What changes: `_base_value` is of `_base_type`."""
+    """A mutable object: `_base_value` is of `_base_type`."""
 
     def clear(self):
         self._base_value.clear()
@@ -51,7 +51,7 @@ class _Ordered(_Container):
 
 
 class ListBase(_Ordered):
-    """What `class C(list)` derives from."""
+    """The base class of `class C(list)`."""
 
     _base_type = list
 
@@ -115,7 +115,7 @@ class ListBase(_Ordered):
 
 
 class DictBase(_Container):
-    """What `class C(dict)` derives from."""
+    """The base class of `class C(dict)`."""
 
     _base_type = dict
 
@@ -177,7 +177,7 @@ class DictBase(_Container):
 
 
 class _Value:
-    """What does not change: `_base_value`, which is set before `__init__` is called."""
+    """An immutable object: `_base_value` is set before `__init__` is called."""
 
     def __init__(self, *args, **kwargs):
         pass
@@ -279,7 +279,7 @@ class _Number(_Value):
 
 
 class IntBase(_Number):
-    """What `class C(int)` derives from."""
+    """The base class of `class C(int)`."""
 
     def bit_length(self):
         return self._base_value.bit_length()
@@ -325,7 +325,7 @@ class IntBase(_Number):
 
 
 class FloatBase(_Number):
-    """What `class C(float)` derives from."""
+    """The base class of `class C(float)`."""
 
     def is_integer(self):
         return self._base_value.is_integer()
@@ -351,7 +351,7 @@ class _Sequence(_Value):
 
 
 class StrBase(_Sequence):
-    """What `class C(str)` derives from."""
+    """The base class of `class C(str)`."""
 
     def __int__(self):
         return int(self._base_value)
@@ -370,7 +370,7 @@ class StrBase(_Sequence):
 
 
 class TupleBase(_Sequence):
-    """What `class C(tuple)` derives from."""
+    """The base class of `class C(tuple)`."""
 
     def count(self, x):
         return self._base_value.count(x)
@@ -380,7 +380,7 @@ class TupleBase(_Sequence):
 
 
 class SetBase(_Ordered):
-    """What `class C(set)` derives from."""
+    """The base class of `class C(set)`."""
 
     _base_type = set
 

@@ -41,8 +41,8 @@ class NKIFrontend:
 
 
 class ParserFrontend(NKIFrontend):
-    """As the base class."""
+    """The same as the base class."""
 
 
 class TracerFrontend(NKIFrontend):
-    """As the base class."""
+    """The same as the base class."""

@@ -1,4 +1,5 @@
-"""The names of `neuronxcc.nki.language`, from the registry of the simulator, and what host code calls: `static_cast`, grids."""
+"""The names of `neuronxcc.nki.language`, from the registry of the simulator, and those for host
+code: `static_cast`, grids."""
 
 import sys as _sys
 

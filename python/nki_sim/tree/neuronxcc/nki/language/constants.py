@@ -1,4 +1,4 @@
-"""What `neuronxcc.nki.language.constants` has for kernels."""
+"""The names of `neuronxcc.nki.language.constants` that kernels use."""
 
 import numpy as _np
 
@@ -6,7 +6,7 @@ from nki_sim import _native
 
 
 def sizeinbytes(dtype):
-    """Bytes of an element."""
+    """The size of an element in bytes."""
     return _np.dtype(dtype).itemsize
 
 
