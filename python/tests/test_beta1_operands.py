@@ -72,7 +72,7 @@ def test_the_result_of_a_reduction_lacks_the_last_axis():
 
 
 def test_shapes_that_do_not_fit():
-    with pytest.raises(nki_sim.KernelError, match=r"\(4, 3, 8\) and `b` of shape \(4, 1, 5\)"):
+    with pytest.raises(nki_sim.KernelError, match=r"\(4, 3, 8\) and `b` of shape \(4, 5\)"):
         added(normal(4, 3, 8), normal(4, 5), 4, "operator")
 
 

@@ -332,7 +332,7 @@ pub(super) fn vector_is_read(ops: &[AluOp], vector: DType, data: DType, result: 
 }
 
 /// Two tiles with as many dimensions. Missing ones come after the partitions, as in NumPy, or last if only then the shapes are compatible: kernels
-/// combine tiles with the results of reductions over the last axis, which lack it.
+/// combine tiles with the results of reductions over the last axis, which lack it. Tiles that do not fit at all are unchanged.
 pub(super) fn aligned(a: &Tensor, b: &Tensor) -> build::Result<(Tensor, Tensor)> {
     let rank = a.ndim().max(b.ndim());
     let ranked = |t: &Tensor, at_end: bool| {
@@ -349,7 +349,7 @@ pub(super) fn aligned(a: &Tensor, b: &Tensor) -> build::Result<(Tensor, Tensor)>
         return Ok(of_numpy);
     }
     let at_end = both(true)?;
-    Ok(if fit(&at_end) { at_end } else { of_numpy })
+    Ok(if fit(&at_end) { at_end } else { (a.clone(), b.clone()) })
 }
 
 /// Whether shapes with as many dimensions can be broadcast.
