@@ -315,8 +315,7 @@ fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value>
 
 /// `nt.scalar(tile)`: the bound of a loop on the device.
 fn scalar(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let message =
-        "nt.scalar: loops as long as a number of the device says are not supported for kernels of neuronxcc.nki";
+    let message = "nt.scalar: loops whose length only the device knows are not supported for kernels of neuronxcc.nki";
     Err(Raise::at("unsupported-api", message, args.span, "in this call")
         .help("pass the number of iterations to the kernel as an int; the current language has nl.dynamic_range"))
 }
