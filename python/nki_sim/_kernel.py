@@ -117,7 +117,7 @@ class Kernel(Generic[P, R]):
         if isinstance(grid, tuple) and len(grid) == 1:
             (grid,) = grid
         if not isinstance(grid, numbers.Integral) or isinstance(grid, bool) or grid not in (1, 2):
-            raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]")
+            raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]; a kernel that runs for several indices loops over them")
         return self._with(_lnc=int(grid))
 
     def with_schedule(self, edges) -> "Kernel[P, R]":

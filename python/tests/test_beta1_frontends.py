@@ -313,6 +313,29 @@ def test_each_module_has_its_language(tmp_path, monkeypatch, both_frontends):
     assert both_frontends
 
 
+def test_names_from_the_other_language_do_not_choose_it(tmp_path, monkeypatch, both_frontends):
+    """`from nki.language import ...` of single names, in a file whose modules are those of `neuronxcc.nki`."""
+    text = """import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+from nki.language import bfloat16 as low
+
+@nki.jit
+def rounded(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    i, j = nl.arange(x.shape[0])[:, None], nl.arange(x.shape[1])[None, :]
+    nl.store(out[i, j], nl.copy(nl.load(x[i, j]), dtype=low) * 2.0)
+    return out
+"""
+    (tmp_path / "with_a_name.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "with_a_name", raising=False)
+    import ml_dtypes
+
+    expected = X.astype(ml_dtypes.bfloat16).astype(np.float32) * 2
+    np.testing.assert_array_equal(np.asarray(importlib.import_module("with_a_name").rounded(X)), expected)
+    assert both_frontends
+
+
 def test_without_source_text():
     """Only Python can run it: its source text is not available."""
     text = "def kernel(x):\n    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    t = nl.load(x)\n    t += 1.0\n    nl.store(out, t)\n    return out\n"

@@ -2,6 +2,7 @@
 
 import warnings
 
+import ml_dtypes
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
@@ -212,3 +213,84 @@ def test_specialised_kernels():
     made = added.specialize(nt.tensor[(4, 8), np.float32], nt.tensor[(4, 8), np.float32])
     x = normal(4, 8)
     np.testing.assert_array_equal(made(x, x, 4, "operator"), 2 * x)
+
+
+@nki.jit
+def multiplied(x, y, by_instruction):
+    out = nl.ndarray((16, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    a, b = nl.load(x), nl.load(y)
+    made = nisa.nc_matmul(a, b) if by_instruction else nl.matmul(a, b, transpose_x=True)
+    nl.store(out, nl.copy(made))
+    return out
+
+
+@pytest.mark.parametrize("by_instruction", [False, True])
+@pytest.mark.parametrize("types", [(np.float32, ml_dtypes.bfloat16), (ml_dtypes.bfloat16, np.float32), (np.float16, np.float32)])
+def test_matmuls_of_float32_by_narrower_types(types, by_instruction):
+    x, y = (np.random.default_rng(n).normal(size=(8, 16 * n)).astype(dtype) for n, dtype in zip((1, 2), types))
+    expected = x.astype(np.float32).T @ y.astype(np.float32)
+    np.testing.assert_allclose(multiplied(x, y, by_instruction), expected, rtol=1e-5, atol=1e-6)
+
+
+@nki.jit
+def pooled(x, size, stride, padding, by_instruction):
+    channels, height, width = x.shape
+    rows, columns = ((n + 2 * padding - size) // stride + 1 for n in (height, width))
+    out = nl.ndarray((channels, rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    c = nl.arange(channels)[:, None, None, None, None]
+    i, j = nl.arange(rows)[None, :, None, None, None], nl.arange(columns)[None, None, :, None, None]
+    a, b = nl.arange(size)[None, None, None, :, None], nl.arange(size)[None, None, None, None, :]
+    t = nl.load(x)
+    y, z = stride * i - padding + a, stride * j - padding + b
+    inside = (y >= 0) & (z >= 0) & (y < height) & (z < width)
+    if by_instruction:
+        made = nisa.tensor_reduce(np.max, t[c, y, z], axis=[3, 4], mask=inside)
+    else:
+        made = nl.max(t[c, y, z], axis=[3, 4], mask=inside)
+    nl.store(out, made)
+    return out
+
+
+@pytest.mark.parametrize("by_instruction", [False, True])
+@pytest.mark.parametrize("size, stride, padding", [(3, 1, 1), (4, 2, 1), (2, 2, 0), (3, 2, 1)])
+def test_reductions_of_windows_with_borders(size, stride, padding, by_instruction):
+    x = normal(4, 9, 11)
+    padded = np.pad(x, ((0, 0), (padding, padding), (padding, padding)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(1, 2))[:, ::stride, ::stride]
+    np.testing.assert_array_equal(pooled(x, size, stride, padding, by_instruction), windows.max((3, 4)))
+
+
+@nki.jit
+def of_a_band(x):
+    """Sums over what a mask leaves of each row in two pieces."""
+    p, f = nl.arange(8)[:, None], nl.arange(16)[None, :]
+    t = nl.load(x)
+    return nl.sum(t[p, f], axis=[1], mask=(f - p >= 3))
+
+
+def test_reductions_of_a_triangle_over_partitions():
+    with pytest.raises(nki_sim.KernelError, match="mask= leaves 8 rectangles, and this operation takes one"):
+        of_a_band(normal(8, 16))
+
+
+@nki.jit
+def with_axes(x):
+    t = nl.load(x)
+    out = nl.ndarray((4, 8, 1, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, t.expand_dims((2, 3)))
+    return out
+
+
+def test_several_new_axes():
+    x = normal(4, 8)
+    np.testing.assert_array_equal(with_axes(x), x[:, :, None, None])
+
+
+@nki.jit
+def misspelt(x):
+    return nl.load(x).astyp(nl.bfloat16)
+
+
+def test_unknown_attributes_are_compared_with_the_methods_of_the_dialect():
+    with pytest.raises(nki_sim.KernelError, match="did you mean `astype`"):
+        misspelt(normal(4, 8))

@@ -29,9 +29,9 @@ effectively endless. Convert the value first:
     nisa.register_load(register, count_int32)";
 
     "divide-operator" (Suspicious), "an instruction divides, which the compiler does not know", "
-The table of operators in the manual has no `nl.divide`, and NKI's compiler for trn2 is reported to reject it as
-an operator of an instruction. The simulator computes the quotient. Kernels for `neuronxcc.nki` may
-divide.
+The table of operators in the manual has no `nl.divide`, `nl.mod` and `nl.fmod`, and NKI's compiler for trn2 is reported
+to reject `divide` and `mod` as operators of instructions. The simulator computes the quotient or the remainder. Kernels for
+`neuronxcc.nki` may divide.
 
     nisa.tensor_tensor(dst=q, data1=x, data2=y, op=nl.divide)          # wrong on the device
     nisa.reciprocal(dst=r, data=y)                                     # right

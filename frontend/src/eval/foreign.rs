@@ -371,10 +371,20 @@ pub(crate) fn unsupported(op: &str, left: &Value, right: &Value, span: Span) -> 
 
 /// The error of an attribute that an object lacks, with the most similar one that exists.
 pub(crate) fn unknown_attribute<T: Object + ?Sized>(object: &T, name: &str, span: Span) -> Box<Raise> {
+    unknown_among(object, object.methods().iter().copied(), name, span)
+}
+
+/// [`unknown_attribute`] of an object with these methods.
+pub(crate) fn unknown_among<T: Object + ?Sized>(
+    object: &T,
+    methods: impl IntoIterator<Item = &'static str>,
+    name: &str,
+    span: Span,
+) -> Box<Raise> {
     let message = format!("{} has no attribute `{name}`", article(object.type_name()));
     let mut diagnostic = Diagnostic::error("unknown-attribute", message).at(span, "here");
     let mut names = object.attributes();
-    names.extend(object.methods());
+    names.extend(methods);
     if let Some(near) = closest(name, names.iter().copied()) {
         diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
     } else if !names.is_empty() {

@@ -104,7 +104,11 @@ fn table(value: &Value) -> &'static [&'static str] {
 
 /// Whether a built-in value has this method.
 pub(crate) fn exists(value: &Value, name: &str) -> bool {
-    table(value).contains(&name)
+    table(value).contains(&name) || name == "__getitem__" && is_indexed(value)
+}
+
+fn is_indexed(value: &Value) -> bool {
+    matches!(value, Value::List(_) | Value::Dict(_) | Value::Tuple(_) | Value::Range(_) | Value::Str(_))
 }
 
 /// Whether values of a type have this method.
@@ -140,6 +144,11 @@ impl Interp<'_> {
             && let Some(result) = self.dialect.method(self, base, &text, &args)?
         {
             return Ok(result);
+        }
+        if &*text == "__getitem__" && is_indexed(base) {
+            let span = args.span;
+            let [index] = args.bind(self, "__getitem__", ["key"], 1)?;
+            return self.get_item(base, &index.unwrap_or(Value::None), span);
         }
         match base {
             Value::List(list) => self.list_method(list, &text, args),

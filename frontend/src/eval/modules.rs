@@ -529,11 +529,13 @@ impl Interp<'_> {
 impl Interp<'_> {
     /// The dialect of a file, by its imports, including those in functions, classes and branches.
     /// The handlers of a `try` are ignored, because it is known which packages can be imported.
-    /// `None` if the file imports nothing of any dialect.
+    /// Imports of single names from a module below a package (`from nki.language import uint8`)
+    /// count only if the file imports nothing else of a dialect. `None` if it imports nothing of
+    /// any dialect.
     pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> Option<&'static dyn Dialect> {
-        let mut imports = Vec::new();
+        let mut imports = Imports::default();
         collect_imports(&ast.body, &mut imports);
-        self.dialect_named_by(&imports)
+        self.dialect_named_by(&imports.modules).or_else(|| self.dialect_named_by(&imports.of_names))
     }
 
     /// Resolves a dotted API name in the dialect that owns its package, whatever the dialect of the
@@ -579,13 +581,25 @@ impl Interp<'_> {
     }
 }
 
+/// The modules that a file imports.
+#[derive(Default)]
+struct Imports<'a> {
+    modules: Vec<&'a str>,
+    /// Modules below a package of which only names are imported.
+    of_names: Vec<&'a str>,
+}
+
 /// Collects the modules that statements import, including those in their bodies.
-fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Vec<&'a str>) {
+fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Imports<'a>) {
     for stmt in body {
         let mut within = |body: &'a [Stmt]| collect_imports(body, imports);
         match &stmt.kind {
-            StmtKind::Import(names) => imports.extend(names.iter().map(|n| &*n.path)),
-            StmtKind::ImportFrom(import) if import.level == 0 => imports.push(&*import.path),
+            StmtKind::Import(names) => imports.modules.extend(names.iter().map(|n| &*n.path)),
+            StmtKind::ImportFrom(import) if import.level == 0 => {
+                let is_below = [".language", ".isa"].iter().any(|part| import.path.contains(part));
+                let of_names = is_below && !import.star;
+                if of_names { &mut imports.of_names } else { &mut imports.modules }.push(&*import.path);
+            }
             StmtKind::Try(t) => [&t.body, &t.orelse, &t.finally].into_iter().for_each(|body| within(body)),
             StmtKind::If(branches, otherwise) => {
                 branches.iter().for_each(|(_, body)| within(body));

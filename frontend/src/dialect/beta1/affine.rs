@@ -403,11 +403,25 @@ const MOST_PIECES: usize = 128;
 pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Clip>> {
     let Some(mut clips) = clips_of(mask, span)? else { return Ok(None) };
     if clips.len() > 1 {
-        let message = format!("mask= leaves {} rectangles, and this operation takes one", clips.len());
-        return Err(Raise::at("bad-mask", message, span, "here")
-            .help("compute all of the tile and mask what loads and stores it; for a triangle use nisa.affine_select(pred=...) or nl.where"));
+        return Err(too_many(&clips, span));
     }
     Ok(clips.pop())
+}
+
+/// The error for a mask that leaves several rectangles.
+fn too_many(clips: &[Clip], span: Span) -> Box<Raise> {
+    let message = format!("mask= leaves {} rectangles, and this operation takes one", clips.len());
+    Raise::at("bad-mask", message, span, "here")
+        .help("compute all of the tile and mask what loads and stores it; for a triangle use nisa.affine_select(pred=...) or nl.where")
+}
+
+/// Checks that each element of a reduction's result depends on one of the rectangles of its mask: the parts of the result are disjoint.
+pub(super) fn check_reduced(clips: &[Clip], of_result: &[Clip], span: Span) -> EvalResult<()> {
+    let apart = |a: &Clip, b: &Clip| {
+        a.is_empty() || b.is_empty() || a.kept.iter().zip(&b.kept).any(|(a, b)| a.1 <= b.0 || b.1 <= a.0)
+    };
+    let all_apart = of_result.iter().enumerate().all(|(i, a)| of_result[..i].iter().all(|b| apart(a, b)));
+    if all_apart { Ok(()) } else { Err(too_many(clips, span)) }
 }
 
 /// [`clip_of`] in the form of [`clips_of`].
@@ -423,6 +437,30 @@ pub(super) fn each_part(clips: Option<&[Clip]>) -> Vec<Option<&Clip>> {
 /// The part left by `mask=`: disjoint rectangles, several only if a comparison involves several axes, an empty one if nothing is
 /// left. `None` without a mask.
 pub(super) fn clips_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Vec<Clip>>> {
+    clips_whole_along(mask, &|_, _| false, span)
+}
+
+/// [`clips_of`] for a reduction of a tile with `rank` axes over `reduced` ones: rectangles that differ along other free axes, if possible, so that
+/// each element of the result depends on one of them.
+pub(super) fn clips_of_reduced(
+    mask: Option<&Value>,
+    reduced: &[i64],
+    rank: usize,
+    span: Span,
+) -> EvalResult<Option<Vec<Clip>>> {
+    let is_reduced = |at: usize, of_mask: usize| {
+        let axis = (at + rank).checked_sub(of_mask).map(|axis| axis as i64);
+        at == 0 || axis.is_some_and(|axis| reduced.iter().any(|&r| r == axis || r + rank as i64 == axis))
+    };
+    clips_whole_along(mask, &is_reduced, span)
+}
+
+/// [`clips_of`] whose rectangles are cut along axes with `is_whole` only if no other axis is left; the axis is counted in a frame of the second number.
+fn clips_whole_along(
+    mask: Option<&Value>,
+    is_whole: &dyn Fn(usize, usize) -> bool,
+    span: Span,
+) -> EvalResult<Option<Vec<Clip>>> {
     let conditions = match mask {
         None | Some(Value::None | Value::Bool(true)) => return Ok(None),
         Some(Value::Bool(false)) => &[(IndexTile::constant(-1), Relation::AtLeastZero)][..],
@@ -450,7 +488,7 @@ pub(super) fn clips_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Ve
     for (tile, relation) in conditions {
         let mut left = Vec::new();
         for piece in &pieces {
-            left.extend(split(piece, tile, *relation, span)?);
+            left.extend(split(piece, tile, *relation, is_whole, span)?);
         }
         pieces = left;
     }
@@ -461,7 +499,13 @@ pub(super) fn clips_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Ve
 }
 
 /// The rectangles of a rectangle in which a comparison holds.
-fn split(clip: &Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalResult<Vec<Clip>> {
+fn split(
+    clip: &Clip,
+    tile: &IndexTile,
+    relation: Relation,
+    is_whole: &dyn Fn(usize, usize) -> bool,
+    span: Span,
+) -> EvalResult<Vec<Clip>> {
     let missing = clip.frame.len() - tile.axes.len();
     let coefficient = |at: usize| at.checked_sub(missing).map_or(0, |own| i128::from(tile.axes[own].coefficient));
     let ends = |at: usize| clip.kept[at];
@@ -483,9 +527,10 @@ fn split(clip: &Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalR
         return Ok(vec![clip.clone()]);
     }
     let moving = |at: &usize| coefficient(*at) != 0 && ends(*at).1 - ends(*at).0 > 1;
-    let mut axes = (0..clip.kept.len()).filter(moving);
-    let Some(axis) = axes.next_back().filter(|_| !nowhere) else { return Ok(Vec::new()) };
-    if axes.next().is_none() {
+    let axes: SmallVec<[usize; 4]> = (0..clip.kept.len()).filter(moving).collect();
+    let cut = axes.iter().rev().find(|&&at| !is_whole(at, clip.kept.len())).or(axes.last());
+    let Some(&axis) = cut.filter(|_| !nowhere) else { return Ok(Vec::new()) };
+    if axes.len() == 1 {
         // A half line, or a point: one interval. `least` and `most` are at its ends.
         let (from, to) = ends(axis);
         let c = coefficient(axis);
@@ -500,14 +545,14 @@ fn split(clip: &Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalR
         piece.kept[axis] = (start, end);
         return Ok(vec![piece]);
     }
-    // Along the last relevant axis: neighbours with the same parts of the others form one rectangle. For partitions these are intervals, which
+    // Along the last relevant axis that may be cut: neighbours with the same parts of the others form one rectangle. For partitions these are intervals, which
     // start at 0 if the mask is an upper bound, as engines require.
     let mut pieces: Vec<Clip> = Vec::new();
     let mut before: Vec<Clip> = Vec::new();
     for at in ends(axis).0..ends(axis).1 {
         let mut row = clip.clone();
         row.kept[axis] = (at, at + 1);
-        let row = split(&row, tile, relation, span)?;
+        let row = split(&row, tile, relation, is_whole, span)?;
         let continues = row.len() == before.len()
             && row.iter().zip(&before).all(|(a, b)| (0..a.kept.len()).all(|i| i == axis || a.kept[i] == b.kept[i]));
         if continues {

@@ -7,7 +7,7 @@ use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, clip_of, clips_of, each_part, one_clip};
+use super::affine::{IndexTile, check_reduced, clip_of, clips_of, clips_of_reduced, each_part, one_clip};
 use super::clips::{narrowed, of_axes, of_partitions, of_reduction};
 use super::language::{bind_known, lower, no_mask, opt_dtype, take};
 use super::matmul::{MaskedOperand, MatmulClips};
@@ -129,9 +129,10 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     prepare(interp, schema, &mut args)?;
     let is_of_elements = OF_ELEMENTS.contains(&schema.name)
         && ["reduce_op", "reduce_res"].iter().all(|name| given(interp, &POLICY, schema, &args, name).is_none());
-    let clips = match is_of_elements {
-        true => clips_of(mask.as_ref(), span)?,
-        false => one_clip(mask.as_ref(), span)?,
+    let clips = match reduced_axes(interp, schema, &args)? {
+        Some((axes, rank)) => clips_of_reduced(mask.as_ref(), &axes, rank, span)?,
+        None if is_of_elements => clips_of(mask.as_ref(), span)?,
+        None => one_clip(mask.as_ref(), span)?,
     };
     if clips.is_none()
         && let Some(done) = transposed_in_blocks(interp, schema, &args, dtype)?
@@ -157,6 +158,16 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
         bind::place(interp, &POLICY, args, &mut |_, _, _| Ok(()))?;
     }
     Ok(Value::None)
+}
+
+/// The axes that `nisa.tensor_reduce` reduces, and the number of those of its data.
+fn reduced_axes(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResult<Option<(Vec<i64>, usize)>> {
+    let given = |name| given(interp, &POLICY, schema, args, name);
+    let (true, Some(data), Some(axis)) = (schema.name == "tensor_reduce", given("data"), given("axis")) else {
+        return Ok(None);
+    };
+    let rank = Place::of(data, "nisa.tensor_reduce", args.span)?.map_or(0, |place| place.rank());
+    Ok(Some((ints(axis, "nisa.tensor_reduce: axis", args.span)?, rank)))
 }
 
 /// A call that returns its result.
@@ -187,16 +198,20 @@ fn returning(
     let whole = result(interp, entry, &slots, dtype, span)?;
     let mut all_left = Vec::new();
     for clip in &clips {
-        let left = of_result(interp, schema, &outlines, clip, &whole)?;
+        all_left.push(of_result(interp, schema, &outlines, clip, &whole)?);
+    }
+    if schema.name == "tensor_reduce" {
+        check_reduced(&clips, &all_left, span)?;
+    }
+    for (clip, left) in clips.iter().zip(&all_left) {
         if !clip.is_empty() {
             let parts = readable(interp, schema, tensors(interp, schema, &args, Some(clip), span)?)?;
-            let to = narrowed(&whole, &left, span)?;
+            let to = narrowed(&whole, left, span)?;
             bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
                 destination(entry.schema, slots, &to);
                 Ok(())
             })?;
         }
-        all_left.push(left);
     }
     state(interp).note_mask(whole.storage.id, all_left);
     Ok(Value::object(whole))

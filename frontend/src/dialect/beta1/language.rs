@@ -7,7 +7,7 @@ use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, Moved, arange, clip_of, clips_of, one_clip};
+use super::affine::{IndexTile, Moved, arange, check_reduced, clip_of, clips_of, clips_of_reduced, one_clip};
 use super::assign::LoopReduce;
 use super::clips::{narrowed, of_rank, of_reduction};
 use super::instruction::iota_tile as iota;
@@ -189,22 +189,24 @@ fn masked(
     };
     let all = each(&|place| place.outline(span))?;
     let whole = lower(interp, what, span, &about, |l| l.rehearse(&all, &run))?;
-    let mut left = Vec::new();
-    for clip in &clips {
-        let of_result = match (reduced, all.first()) {
-            (Some(axes), Some(Operand::Tile(data))) => of_reduction(clip, data, axes, &whole, span)?,
-            _ => clip.clone(),
-        };
+    let of_result = |clip: &Clip| match (reduced, all.first()) {
+        (Some(axes), Some(Operand::Tile(data))) => of_reduction(clip, data, axes, &whole, span),
+        _ => Ok(clip.clone()),
+    };
+    let left = clips.iter().map(of_result).collect::<EvalResult<Vec<Clip>>>()?;
+    if reduced.is_some() {
+        check_reduced(&clips, &left, span)?;
+    }
+    for (clip, of_result) in clips.iter().zip(&left) {
         if !of_result.is_empty() {
             let parts = each(&|place| place.tensor(Some(&of_rank(clip, place.rank(), widest)), span))?;
-            let to = narrowed(&whole, &of_result, span)?;
+            let to = narrowed(&whole, of_result, span)?;
             lower(interp, what, span, &about, |l| {
                 let parts = l.all_accessible(&parts)?;
                 let made = run(l, &parts)?;
                 if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
             })?;
         }
-        left.push(of_result);
     }
     state(interp).note_mask(whole.storage.id, left);
     Ok(Value::object(whole))
@@ -329,6 +331,19 @@ pub(super) fn vector_is_read(ops: &[AluOp], vector: DType, data: DType, result: 
     vector == DType::F32
         || ops.iter().any(|op| op.is_bitvec())
         || ops.iter().all(is_exact) && [vector, data, result].into_iter().all(is_wide_int)
+}
+
+/// The operands of a matmul. The older compiler multiplied float32 by narrower types, which the current language does not: copied to float32.
+pub(super) fn widened(l: &mut Lower<'_>, a: &Tensor, b: &Tensor) -> build::Result<(Tensor, Tensor)> {
+    let is_wide = |t: &Tensor| matches!(t.view.dtype, DType::F32 | DType::TF32);
+    let copied = |l: &mut Lower<'_>, t: &Tensor, other: &Tensor| match is_wide(other)
+        && !is_wide(t)
+        && t.view.dtype.is_float()
+    {
+        true => l.copy(t, Some(DType::F32)),
+        false => Ok(t.clone()),
+    };
+    Ok((copied(l, a, b)?, copied(l, b, a)?))
 }
 
 /// Two tiles with as many dimensions. Missing ones come after the partitions, as in NumPy, or last if only then the shapes are compatible: kernels
@@ -511,8 +526,10 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let of_truth = name == "all";
     let dtype = opt_bool_dtype(d, &what, span)?.or(of_truth.then_some(DType::U8));
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
-    let clips = one_clip(mask.as_ref(), span)?;
-    let made = masked(interp, &what, span, clips, &[&need(x)], Some(&axis), |l, o| {
+    let x = need(x);
+    let rank = Place::of(&x, &what, span)?.map_or(0, |place| place.rank());
+    let clips = clips_of_reduced(mask.as_ref(), &axis, rank, span)?;
+    let made = masked(interp, &what, span, clips, &[&x], Some(&axis), |l, o| {
         let x = tile_of(&o[0])?;
         // "`float32` intermediate and return values are used for integer inputs" (nl.mean).
         let own = (name == "mean" && x.view.dtype.is_int()).then_some(DType::F32);
@@ -611,7 +628,12 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, axis] = args.bind(interp, "nl.expand_dims", ["data", "axis"], 2)?;
     let t = Place::need(&need(x), "nl.expand_dims", span)?.tensor(None, span)?;
-    let axes = ints(&need(axis), "nl.expand_dims: axis", span)?;
+    expanded(&t, &need(axis), "nl.expand_dims: axis", span)
+}
+
+/// A tile with additional dimensions of 1.
+pub(super) fn expanded(t: &Tensor, axis: &Value, what: &str, span: Span) -> EvalResult<Value> {
+    let axes = ints(axis, what, span)?;
     // Positions refer to the result, so that lower ones come first.
     let rank = (t.ndim() + axes.len()) as i64;
     let mut axes: Vec<i64> = axes.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();

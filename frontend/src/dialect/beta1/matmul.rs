@@ -5,7 +5,7 @@ use nki_diag::{Diagnostic, Span};
 use super::access::Place;
 use super::affine::{Mask, clip_of};
 use super::clips::{counts, narrowed, restrictions};
-use super::language::{bind_known, lower, need, tile_of};
+use super::language::{bind_known, lower, need, tile_of, widened};
 use crate::build::lower::{Lower, Operand};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;
@@ -241,6 +241,7 @@ pub(super) fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     let clip = clip_of(mask.as_ref(), span)?;
     let run = |l: &mut Lower<'_>, o: &[Operand]| {
         let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
+        let (x, y) = widened(l, &x, &y)?;
         l.matmul(&x, &y, turned)
     };
     if clip.is_none() && x.1.is_none() && y.1.is_none() {

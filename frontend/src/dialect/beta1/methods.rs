@@ -2,14 +2,13 @@
 
 use nki_diag::Span;
 
-use super::language::{broadcast, lower, opt_dtype};
+use super::language::{broadcast, expanded, lower, opt_dtype};
 use super::make;
 use crate::build::lower::extents;
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::ApiClass;
 use crate::eval::Interp;
-use crate::eval::convert::int;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
@@ -43,8 +42,7 @@ pub(super) fn method(
         }
         "expand_dims" => {
             let [axis] = args.bind(interp, "expand_dims", ["axis"], 1)?;
-            let axis = int(&axis.unwrap_or(Value::None), "expand_dims: axis", span)?;
-            t.expand_dim(axis).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))?
+            expanded(t, &axis.unwrap_or(Value::None), "expand_dims: axis", span)?
         }
         "astype" => {
             let [d] = args.bind(interp, "astype", ["dtype"], 1)?;

@@ -8,7 +8,7 @@ use nki_isa::{DType, Dim, Space};
 use super::access::Place;
 use super::clips::{of_partitions, of_rank};
 use super::instruction::{DOUBLE_ROW, POLICY, position};
-use super::language::{aligned, compatible, lower};
+use super::language::{aligned, compatible, lower, widened};
 use super::ops;
 use crate::build::lower::extents;
 use crate::build::lower::results::reduced_last;
@@ -98,7 +98,25 @@ pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs)
         let name = interp.name(*symbol);
         copied(interp, value, schema.position(&name))?;
     }
+    if schema.name == "nc_matmul" {
+        widen_factors(interp, schema, &mut args)?;
+    }
     Ok(args)
+}
+
+/// Copies the factor of a matmul that is narrower than the other, if that is float32.
+fn widen_factors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+    let names = ["stationary", "moving"];
+    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let [Some(stationary), Some(moving)] = names.map(tile) else { return Ok(()) };
+    let (left, right) =
+        lower(interp, "nisa.nc_matmul", args.span, &[&stationary.storage], |l| widened(l, &stationary, &moving))?;
+    for (name, (before, after)) in names.into_iter().zip([(stationary, left), (moving, right)]) {
+        if after.view != before.view {
+            set(interp, schema, args, name, Value::object(after));
+        }
+    }
+    Ok(())
 }
 
 /// The arguments with the dimensions that the instruction expects.

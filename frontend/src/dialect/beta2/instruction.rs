@@ -29,8 +29,10 @@ static POLICY: Policy = Policy {
 pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     bind::call(interp, &POLICY, args, &mut |interp, entry, slots| {
-        if slots.iter().flatten().any(|arg| matches!(arg, Arg::Name(name) if &**name == "divide")) {
-            report_divide(interp, entry.schema.name, span);
+        let is_given =
+            |operator: &str| slots.iter().flatten().any(|arg| matches!(arg, Arg::Name(name) if &**name == operator));
+        if let Some(operator) = ["divide", "mod", "fmod"].into_iter().find(|operator| is_given(operator)) {
+            report_divide(interp, entry.schema.name, operator, span);
         }
         unique(entry.schema, slots, span)
     })
@@ -52,12 +54,16 @@ fn unique(schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> 
     Err(Raise::at("operand-value", message, span, "in this call").help("add up the rows that go to one place first"))
 }
 
-/// The manual's table of operators has no `divide` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 reports "unsupported operator
-/// 'divide'" for trn2 (several public reports), and nki-library never uses it.
-fn report_divide(interp: &mut Interp<'_>, what: &str, span: Span) {
-    let finding = Diagnostic::warning("divide-operator", format!("nisa.{what}: the compiler has no operator nl.divide"))
-        .at(span, "in this call")
-        .help("multiply by the reciprocal: nisa.reciprocal(dst=r, data=y), then op=nl.multiply; for a number, operand0=1.0 / n");
+/// The manual's table of operators has neither `divide` nor `mod` and `fmod` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 reports
+/// "unsupported operator 'divide'" for trn2 (several public reports) and "unsupported operator 'mod'" (one), and nki-library uses none of them.
+fn report_divide(interp: &mut Interp<'_>, what: &str, operator: &str, span: Span) {
+    let help = if operator == "divide" {
+        "multiply by the reciprocal: nisa.reciprocal(dst=r, data=y), then op=nl.multiply; for a number, operand0=1.0 / n"
+    } else {
+        "for integers and a power of two, op=nl.bitwise_and with n - 1; else subtract n times the whole quotient"
+    };
+    let message = format!("nisa.{what}: the compiler has no operator nl.{operator}");
+    let finding = Diagnostic::warning("divide-operator", message).at(span, "in this call").help(help);
     interp.report_once(finding, span);
 }
 

@@ -11,7 +11,7 @@ use crate::build::tensor::{DynamicOffset, Tensor};
 use crate::eval::Interp;
 use crate::eval::convert::{flag, int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Object, unknown_attribute};
+use crate::eval::foreign::{Object, unknown_among};
 use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype;
 use crate::eval::value::{Key, Value};
@@ -68,9 +68,9 @@ impl Object for Tensor {
         format!("<tensor {} {} {} {}>", self.storage.name, self.shape_text(), self.view.dtype, self.view.space)
     }
 
-    fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
+    fn no_attribute(&self, interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
         if !matches!(name, "T" | "transpose" | "swapaxes") {
-            return unknown_attribute(self, name, span);
+            return unknown_among(self, METHODS.iter().chain(interp.dialect.tensor_methods()).copied(), name, span);
         }
         let message = format!("a tensor has no attribute `{name}`");
         Raise::at("unknown-attribute", message, span, "here")

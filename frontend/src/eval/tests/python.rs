@@ -13,6 +13,8 @@ fn sorting_asks_the_classes_of_the_items() {
         ("min(ts), max(ts)", "(T3, T1)"),
         ("sorted([('b', ts[0]), ('a', ts[0]), ('a', ts[1])])", "[('a', T3), ('a', T2), ('b', T2)]"),
         ("sorted(range(4), key=lambda i: ts[i])", "[1, 3, 0, 2]"),
+        ("sorted(range(3), key=[3, 1, 2].__getitem__)", "[1, 2, 0]"),
+        ("list(map({'a': 1}.__getitem__, 'aa')), 'xyz'.__getitem__(slice(1, None))", "([1, 1], 'yz')"),
         ("(1, ts[1]) < (1, ts[0])", "True"),
         ("sorted([2.5, 1, True, 3])", "[1, True, 2.5, 3]"),
         ("sorted(['b', 'B', 'a'], key=lambda s: s.lower(), reverse=True)", "['b', 'B', 'a']"),

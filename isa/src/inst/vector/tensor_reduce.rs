@@ -93,6 +93,16 @@ impl TensorReduce {
         group_of(&long, &self.axis.0).filter(|&group| self.fits(group)).or(written)
     }
 
+    /// Whether the axis is 1, the size of `dst` matches only a reduction of the last dimension, and there are more than two: "NKI 0.2.0 incorrectly
+    /// allowed `axis=1` to refer to the last free dimension even for 3D/4D tensors" (release notes of 0.3).
+    fn means_innermost(&self) -> bool {
+        let shape = self.data.shape();
+        self.axis.0[..] == [1]
+            && shape.len() > 2
+            && !self.fits(shape[1] as usize)
+            && self.fits(shape[shape.len() - 1] as usize)
+    }
+
     /// Whether `dst` has one element per group of this size.
     fn fits(&self, group: usize) -> bool {
         self.data.free_elements() == self.dst.free_elements() * group
@@ -144,9 +154,13 @@ impl Instruction for TensorReduce {
                     self.axis.0
                 ),
             )
-            .help(with_reduced_last("data", shape.len(), &self.axis.0).unwrap_or_else(|| {
-                format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })
-            })));
+            .help(if self.means_innermost() {
+                format!("up to NKI 0.2, axis=1 was the innermost dimension, which fits `dst`: write axis={last}")
+            } else {
+                with_reduced_last("data", shape.len(), &self.axis.0).unwrap_or_else(|| {
+                    format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })
+                })
+            }));
         };
         if !self.fits(group) {
             let expected = self.data.free_elements() / group;
@@ -218,6 +232,7 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::machine::Machine as _;
     use crate::names::Space;
     use crate::testing::TestMachine;
 
@@ -234,6 +249,18 @@ mod tests {
         for axes in [&[0, 1][..], &[3], &[-3], &[]] {
             assert_eq!(text(3, axes), "", "{axes:?}");
         }
+    }
+
+    #[test]
+    fn axis_1_may_mean_the_innermost_dimension() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor("data", Space::Sbuf, DType::F32, &[2, 3, 4]);
+        let mut help = |columns: u32| {
+            let dst = m.tensor("dst", Space::Sbuf, DType::F32, &[2, columns]);
+            inst(&dst, AluOp::Max, &data, &[1]).validate(&m.context()).unwrap_err().help.to_string()
+        };
+        assert_eq!(help(3), "up to NKI 0.2, axis=1 was the innermost dimension, which fits `dst`: write axis=2");
+        assert_eq!(help(4), "reduce the view data.permute((0, 2, 1)) with axis=2");
     }
 
     #[test]
