@@ -334,9 +334,9 @@ def test_a_schedule_makes_named_instructions_wait():
     for kernel in (kernels.named_steps, scheduled, pickle.loads(pickle.dumps(scheduled))):
         assert (kernel(x) == 3).all()
     assert kernels.named_steps.compile(x).text() != scheduled.compile(x).text()
-    with pytest.raises(nki_sim.KernelError, match="with_schedule names `three`, which no instruction"):
+    with pytest.raises(nki_sim.KernelError, match="with_schedule names `three`, but no instruction"):
         kernels.named_steps.with_schedule([("three", "one")])(x)
-    with pytest.raises(nki_sim.KernelError, match="`one` is to wait for `two`, which comes after it"):
+    with pytest.raises(nki_sim.KernelError, match="`one` must wait for `two`, which comes after it"):
         kernels.named_steps.with_schedule([("one", "two")])(x)
     with pytest.raises(TypeError, match="pairs of instruction names"):
         kernels.named_steps.with_schedule([("one", [2])])

@@ -140,8 +140,8 @@ fn a_schedule_makes_named_instructions_wait() {
     assert_eq!(run("[('b', ['a'])]"), (Some(1), vec![]));
     assert_eq!(run("[]"), (Some(0), vec![]));
     let refused = |edges: &str, message: &str| assert_eq!(run(edges), (None, vec![message.to_owned()]));
-    refused("[('b', 'c')]", "with_schedule names `c`, which no instruction of the kernel has");
-    refused("[('a', 'b')]", "with_schedule: `a` is to wait for `b`, which comes after it in the program");
+    refused("[('b', 'c')]", "with_schedule names `c`, but no instruction of the kernel has this name");
+    refused("[('a', 'b')]", "with_schedule: `a` must wait for `b`, which comes after it in the program");
     refused("[('a', 3)]", "with_schedule takes a list of pairs of instruction names, got an int");
 }
 

@@ -634,7 +634,7 @@ fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         if dtype != DType::U32 {
             let message = format!("{what}: `{}` is {dtype}, indices are uint32", outline.storage.name);
             return Err(Raise::at("unsupported-dtype", message, span, "here")
-                .help(format!("convert them before: nl.copy({}, dtype=nl.uint32)", outline.storage.name)));
+                .help(format!("convert them first: nl.copy({}, dtype=nl.uint32)", outline.storage.name)));
         }
     }
     compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&data, &indices], |l, o| {

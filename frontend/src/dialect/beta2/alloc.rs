@@ -351,7 +351,7 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
         None => array::device_dtype(&array, span)?,
     };
     if dtype.is_packed() {
-        let message = format!("{what} of {dtype}: an element of it is four numbers");
+        let message = format!("{what} of {dtype}: each element holds four numbers");
         return Err(Raise::at("unsupported-dtype", message, span, "here")
             .help("make it of the integers that hold the bits, and look at it with .view(...)"));
     }
