@@ -706,7 +706,7 @@ return x";
     assert_eq!(names(&program(body(source)).cores[0]), ["dma_copy"]);
     let (slug, text) = error(body("nl.MemoryRegion('sram')"));
     assert_eq!(slug, "operand-kind");
-    assert!(text.contains("\"sram\" is no MemoryRegion"), "{text}");
+    assert!(text.contains("\"sram\" is not a member of MemoryRegion"), "{text}");
 }
 
 #[test]

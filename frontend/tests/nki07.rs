@@ -206,7 +206,7 @@ fn grids_are_refused_where_a_tensor_is_needed() {
         &["[index-out-of-range] index 2 is out of range of a grid of shape (2, 2)"],
     );
     refused(&format!("{grid}g[0, 0, 0]"), &["[bad-index] 3 indices into a grid of shape (2, 2)"]);
-    refused(&format!("{grid}g[s, 0]"), &["an index of a grid", "chosen when the kernel is specialised"]);
+    refused(&format!("{grid}g[s, 0]"), &["an index of a grid", "selected when the kernel is specialised"]);
     refused(&format!("{grid}g[0:2:-1]"), &["[bad-index] the step of a slice"]);
     refused(&format!("{grid}g.tiles"), &["[unknown-attribute] a NkiTileGrid has no attribute `tiles`"]);
     refused(&format!("{grid}g.block_shape"), &["has no attribute `block_shape`"]);

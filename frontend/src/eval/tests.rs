@@ -325,7 +325,7 @@ fn classes_made_from_fields() {
         "P(a=1, b=[1], c=3) [] 4 True",
     );
     check("@dataclass(frozen=True)\nclass P:\n    a: int\nP(1).a = 2", "frozen-object: `a` of a P cannot be changed");
-    check("@dataclass\nclass P:\n    a: int\nP()", "arguments: P() misses its field `a`");
+    check("@dataclass\nclass P:\n    a: int\nP()", "arguments: P() is missing its field `a`");
     check(
         "class C(Enum):\n    RED = 1\n    BLUE = auto()\n    def low(self):\n        return self.name.lower()\nprint(C.RED, C.BLUE.value, C.RED == C.RED, C(2).low(), [c.name for c in C], C['RED'] is C.RED, len(C))",
         "C.RED 2 True blue ['RED', 'BLUE'] True 2",

@@ -176,7 +176,7 @@ impl Interp<'_> {
                 Value::Str(text) => Ok(text.clone()),
                 _ => Err(self.need_str(name, other, span)),
             },
-            None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
+            None => Err(Raise::at("arguments", format!("{name}() is missing its argument"), span, "in this call")),
         };
         let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
         // The part to search: `text.find(sub, start, end)`.

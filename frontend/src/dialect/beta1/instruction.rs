@@ -92,7 +92,7 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
     let finding = Diagnostic::warning("ignored-argument", format!("nisa.{}: `{keyword}=` has no effect", schema.name))
         .at(args.span, "in this call")
         .note(signature(schema))
-        .help("Beta 1 ignored keywords that a function does not have: leave it out");
+        .help("Beta 1 ignored unknown keywords: leave it out");
     interp.report_once(finding, args.span);
     Ok(None)
 }
