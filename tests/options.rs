@@ -280,7 +280,7 @@ fn a_memory_limit_that_is_just_exceeded_is_told_apart() {
     let limit = ["--arg", "x=float32[128,8192]", "--max-memory", "12580000"];
     s.run(&[&["run", "k.py"], &limit[..]].concat())
         .exits(1)
-        .says("the kernel's tensors need 12.000 MiB of memory, the limit is 11.997 MiB");
+        .says("the kernel's tensors need 12.000 MiB of memory; the limit is 11.997 MiB");
 }
 
 #[test]

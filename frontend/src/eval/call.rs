@@ -453,8 +453,9 @@ impl Interp<'_> {
         if self.stack_used() <= MAX_STACK {
             return Ok(());
         }
-        let mut raise = Raise::at("recursion-limit", "iterators are nested too deep", span, "an item is taken here")
-            .help("make a list of the items with list() from time to time");
+        let mut raise =
+            Raise::at("recursion-limit", "iterators are nested too deeply", span, "an item is requested here")
+                .help("convert an intermediate iterator to a list with list()");
         raise.fatal = true;
         Err(raise)
     }

@@ -480,7 +480,7 @@ fn a_module_without_a_file_is_said_to_be_missing() {
         let found = compiled.diagnostics.into_iter().find(|d| d.id == "host-value").expect("a host value");
         found.notes.join(" ")
     };
-    assert!(notes("k").contains("there is no file of a module `kit.sizes`"), "{}", notes("k"));
+    assert!(notes("k").contains("no file of module `kit.sizes`"), "{}", notes("k"));
     assert_eq!(notes("other"), "");
 }
 

@@ -118,7 +118,7 @@ impl Interp<'_> {
                 Some(other) => {
                     let number = self.as_index(other).and_then(|n| char::from_u32(u32::try_from(n).ok()?));
                     let Some(number) = number else {
-                        let message = "translate() needs a table with numbers of characters, texts and None";
+                        let message = "translate() needs a table of character codes, strings and None";
                         return Err(Raise::at("type-error", message, span, "in this call"));
                     };
                     out.push(number);
