@@ -176,7 +176,7 @@ fn counts_of_programs_are_limited() {
     let program = "nkir 1\nkernel k\ntarget trn2\nregisters 4294967295\ncore {\n}\n";
     std::fs::write(folder.path().join("k.nkir"), program).expect("writable");
     let out = command(folder.path(), &["run", "k.nkir"]).output().expect("runs");
-    assert!(text(&out).contains("4294967295 registers are too many, the limit is 1048576"), "{}", text(&out));
+    assert!(text(&out).contains("4294967295 registers are too many; the limit is 1048576"), "{}", text(&out));
     assert_eq!(out.status.code(), Some(2));
 }
 

@@ -112,7 +112,7 @@ def _stage(kernel, arguments):
     try:
         template = _slots(arguments, tensors)
     except RecursionError:
-        _break(kernel, "an argument is nested too deep")
+        _break(kernel, "an argument is nested too deeply")
     specs = [_spec(kernel, t) for t in tensors]
     try:
         compiled = kernel._compile(_map(template, lambda v: specs[v.index] if isinstance(v, _Slot) else v))

@@ -91,7 +91,7 @@ nisa.nc_matmul(outl, st, long)  # trn2 [tile-size] 1024 | trn2 is 512
 nisa.nc_matmul(out, st, m5)  # trn3 [tile-size] 8192 | 4096
 
 # rule: one-bank
-nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn2 [psum-bank] byte 1024 to 3071 | multiple of 2048
+nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn2 [psum-bank] bytes 1024 to 3071 | multiple of 2048
 nisa.nc_matmul(outl[:, 512:1024], st, mv)  # trn2 accepted
 nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn3 accepted
 

@@ -259,7 +259,7 @@ impl Interp<'_> {
 
     fn run_module(&mut self, module: &Rc<Module>, ast: &ModuleAst) -> EvalResult<()> {
         if self.stack_used() > super::STACK / 2 {
-            return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
+            return Err(Raise::at("recursion-limit", "imports are nested too deeply", Span::default(), "here"));
         }
         let outer = std::mem::replace(&mut self.in_kernel, false);
         let guessed = self.guessed.take();

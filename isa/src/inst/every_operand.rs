@@ -85,10 +85,10 @@ fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violati
         return Ok(());
     }
     let message =
-        format!("`{name}` is {}; an element of it is four numbers, which {} does not take", view.dtype, I::SCHEMA.name);
+        format!("`{name}` is {}; each element holds four numbers, which {} does not take", view.dtype, I::SCHEMA.name);
     Err(Violation::new("operand-dtype", name, message).help(
         "packed types are for nc_matmul_mx, quantize_mx, memset with 0, tensor_copy, dma_copy, dma_transpose and sendrecv; \
-         look at the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
+         reinterpret the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
     ))
 }
 
@@ -131,7 +131,7 @@ fn dtype(operand: &OperandSchema, view: &View) -> Result<(), Violation> {
     };
     let message = format!("`{}` is {}, it must be {allowed}", operand.name, view.dtype);
     Err(Violation::new("operand-dtype", operand.name, message)
-        .help("copy it to a tile of that dtype with nisa.tensor_copy, which converts, or allocate it so"))
+        .help("copy it to a tile of that dtype with nisa.tensor_copy, which converts, or allocate it with that dtype"))
 }
 
 /// `view` stays inside its tensor and, on chip, inside the partitions.

@@ -115,7 +115,7 @@ fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
     }
     let tags = parser.program.tags.len();
     if parser.tags_named as usize > tags {
-        let message = format!("a tag is to come after tag {}, which is not declared", parser.tags_named - 1);
+        let message = format!("a tag must come after tag {}, which is not declared", parser.tags_named - 1);
         errors.push(ParseError { line: lines + 1, column: 1, message });
     }
     if parser.here_used
@@ -197,7 +197,7 @@ impl Parser {
             if version != VERSION {
                 return c.problem_at(
                     at,
-                    format!("version {version} of the form is not known, this program reads {VERSION}"),
+                    format!("version {version} of the format is not supported; this program reads version {VERSION}"),
                 );
             }
             self.started = true;
@@ -233,7 +233,7 @@ impl Parser {
                 let registers = c.int("a number of registers")?;
                 if registers > MOST_REGISTERS {
                     return c
-                        .problem_at(at, format!("{registers} registers are too many, the limit is {MOST_REGISTERS}"));
+                        .problem_at(at, format!("{registers} registers are too many; the limit is {MOST_REGISTERS}"));
                 }
                 self.program.registers = registers;
             }

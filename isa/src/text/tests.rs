@@ -85,7 +85,7 @@ fn error_in(line: &str) -> String {
 #[test]
 fn errors_name_the_place_and_what_was_expected() {
     assert_eq!(error(""), "1:1: expected `nkir 1`, found an empty file");
-    assert_eq!(error("nkir 7\n"), "1:6: version 7 of the form is not known, this program reads 1");
+    assert_eq!(error("nkir 7\n"), "1:6: version 7 of the format is not supported; this program reads version 1");
     assert_eq!(error("hello\nworld"), "1:1: expected `nkir 1`, found `hello`");
     assert!(error("nkir 1\nfoo 3\n").starts_with("2:1: unknown declaration `foo`: expected kernel"));
     assert!(error("nkir 1\ntarget trn9\n").starts_with("2:8: unknown target `trn9`: one of trn1, trn2, trn3"));

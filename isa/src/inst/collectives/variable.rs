@@ -100,7 +100,7 @@ pub(crate) fn read_ahead(
 fn prepared_metadata(machine: &mut dyn Machine, from: usize, count: usize) -> Result<Vec<u32>, Fault> {
     let kept = machine.engine_state(PREPARED);
     let rows = from.checked_add(count).and_then(|end| kept.get(from..end)).map(<[u32]>::to_vec);
-    rows.ok_or_else(|| Fault::new("internal", "a collective starts that was not prepared"))
+    rows.ok_or_else(|| Fault::new("internal", "a collective is started that was not prepared"))
 }
 
 fn row(values: Vec<u32>) -> Result<Array2<u32>, Fault> {

@@ -183,7 +183,7 @@ impl Instruction for DmaCompute {
             Some((name, _)) => Err(Violation::new(
                 "operand-value",
                 name,
-                format!("`{name}` has an address that is known at run time only; dma_compute takes it from a vector index only"),
+                format!("`{name}` has an address that is known only at run time; dma_compute takes such an address only from a vector index"),
             )
             .help("copy the rows with nisa.dma_copy first")),
             None => Ok(()),

@@ -21,7 +21,7 @@ operands! {
         /// A tensor of one element.
         [In Sbuf Hbm] src: View,
     }
-    numerics: "An integer narrower than 32 bits is extended by its sign; of a float the bits are loaded.",
+    numerics: "An integer narrower than 32 bits is sign-extended; of a float the bits are loaded.",
     cost: Measured "One access to memory by the sequencer.",
     rules: {
         "one-element": "`src` has one element",

@@ -134,10 +134,10 @@ pub(super) fn check_bank(dst: &View, arch: &Arch) -> Result<(), Violation> {
         "psum-bank",
         "dst",
         format!(
-            "`dst` goes from byte {first} to {last} of its partition, over the end of a PSUM bank at a multiple of {bank}; on {} one matmul \
+            "`dst` spans bytes {first} to {last} of its partition and crosses a PSUM bank boundary (a multiple of {bank}); on {} one matmul \
              writes to one bank",
             arch.target
         ),
     )
-    .help("split the product where the bank ends, or start the slice on a bank"))
+    .help("split the product at the bank boundary, or start the slice on a bank"))
 }

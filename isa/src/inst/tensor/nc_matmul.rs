@@ -247,7 +247,7 @@ impl NcMatmul {
         });
         if let Some((column, got)) = bad {
             let message = format!(
-                "`is_transpose` is True, but `moving` is no identity or permutation: column {column} has {got}, it must have a single 1"
+                "`is_transpose` is True, but `moving` is neither an identity nor a permutation: column {column} has {got}, it must have a single 1"
             );
             let help = "is_transpose=True moves `stationary` through an identity; leave it out to multiply. The simulator multiplies";
             machine.note_unexpected(Violation::new("unexpected-values", "is_transpose", message).help(help));
