@@ -227,7 +227,7 @@ fn grids_are_refused_where_a_tensor_is_needed() {
 
 #[test]
 fn grids_are_made_as_the_manual_says() {
-    refused("nl.tiles(x)", &["[arguments]", "misses `tile_shape`"]);
+    refused("nl.tiles(x)", &["[arguments]", "is missing `tile_shape`"]);
     refused("nl.tiles(x, (128, 256))", &["[arguments]", "by name"]);
     refused("nl.tiles(x, tile_shape=128)", &["[type-error]", "takes a tuple of ints"]);
     refused("nl.tiles(x, tile_shape=[128, 256])", &["[type-error]"]);
@@ -239,7 +239,7 @@ fn grids_are_made_as_the_manual_says() {
         "nl.blocks(x, tile_shape=(64, 64), block_shape=(2,))",
         &["[value-error]", "differ in their number of dimensions"],
     );
-    refused("nl.blocks(x, block_shape=(2, 2))", &["misses `tile_shape`"]);
+    refused("nl.blocks(x, block_shape=(2, 2))", &["is missing `tile_shape`"]);
     let alloc = "nl.alloc_tiles(tile_shape=TILE, element_shape=(256, 512), buffer=BUFFER, dtype=nl.float32)";
     let with = |tile: &str, buffer: &str| alloc.replace("TILE", tile).replace("BUFFER", buffer);
     refused(&with("(128,)", "nl.sbuf"), &["[value-error]"]);

@@ -105,7 +105,7 @@ def test_pandas():
         assert (row["end_us"] - row["start_us"]).sum() == pytest.approx(report.latency_us)
     for table in ("stalls", "opcodes", "remedies", "critical_path"):
         assert len(report.to_pandas(table)) == len(report[table])
-    with pytest.raises(ValueError, match="there are the tables engines, instructions, dma"):
+    with pytest.raises(ValueError, match="the tables are engines, instructions, dma"):
         report.to_pandas("nothing")
 
 

@@ -28,7 +28,7 @@ effectively endless. Convert the value first:
     nisa.tensor_copy(dst=count_int32, src=count_float32)         # rounds to the nearest integer
     nisa.register_load(register, count_int32)";
 
-    "divide-operator" (Suspicious), "an instruction divides, which the compiler does not know", "
+    "divide-operator" (Suspicious), "an instruction divides, which the compiler does not support", "
 The table of operators in the manual has no `nl.divide`, and NKI's compiler for trn2 is reported to reject it as
 an operator of an instruction. The simulator computes the quotient. Kernels for `neuronxcc.nki` may
 divide.
@@ -100,7 +100,7 @@ The call makes a promise about the values of an operand, and the values are othe
 - the tile `prob` of a `dropout` holds numbers from 0 to 1.
 - `send_to_rank` and `recv_from_rank` of a `sendrecv` are the other core.
 
-The simulator computes with the values as they are; the device need not.
+The simulator computes with the values as they are; the device may not.
 
     nisa.nc_matmul(dst=qk, stationary=q, moving=k, is_transpose=True)      # wrong: q.T @ k is meant
     nisa.nc_matmul(dst=qk, stationary=q, moving=k)                         # right";

@@ -521,8 +521,11 @@ impl Interp<'_> {
             }
         }
         if !missing.is_empty() {
-            let text =
-                format!("misses {} {}", if missing.len() == 1 { "argument" } else { "arguments" }, missing.join(", "));
+            let text = format!(
+                "is missing {} {}",
+                if missing.len() == 1 { "argument" } else { "arguments" },
+                missing.join(", ")
+            );
             return Err(self.bad_call(function, text, span));
         }
         if def.has_star {

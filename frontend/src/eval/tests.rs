@@ -274,7 +274,7 @@ fn functions_take_all_kinds_of_arguments() {
         "def f(a, b=2, *rest, c, d=4, **kw):\n    print(a, b, rest, c, d, kw)\nf(1, c=3)\nf(1, 5, 6, 7, c=8, e=9)\nf(*[1, 2], **{'c': 3})",
         "1 2 () 3 4 {}\n1 5 (6, 7) 8 4 {'e': 9}\n1 2 () 3 4 {}",
     );
-    check("def f(a, b):\n    pass\nf(1)", "arguments: f() misses argument `b`");
+    check("def f(a, b):\n    pass\nf(1)", "arguments: f() is missing argument `b`");
     check("def f(a, b):\n    pass\nf(1, 2, 3)", "arguments: f() takes 2 positional arguments but 3 were given");
     check("def f(alpha):\n    pass\nf(alhpa=3)", "arguments: f() has no parameter `alhpa`");
     check("def f(a):\n    pass\nf(1, a=3)", "arguments: f() got `a` by position and by name");
@@ -351,7 +351,7 @@ fn library_modules() {
         "from collections import defaultdict\nd = defaultdict(list)\nd['a'].append(1)\nprint(d, math if False else 0)",
         "defaultdict(<class 'list'>, {'a': [1]}) 0",
     );
-    check("import math\nprint(math.sqrt(-1))", "value-error: sqrt() is not defined there");
+    check("import math\nprint(math.sqrt(-1))", "value-error: sqrt() is not defined for this argument");
 }
 
 #[test]

@@ -179,7 +179,7 @@ pub fn scalar_of(
     Err(Violation::new(
         "operand-value",
         name,
-        format!("`{op_name}={op}` takes one operand: `{name}` is {got}, it must be None or 0"),
+        format!("`{op_name}={op}` takes one operand: `{name}` is {got}; it must be None or 0"),
     ))
 }
 

@@ -129,7 +129,7 @@ fn dtype(operand: &OperandSchema, view: &View) -> Result<(), Violation> {
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         None => String::new(),
     };
-    let message = format!("`{}` is {}, it must be {allowed}", operand.name, view.dtype);
+    let message = format!("`{}` is {}; it must be {allowed}", operand.name, view.dtype);
     Err(Violation::new("operand-dtype", operand.name, message)
         .help("copy it to a tile of that dtype with nisa.tensor_copy, which converts, or allocate it with that dtype"))
 }

@@ -65,7 +65,7 @@ fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyRes
         return Ok(Item::text(&value.to_string_lossy()));
     }
     if depth > MAX_DEPTH {
-        let reason = format!("it is nested more than {MAX_DEPTH} deep");
+        let reason = format!("it is nested more than {MAX_DEPTH} levels deep");
         return Ok(Item::opaque("a container".into(), Some(reason)));
     }
     if let Ok(items) = object.cast_exact::<PyTuple>() {

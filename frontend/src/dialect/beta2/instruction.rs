@@ -157,7 +157,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str)
     }
     let list: Vec<String> = absent.iter().map(|n| format!("`{n}`")).collect();
     let slug = if writes_dst && dst_given_first && absent.len() == 1 { "missing-dst" } else { "missing-operand" };
-    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} misses {}", schema.name, list.join(", ")))
+    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} is missing {}", schema.name, list.join(", ")))
         .at(args.span, "in this call")
         .note(signature(schema));
     if slug == "missing-dst" {

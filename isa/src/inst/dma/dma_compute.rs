@@ -85,7 +85,7 @@ impl DmaCompute {
             return Err(Violation::new(
                 "operand-memory",
                 "srcs",
-                format!("the source that is scattered is in {}, it must be in sbuf", other.space),
+                format!("the source that is scattered is in {}; it must be in sbuf", other.space),
             )
             .help("load it with nisa.dma_copy first"));
         }

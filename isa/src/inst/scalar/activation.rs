@@ -89,7 +89,7 @@ impl Instruction for Activation {
         if let Some(op) = self.reduce_op
             && op != AluOp::Add
         {
-            return Err(Violation::new("op-unsupported", "reduce_op", format!("`reduce_op` is {op}, it must be add")));
+            return Err(Violation::new("op-unsupported", "reduce_op", format!("`reduce_op` is {op}; it must be add")));
         }
         if self.reduce_cmd == ReduceCmd::LoadReduce {
             return Err(Violation::new(

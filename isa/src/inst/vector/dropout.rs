@@ -73,7 +73,7 @@ impl Instruction for Dropout {
                 format!("`prob` is {got}, for `data` of {} it must be float32", self.data.dtype),
             )),
             Some(got) if got.is_int() => {
-                Err(Violation::new("operand-dtype", "prob", format!("`prob` is {got}, it must be a float type")))
+                Err(Violation::new("operand-dtype", "prob", format!("`prob` is {got}; it must be a float type")))
             }
             _ => Ok(()),
         }

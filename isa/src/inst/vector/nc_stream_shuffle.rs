@@ -71,7 +71,7 @@ impl Instruction for NcStreamShuffle {
             return Err(Violation::new(
                 "operand-value",
                 "shuffle_mask",
-                format!("`shuffle_mask[{i}]` is {m}, it must be 0 to 31, or 255 to leave the partition as it is"),
+                format!("`shuffle_mask[{i}]` is {m}; it must be 0 to 31, or 255 to leave the partition as it is"),
             ));
         }
         check::same_dtype(("dst", &self.dst), ("src", &self.src))?;

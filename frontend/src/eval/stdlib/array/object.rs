@@ -245,7 +245,12 @@ impl Object for NdArray {
             Value::Float(x)
                 if !x.is_finite() && !self.dtype.is_float() && self.dtype != HostDtype::Device(DType::Bool) =>
             {
-                return Err(Raise::at("value-error", format!("{x} is no {}", self.dtype), span, "assigned here"));
+                return Err(Raise::at(
+                    "value-error",
+                    format!("{x} is not a value of {}", self.dtype),
+                    span,
+                    "assigned here",
+                ));
             }
             _ => {}
         }
