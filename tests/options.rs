@@ -302,7 +302,9 @@ fn the_decorator_chooses_the_target_and_the_option_beats_it() {
         assert_eq!(target("@nki.jit", &["--target", name]), is);
     }
     s.write("k.py", ADD_ONE.replace("@nki.jit", "@nki.jit(platform_target=\"trn9\")"));
-    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"]).exits(1).says("\"trn9\" is not a target; trn1, trn1n, inf2,");
+    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"])
+        .exits(1)
+        .says("\"trn9\" is not a target; the targets are trn1, trn1n, inf2,");
 }
 
 #[test]

@@ -146,7 +146,7 @@ def test_what_is_refused(kernel_file, monkeypatch):
     for seconds in (0, float("nan"), True, "3"):
         with pytest.raises(ValueError, match=f"seconds={seconds!r} is not a budget of a search: give a number above 0"):
             Search(seconds=seconds)
-    with pytest.raises(ValueError, match="`best` is not a sampler; tpe, random"):
+    with pytest.raises(ValueError, match="`best` is not a sampler; the samplers are tpe, random"):
         nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(1, sampler="best"))
     with pytest.raises(ValueError, match="heigth"):
         nki_sim.sweep(kernel_file, ARGS, grid={"heigth": [1]}, search=1)

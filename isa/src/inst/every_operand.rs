@@ -168,7 +168,7 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
                 "out-of-bounds",
                 "",
                 format!(
-                    "view of `{}` reaches partition {}, the tensor has {have} (0 to {})",
+                    "view of `{}` reaches partition {}, but the tensor has {have} (0 to {})",
                     tensor.name,
                     end - 1,
                     have - 1
@@ -186,7 +186,7 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
             "out-of-bounds",
             "",
             format!(
-                "view of `{}` {what} {at}{}, the tensor has {}",
+                "view of `{}` {what} {at}{}, but the tensor has {}",
                 tensor.name,
                 if view.space.is_on_chip() { " of each partition" } else { "" },
                 tensor.bytes()
@@ -331,7 +331,7 @@ mod tests {
         assert!(check(&m, &part(&a, 0, 200)).unwrap_err().contains("200 partitions, the memory has 128"));
         let mut wide = a;
         wide.dims[1].count = 5;
-        assert!(check(&m, &wide).unwrap_err().contains("byte 20 of each partition, the tensor has 16"));
+        assert!(check(&m, &wide).unwrap_err().contains("byte 20 of each partition, but the tensor has 16"));
         wide.offset = -1;
         assert!(check(&m, &wide).unwrap_err().contains("starts at byte -4"));
         let got = check(&m, &wide).unwrap_err();

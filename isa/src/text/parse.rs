@@ -368,7 +368,7 @@ impl Parser {
                 Err(digit) => return c.problem_at(at + digit, "the data is not base64"),
             };
             if data.len() as u128 != bytes {
-                return c.problem_at(at, format!("the data has {} bytes, the tensor has {bytes}", data.len()));
+                return c.problem_at(at, format!("the data has {} bytes, but the tensor has {bytes}", data.len()));
             }
             Some(data.into())
         } else {
@@ -395,7 +395,7 @@ impl Parser {
         let at = c.mark();
         let id = self.tensor_id(c)?;
         let space = self.program.tensor(id).space;
-        if space.is_hbm() { Ok(id) } else { c.problem_at(at, format!("%{} is in {space}, must be in hbm", id.0)) }
+        if space.is_hbm() { Ok(id) } else { c.problem_at(at, format!("%{} is in {space}, but must be in hbm", id.0)) }
     }
 
     fn register(&self, c: &mut Cursor<'_>) -> Parsed<RegId> {
@@ -472,7 +472,7 @@ impl Parser {
                 let at = c.mark();
                 step = c.int("a step")?;
                 if step <= 0 {
-                    return c.problem_at(at, format!("the step is {step}, must be positive"));
+                    return c.problem_at(at, format!("the step is {step}, but must be positive"));
                 }
             }
             Open::For { variable, lower, upper, step: i64::from(step) }

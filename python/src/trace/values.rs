@@ -162,7 +162,7 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
         return Ok(Item::int(object.call_method0("__index__")?.extract()?));
     }
     let path = format!("a {} object", object.get_type().name()?);
-    Ok(Item::opaque(path, Some("the device knows numbers, tensors, dtypes and names of the API".into())))
+    Ok(Item::opaque(path, Some("the device accepts only numbers, tensors, dtypes and names of the API".into())))
 }
 
 /// A Python function that the trace calls: the body of a dynamic loop, a rule for addresses.

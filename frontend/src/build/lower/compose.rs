@@ -347,7 +347,7 @@ impl Lower<'_> {
         let size = usize::try_from(n).ok().filter(|&n| n > 0 && n <= self.builder.arch().partitions as usize);
         let Some(size) = size else {
             let message =
-                format!("nl.shared_identity_matrix: n is {n}, must be 1 to {}", self.builder.arch().partitions);
+                format!("nl.shared_identity_matrix: n is {n}, but must be 1 to {}", self.builder.arch().partitions);
             return Err(Violation::new("partition-size", "", message));
         };
         if dtype.is_packed() {

@@ -95,7 +95,7 @@ impl Tensor {
                     "out-of-bounds",
                     "",
                     format!(
-                        "access pattern of `{name}` starts at partition {partition}, the tensor has {}",
+                        "access pattern of `{name}` starts at partition {partition}, but the tensor has {}",
                         self.storage.shape[0]
                     ),
                 ));

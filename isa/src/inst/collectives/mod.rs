@@ -103,7 +103,11 @@ pub(crate) fn check_tensors(
         return Err(Violation::new(
             "operand-value",
             "dsts",
-            format!("`srcs` has {} tensors, `dsts` {}: each source needs one destination", srcs.0.len(), dsts.0.len()),
+            format!(
+                "`srcs` has {} tensors, but `dsts` has {}: each source needs one destination",
+                srcs.0.len(),
+                dsts.0.len()
+            ),
         ));
     }
     let all = || srcs.0.iter().chain(&dsts.0);

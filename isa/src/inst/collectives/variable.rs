@@ -37,7 +37,7 @@ pub(crate) fn check(
         return Err(Violation::new(
             "operand-value",
             "srcs",
-            format!("`srcs` has {} tensors, must have one", srcs.0.len()),
+            format!("`srcs` has {} tensors, but must have one", srcs.0.len()),
         ));
     }
     if let Some(odd) = srcs.0.iter().chain(&dsts.0).find(|v| !is_flat(v)) {
@@ -53,7 +53,7 @@ pub(crate) fn check(
             "shape-mismatch",
             "metadata_tensor",
             format!(
-                "`metadata_tensor` has {:?}, must be ({rows}, {ranks}) in HBM or (1, {rows}, {ranks}) in sbuf",
+                "`metadata_tensor` has {:?}, but must be ({rows}, {ranks}) in HBM or (1, {rows}, {ranks}) in sbuf",
                 metadata.shape()
             ),
         ));

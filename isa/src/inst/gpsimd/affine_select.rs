@@ -119,7 +119,7 @@ impl Instruction for AffineSelect {
                 "operand-value",
                 "cmp_op",
                 format!(
-                    "`cmp_op` is {}, must be equal, not_equal, greater, greater_equal, less or less_equal",
+                    "`cmp_op` is {}, but must be equal, not_equal, greater, greater_equal, less or less_equal",
                     self.cmp_op
                 ),
             ));

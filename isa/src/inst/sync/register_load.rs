@@ -90,7 +90,7 @@ mod tests {
         let mut m = TestMachine::new(Target::Trn2);
         let src = m.tensor("t", Space::Sbuf, DType::I32, &[1, 2]);
         let e = m.check(RegisterLoad { dst: RegId(0), src }).unwrap_err();
-        assert_eq!(e, "src: `src` has [1, 2] = 2 elements, a register holds one");
+        assert_eq!(e, "src: `src` has [1, 2] = 2 elements, but a register holds one");
     }
 
     #[test]
