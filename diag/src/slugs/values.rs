@@ -100,7 +100,7 @@ The call makes a promise about the values of an operand, and the values are othe
 - the tile `prob` of a `dropout` holds numbers from 0 to 1.
 - `send_to_rank` and `recv_from_rank` of a `sendrecv` are the other core.
 
-The simulator computes with the values as they are; the device may not.
+The simulator computes with the values as they are; the device need not.
 
     nisa.nc_matmul(dst=qk, stationary=q, moving=k, is_transpose=True)      # wrong: q.T @ k is meant
     nisa.nc_matmul(dst=qk, stationary=q, moving=k)                         # right";

@@ -287,7 +287,7 @@ pub(super) fn own_exchange(program: &Program, step: &Step<'_, '_>, (to, from): (
     .replace("{}", &core.to_string());
     let message = format!("`{inst}` on core {core} {what}, which is itself: the instruction is for two cores");
     let out = at(Diagnostic::warning("unexpected-values", message), step.node.loc, "exchanges with its own core")
-        .note("the simulator copies `src` to `dst`; the device may not")
+        .note("the simulator copies `src` to `dst`; the device need not")
         .help("the other core is 1 - nl.program_id(0); copy within a core with nisa.tensor_copy");
     with_iterations(out, program, step)
 }
@@ -347,9 +347,9 @@ pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic 
         _ => String::new(),
     };
     let message = format!(
-        "`{inst}` reads elements of `{}` in iteration {} of an affine_range that iteration {} has written",
-        tensor.name,
+        "`{inst}` in iteration {} of an affine_range reads elements of `{}` that iteration {} has written",
         text(read_in),
+        tensor.name,
         text(written_in)
     );
     let out = at(Diagnostic::warning("affine-dependence", message), reader.loc, format!("reads `{}`", tensor.name));

@@ -114,7 +114,7 @@ impl Access {
                         )
                     } else {
                         format!(
-                            "the first axis of the index walks dimension {d} of `{name}`: on chip it walks partitions only"
+                            "the first axis of the index steps over dimension {d} of `{name}`: on chip it can only step over partitions"
                         )
                     };
                     return Err(Violation::new("partition-dimension", "", message).help(

@@ -95,7 +95,7 @@ impl Instruction for Activation {
             return Err(Violation::new(
                 "op-unsupported",
                 "reduce_cmd",
-                "the scalar engine knows idle, reset, reduce and reset_reduce, not load_reduce",
+                "the scalar engine supports idle, reset, reduce and reset_reduce, not load_reduce",
             ));
         }
         if self.reduce_op.is_none() && matches!(self.reduce_cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce) {
