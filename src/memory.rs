@@ -71,7 +71,7 @@ pub(crate) fn check_file(path: &Path, bytes: u64) -> Result<(), String> {
         return Ok(());
     }
     let file = path.display();
-    Err(format!("`{file}` has {}, the limit of memory is {}: {ADVICE}", size(bytes), size(limit)))
+    Err(format!("`{file}` has {}; the memory limit is {}: {ADVICE}", size(bytes), size(limit)))
 }
 
 /// Reads a stream without a known size, such as a pipe.
@@ -123,7 +123,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
         "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
         "%" => {
-            let total = total().ok_or("a percentage: how much memory the machine has is not known; give a size")?;
+            let total = total().ok_or("a percentage needs the machine's memory size, which is unknown; give a size")?;
             total as f64 / 100.0
         }
         _ => return Err(wrong()),
@@ -132,7 +132,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     if bytes >= (1 << 20) as f64 && bytes.is_finite() {
         Ok(bytes as u64)
     } else {
-        Err(format!("`{text}` is too small: the least is 1MiB"))
+        Err(format!("`{text}` is too small: the minimum is 1MiB"))
     }
 }
 

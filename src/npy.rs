@@ -254,7 +254,7 @@ fn header_place(start: &[u8], size: usize) -> Result<(u8, Range<usize>), String>
     let (length_bytes, major) = match start.get(6..8) {
         Some([1, _]) => (2, 1),
         Some([v @ (2 | 3), _]) => (4, *v),
-        Some([a, b]) => return Err(format!("format version {a}.{b} is not known; 1.0, 2.0 and 3.0 are")),
+        Some([a, b]) => return Err(format!("format version {a}.{b} is not supported; 1.0, 2.0 and 3.0 are")),
         _ => return Err("truncated: the file ends inside the format version".into()),
     };
     let begin = 8 + length_bytes;
@@ -348,7 +348,7 @@ fn bytes_of(fields: &[crate::value::Value]) -> Option<usize> {
 
 fn parse_descr(descr: &str) -> Result<(Elem, bool), String> {
     let unknown =
-        || format!("dtype '{descr}' is not known; bool, (u)int8..64, float16..64 and ml_dtypes' V1 and V2 are");
+        || format!("dtype '{descr}' is not supported; bool, (u)int8..64, float16..64 and ml_dtypes' V1 and V2 are");
     let mut rest = descr;
     let mut big_endian = false;
     if let Some(stripped) = descr.strip_prefix(['<', '>', '|', '=']) {

@@ -43,7 +43,7 @@ pub fn target(flag: Option<Target>) -> Result<Target, String> {
     for name in TARGET_VARIABLES {
         if let Some(value) = variable(name)? {
             return Target::from_name(value.trim()).ok_or_else(|| {
-                format!("environment variable {name}: `{value}` is not a target; {} are", Target::NAMES)
+                format!("environment variable {name}: `{value}` is not a target; the targets are {}", Target::NAMES)
             });
         }
     }

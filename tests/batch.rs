@@ -300,7 +300,7 @@ fn two_jobs_cannot_write_to_one_folder() {
     let all = batch(&s, &lines(&["d/o", "./d/o", "d/o/", "d/./o", "p"].map(job)), &[], 1);
     let status: Vec<&str> = all.iter().map(|r| r["status"].as_str().unwrap()).collect();
     assert_eq!(status, ["passed", "refused", "refused", "refused", "passed"]);
-    assert!(all[1]["error"].as_str().unwrap().contains("the job of line 1 writes to `./d/o`, too"));
+    assert!(all[1]["error"].as_str().unwrap().contains("the job of line 1 also writes to `./d/o`"));
     assert!(s.path("d/o/out.npy").is_file());
 }
 

@@ -101,10 +101,7 @@ fn bad_profiles_have_diagnostics() {
         s.run(&["calibrate", file, "-o", "out.toml"]).exits(2).says(why);
         assert!(!s.path("out.toml").exists());
     }
-    s.run(&["replay", "nameless.json"])
-        .exits(2)
-        .says("`p5.48xlarge`, which is not a known generation")
-        .says("--target");
+    s.run(&["replay", "nameless.json"]).exits(2).says("`p5.48xlarge`, whose generation is unknown").says("--target");
     s.write("p.json", profile());
     for file in ["empty.json", "cut.json", "foreign.json", "deep.json", "late.json"] {
         s.run(&["compare", "p.json", file]).exits(2).says(file);
@@ -153,7 +150,9 @@ fn calibrated_parameters_are_read_and_replace_no_input() {
     s.run(&[&all[..], &["a.json"]].concat()).exits(2).says("would overwrite a profile");
     assert_eq!(std::fs::read_to_string(s.path("a.json")).unwrap(), text);
     s.write("other.json", text.replace("trn2.48xlarge", "trn1.32xlarge"));
-    s.run(&["calibrate", "a.json", "other.json", "-o", "my.toml"]).exits(2).says("parameters are of one generation");
+    s.run(&["calibrate", "a.json", "other.json", "-o", "my.toml"])
+        .exits(2)
+        .says("the parameters must be for one generation");
     s.run(&["calibrate", "a.json", "-o", "none/my.toml"]).exits(2).says("there is no directory");
     // The mark that the Python package's `neuron-profile` writes.
     s.write("ours.json", text.replacen('{', "{\"metadata\": [{\"is_simulation\": true}], ", 1));

@@ -160,9 +160,9 @@ fn files_are_measured_before_they_are_read() {
     #[cfg(unix)]
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.npy")).expect("a link");
     for (args, said) in [
-        (["run", "k.py", "--arg", "x=x.npy"], "the limit of memory is"),
-        (["run", "k.py", "--arg", "x=zero.npy"], "the limit of memory is"),
-        (["run", "k.py", "--expect", "x=x.npy"], "the limit of memory is"),
+        (["run", "k.py", "--arg", "x=x.npy"], "; the memory limit is"),
+        (["run", "k.py", "--arg", "x=zero.npy"], "; the memory limit is"),
+        (["run", "k.py", "--expect", "x=x.npy"], "; the memory limit is"),
         (["run", "/dev/zero", "--arg", "x=float32[8,8]"], "it has more than 256.0 MiB"),
     ] {
         let out = command(folder.path(), &args).env("NKI_SIM_MAX_MEMORY", "64MB").output().expect("runs");
@@ -176,7 +176,7 @@ fn counts_of_programs_are_limited() {
     let program = "nkir 1\nkernel k\ntarget trn2\nregisters 4294967295\ncore {\n}\n";
     std::fs::write(folder.path().join("k.nkir"), program).expect("writable");
     let out = command(folder.path(), &["run", "k.nkir"]).output().expect("runs");
-    assert!(text(&out).contains("4294967295 registers are too many, the limit is 1048576"), "{}", text(&out));
+    assert!(text(&out).contains("4294967295 registers are too many; the limit is 1048576"), "{}", text(&out));
     assert_eq!(out.status.code(), Some(2));
 }
 

@@ -291,7 +291,7 @@ fn what_means_something_else_is_left_to_do() {
         ("    a, (b, n) = rows, (m, 2)\n    t = a if n else b\n    t = t + 1.0", "an operator on what may be a tile"),
         (
             "    n = 0\n    for i in nl.affine_range(4):\n        n += 8\n    t = nl.load(x[0:n])",
-            "each iteration began with what it held before the loop",
+            "each iteration started with the value from before the loop",
         ),
         (
             "    for i in nl.affine_range(4):\n        t = nl.load(x[0:n])\n        return x",

@@ -38,13 +38,13 @@ nisa.dma_copy(dst=done, src=tb)
 return done";
     check(other, 0, "dead-store", "the kernel does not return it: write `return out`");
     let on_chip = "nisa.tensor_copy(dst=tb, src=tb)\nnisa.memset(dst=ta, value=1.0)";
-    check(on_chip, 0, "dead-store", "leave the instruction out, or check the index");
+    check(on_chip, 0, "dead-store", "remove the instruction, or check that the instruction meant");
 }
 
 #[test]
 fn an_output_that_every_iteration_overwrites() {
     let end = "for i in range(2):\n    nisa.dma_copy(dst=out, src=tb)\nreturn out";
-    check(end, 0, "overwritten-before-read", "index `out` by the variable of the loop");
+    check(end, 0, "overwritten-before-read", "index `out` with the loop variable");
 }
 
 #[test]
@@ -79,7 +79,7 @@ nisa.nc_matmul(dst=p, stationary=ta, moving=tb)
 q = nl.ndarray((64, 256), dtype=nl.float32, buffer=nl.psum)
 nisa.nc_matmul(dst=q, stationary=ta[0:64], moving=p)";
     check(chained, 1, "operand-memory", "= help: copy the tile to SBUF with nisa.tensor_copy first");
-    check(chained.split_once("q =").expect("two parts").0, 0, "dead-store", "leave the instruction out");
+    check(chained.split_once("q =").expect("two parts").0, 0, "dead-store", "remove the instruction");
     let stored = format!("{}nisa.dma_copy(dst=out[0:64], src=p)", chained.split_once("q =").expect("two parts").0);
     check(&stored, 1, "operand-memory", "neither DMA nor GpSimd reaches PSUM");
 }

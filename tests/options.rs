@@ -280,7 +280,7 @@ fn a_memory_limit_that_is_just_exceeded_is_told_apart() {
     let limit = ["--arg", "x=float32[128,8192]", "--max-memory", "12580000"];
     s.run(&[&["run", "k.py"], &limit[..]].concat())
         .exits(1)
-        .says("the kernel's tensors need 12.000 MiB of memory, the limit is 11.997 MiB");
+        .says("the kernel's tensors need 12.000 MiB of memory; the limit is 11.997 MiB");
 }
 
 #[test]
@@ -302,7 +302,9 @@ fn the_decorator_chooses_the_target_and_the_option_beats_it() {
         assert_eq!(target("@nki.jit", &["--target", name]), is);
     }
     s.write("k.py", ADD_ONE.replace("@nki.jit", "@nki.jit(platform_target=\"trn9\")"));
-    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"]).exits(1).says("\"trn9\" is not a target; trn1, trn1n, inf2,");
+    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"])
+        .exits(1)
+        .says("\"trn9\" is not a target; the targets are trn1, trn1n, inf2,");
 }
 
 #[test]

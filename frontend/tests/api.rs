@@ -257,7 +257,7 @@ def kernel(x):
     let refused = of(2);
     assert!(refused.program.is_none());
     let message = &refused.diagnostics[0].message;
-    assert!(message.contains("in the sbuf of core 0, and core 1 uses it here"), "{message}");
+    assert!(message.contains("in the sbuf of core 0, but core 1 uses it here"), "{message}");
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn an_error_points_at_the_operand_and_at_its_making() {
     let d = c.diagnostics.iter().find(|d| d.is_error()).unwrap();
     let (_, line, column) = d.primary().unwrap().place.resolve(&c.sources);
     assert_eq!((line, column), (9, 15), "{d:#?}");
-    assert!(d.labels.iter().any(|l| l.text.contains("made here") && l.place.resolve(&c.sources).1 == 7), "{d:#?}");
+    assert!(d.labels.iter().any(|l| l.text.contains("allocated here") && l.place.resolve(&c.sources).1 == 7), "{d:#?}");
 }
 
 #[test]
@@ -574,8 +574,8 @@ for i in nl.dynamic_range(4):
 b = nisa.memset(dst=t, value=1.0)
 ";
     for (text, fragment) in [
-        (format!("{two}a.depends_on(b)"), "does not come before"),
-        (format!("{two}a.depends_on(a)"), "does not come before"),
+        (format!("{two}a.depends_on(b)"), "does not precede"),
+        (format!("{two}a.depends_on(a)"), "does not precede"),
         (format!("{two}a.depends_on(t)"), "what instructions return"),
         (format!("{inside}b.depends_on(kept[0])"), "has ended"),
     ] {
@@ -706,7 +706,7 @@ return x";
     assert_eq!(names(&program(body(source)).cores[0]), ["dma_copy"]);
     let (slug, text) = error(body("nl.MemoryRegion('sram')"));
     assert_eq!(slug, "operand-kind");
-    assert!(text.contains("\"sram\" is no MemoryRegion"), "{text}");
+    assert!(text.contains("\"sram\" is not a member of MemoryRegion"), "{text}");
 }
 
 #[test]

@@ -88,16 +88,16 @@ fn scalars_have_the_documented_operators() {
         ["scalar_compute", "scalar_compute", "scalar_compute", "scalar_compute", "scalar_compute", "scalar_store"]
     );
     assert_eq!(names(&program("a = s < 3\nb = s == s\nassert (s == None) == False and s is not None")).len(), 2);
-    refused("s + w", &["[register-arithmetic]", "one scalar is int32, the other one int64"]);
-    refused("w < 3", &["[register-arithmetic]", "a comparison of int64 scalars"]);
+    refused("s + w", &["[register-arithmetic]", "one scalar is int32, the other is int64"]);
+    refused("w < 3", &["[register-arithmetic]", "int64 scalars cannot be compared"]);
     refused("s // 2", &["[register-arithmetic]", "`//` on a scalar"]);
     refused("s % 2", &["`%` on a scalar"]);
     refused("s << 1", &["`<<` on a scalar"]);
     refused("~s", &["`~` on a scalar"]);
     refused("s + 1.5", &["[register-arithmetic] `+` of NkiScalar and float"]);
-    refused("s + 2**31", &["2147483648 does not fit the int32"]);
+    refused("s + 2**31", &["2147483648 does not fit in the scalar's int32"]);
     refused("s + r", &["[register-arithmetic]"]);
-    refused("(s < 3) + 1", &["no result of a comparison"]);
+    refused("(s < 3) + 1", &["does not accept the result of a scalar comparison"]);
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn scalars_have_no_value_when_the_kernel_is_specialised() {
 
 #[test]
 fn scalars_are_stored_as_they_are() {
-    refused("nisa.scalar_store(wide, s)", &["[dtype-mismatch]", "`wide` is int64, the scalar is int32"]);
+    refused("nisa.scalar_store(wide, s)", &["[dtype-mismatch]", "`wide` is int64, but the scalar is int32"]);
     refused("nisa.scalar_store(one, 3)", &["takes a scalar", "nisa.memset"]);
     refused("nisa.scalar_store(one, r)", &["takes a scalar"]);
-    refused("nisa.scalar_store(one, s < 3)", &["no result of a comparison"]);
+    refused("nisa.scalar_store(one, s < 3)", &["does not accept the result of a scalar comparison"]);
     refused("nisa.scalar_load(t[0:1, 0:1])", &["[operand-dtype]", "it must be int32 or int64"]);
     refused("nisa.scalar_load(3)", &["a tensor"]);
     refused("nisa.register_move(s, 1)", &["[frozen-register]", "writes a scalar"]);
@@ -137,8 +137,11 @@ fn scalars_are_offsets() {
         "u = nl.ndarray((1, 512), nl.float32, nl.sbuf)\nnisa.dma_copy(u, x.ap([[512, 1], [1, 512]], 0, scalar_offset=s * 2))",
     );
     program("u = nl.ndarray((128, 2), nl.float32, nl.sbuf)\nnisa.tensor_copy(u, t[:, nl.ds(s, 2)])");
-    refused("t[:, nl.ds(w, 2)]", &["[register-arithmetic]", "an int64 scalar as an offset into `t`, which is in sbuf"]);
-    refused("t[:, s < 3]", &["no result of a comparison"]);
+    refused(
+        "t[:, nl.ds(w, 2)]",
+        &["[register-arithmetic]", "an int64 scalar cannot be an offset into `t`, which is in sbuf"],
+    );
+    refused("t[:, s < 3]", &["does not accept the result of a scalar comparison"]);
 }
 
 #[test]
@@ -153,8 +156,11 @@ fn loop_functions_keep_their_contract() {
     ] {
         program(&kinds.replace("BOUNDS", bounds).replace("CLASS", class));
     }
-    refused("nl.fori_loop(0, w, lambda i: None)", &["[register-arithmetic]", "takes 32 bits, this scalar is int64"]);
-    refused("nl.fori_loop(0, s < 3, lambda i: None)", &["no result of a comparison"]);
+    refused(
+        "nl.fori_loop(0, w, lambda i: None)",
+        &["[register-arithmetic]", "takes 32 bits, but this scalar is int64"],
+    );
+    refused("nl.fori_loop(0, s < 3, lambda i: None)", &["does not accept the result of a scalar comparison"]);
     refused("nl.fori_loop(0, 4, lambda i: None, step=s)", &["[dynamic-loop]", "the step is a NkiScalar"]);
     refused("nl.fori_loop(0, 4, lambda i: None, step=0)", &["the step must be a positive int"]);
     refused("nl.fori_loop(0, 4, lambda i: 1)", &["[dynamic-loop] the body of nl.fori_loop returned a value"]);
@@ -171,7 +177,8 @@ fn loop_functions_keep_their_contract() {
 #[test]
 fn what_a_loop_body_allocates_ends_with_it() {
     let made = "made = []\ndef f(i):\n    u = nl.ndarray((128, 512), nl.float32, nl.sbuf)\n    nisa.memset(u, 0.0)\n    made.append(u)\n";
-    let lines = ["[dynamic-loop]", "`u` is made on line 15 in the body of nl.fori_loop (line 18), which has ended"];
+    let lines =
+        ["[dynamic-loop]", "`u` was allocated on line 15 in the body of nl.fori_loop (line 18), which has ended"];
     refused(&format!("{made}nl.fori_loop(0, 4, f)\nnisa.tensor_copy(t, made[0])"), &lines);
     refused(&format!("{made}nl.fori_loop(0, 4, f)\nnisa.memset(made[0][0:32], 1.0)"), &lines);
     let inner = "made = []\ndef g(j):\n    made.append(nl.ndarray((128, 512), nl.float32, nl.sbuf))\ndef f(i):\n    nl.fori_loop(0, 2, g)\n    nisa.memset(made[0], 0.0)\nnl.fori_loop(0, 4, f)";
@@ -199,7 +206,7 @@ fn grids_are_refused_where_a_tensor_is_needed() {
         &["[index-out-of-range] index 2 is out of range of a grid of shape (2, 2)"],
     );
     refused(&format!("{grid}g[0, 0, 0]"), &["[bad-index] 3 indices into a grid of shape (2, 2)"]);
-    refused(&format!("{grid}g[s, 0]"), &["an index of a grid", "chosen when the kernel is specialised"]);
+    refused(&format!("{grid}g[s, 0]"), &["an index of a grid", "selected when the kernel is specialised"]);
     refused(&format!("{grid}g[0:2:-1]"), &["[bad-index] the step of a slice"]);
     refused(&format!("{grid}g.tiles"), &["[unknown-attribute] a NkiTileGrid has no attribute `tiles`"]);
     refused(&format!("{grid}g.block_shape"), &["has no attribute `block_shape`"]);
@@ -220,7 +227,7 @@ fn grids_are_refused_where_a_tensor_is_needed() {
 
 #[test]
 fn grids_are_made_as_the_manual_says() {
-    refused("nl.tiles(x)", &["[arguments]", "misses `tile_shape`"]);
+    refused("nl.tiles(x)", &["[arguments]", "is missing `tile_shape`"]);
     refused("nl.tiles(x, (128, 256))", &["[arguments]", "by name"]);
     refused("nl.tiles(x, tile_shape=128)", &["[type-error]", "takes a tuple of ints"]);
     refused("nl.tiles(x, tile_shape=[128, 256])", &["[type-error]"]);
@@ -232,7 +239,7 @@ fn grids_are_made_as_the_manual_says() {
         "nl.blocks(x, tile_shape=(64, 64), block_shape=(2,))",
         &["[value-error]", "differ in their number of dimensions"],
     );
-    refused("nl.blocks(x, block_shape=(2, 2))", &["misses `tile_shape`"]);
+    refused("nl.blocks(x, block_shape=(2, 2))", &["is missing `tile_shape`"]);
     let alloc = "nl.alloc_tiles(tile_shape=TILE, element_shape=(256, 512), buffer=BUFFER, dtype=nl.float32)";
     let with = |tile: &str, buffer: &str| alloc.replace("TILE", tile).replace("BUFFER", buffer);
     refused(&with("(128,)", "nl.sbuf"), &["[value-error]"]);
@@ -265,7 +272,7 @@ fn hbm_tensors_have_addresses_of_one_number() {
     refused(&make("64"), &["a tuple (partition, byte), in HBM (byte,)"]);
     refused(
         &format!("{}\n{}", make("(64,)"), make("(100,)").replace("a =", "b =")),
-        &["`a` has 64 to 128", "not simulated"],
+        &["`a` occupies 64 to 128", "not simulated"],
     );
     refused("nl.ndarray((4, 4), nl.float32, buffer=nl.sbuf, address=(64,))", &["[bad-address]", "two numbers"]);
 }
@@ -288,7 +295,7 @@ fn dependencies_have_a_kind() {
     }
     refused(&format!("{two}b.depends_on(a, kind='runtime')"), &["depends_on: kind", "nisa.dependency.runtime"]);
     refused(&format!("{two}b.depends_on(a, how=1)"), &["no keyword argument `how`"]);
-    refused(&format!("{two}a.depends_on(b, kind=nisa.dependency.schedule)"), &["[depends-on]", "does not come before"]);
+    refused(&format!("{two}a.depends_on(b, kind=nisa.dependency.schedule)"), &["[depends-on]", "does not precede"]);
 }
 
 #[test]
@@ -332,17 +339,17 @@ fn collectives_are_prepared_and_started_once() {
     refused(&two, &["[operand-value] the preparation on line 18 is never started"]);
     refused(
         &format!("{two}ncc.all_to_all_v_prepare([a], [b], g, m)"),
-        &["the preparation on line 18 waits for all_to_all_v_trigger"],
+        &["the preparation on line 18 still waits for all_to_all_v_trigger"],
     );
-    refused(&format!("{two}ncc.all_gather_v_prepare([a], [b], g, m)"), &["waits for all_to_all_v_trigger"]);
-    refused(&format!("{two}ncc.all_gather_v_trigger(p)"), &["it is started with all_to_all_v_trigger"]);
+    refused(&format!("{two}ncc.all_gather_v_prepare([a], [b], g, m)"), &["still waits for all_to_all_v_trigger"]);
+    refused(&format!("{two}ncc.all_gather_v_trigger(p)"), &["start it with all_to_all_v_trigger"]);
     refused(
         &format!("{two}ncc.all_to_all_v_trigger(p)\nncc.all_to_all_v_trigger(p)"),
-        &["is not a preparation that waits"],
+        &["is not a pending preparation"],
     );
     refused(&format!("{two}ncc.all_to_all_v_trigger(3)"), &["prepare_instr"]);
     refused(
         &format!("{two}nl.fori_loop(0, 2, lambda i: ncc.all_to_all_v_trigger(p) and None)"),
-        &["a loop or branch of the device is between"],
+        &["is not in the same dynamic loop or branch as"],
     );
 }

@@ -184,7 +184,7 @@ def _why_no_memory(torch, value, error):
             "is a tensor inside of torch.func.vmap or torch.func.grad: a kernel is compiled for the shapes of its arguments, and torch "
             "does not know its derivative; call it in a torch.autograd.Function with methods of its own for these"
         )
-    return f"is a {type(value).__name__} whose memory torch does not give: {error}; pass a plain tensor"
+    return f"is a {type(value).__name__} whose memory torch does not expose: {error}; pass a plain tensor"
 
 
 def torch_tensors(compiled):
@@ -197,7 +197,7 @@ def torch_tensors(compiled):
     for name, tensor in tensors:
         if tensor.requires_grad and torch.is_grad_enabled():
             raise ArgumentError(
-                f"the kernel writes its argument `{name}`, which requires a gradient that torch would get wrong; "
+                f"the kernel writes its argument `{name}`, which requires a gradient that torch would compute wrongly; "
                 f"call the kernel in a torch.autograd.Function, or under torch.no_grad()"
             )
     return [tensor for _, tensor in tensors]
@@ -217,7 +217,7 @@ def _from_jax(jax, value, name):
             raise ArgumentTypeError(f"argument `{name}` has dtype {value.dtype}, which is not a device type")
         if not value.shape:
             raise ArgumentError(
-                f"argument `{name}` is a scalar of jax, which has no value while jax traces; pass an array of shape (1, 1), "
+                f"argument `{name}` is a jax scalar, which has no value while jax traces; pass an array of shape (1, 1), "
                 f"or make the argument static (jax.jit's static_argnames)"
             )
         return TensorSpec(value.shape, value.dtype), True, None

@@ -37,7 +37,7 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
     :raises ValueError: for an invalid limit.
     """
     if isinstance(jobs, (str, bytes, Mapping, os.PathLike)):
-        raise ArgumentTypeError(f"batch(jobs): the jobs are a list of dicts, and this is a {type(jobs).__name__}")
+        raise ArgumentTypeError(f"batch(jobs): jobs must be a list of dicts, not a {type(jobs).__name__}")
     words = []
     for option, value in (("--jobs", workers), ("--max-seconds", max_seconds), ("--max-memory", max_memory)):
         if value is not None:

@@ -313,9 +313,9 @@ class Cores:
         if isinstance(other, bool) or not isinstance(other, int):
             return NotImplemented
         if other < 1:
-            raise ArgumentTypeError(f"{other} programs in an extent of a grid, beside {self!r}: it is a positive number")
+            raise ArgumentTypeError(f"{other} programs in an extent of a grid with {self!r}: the number must be positive")
         if self.programs > 1 and cores_outside != self.cores_outside:
-            raise ArgumentTypeError(f"{self!r} with a factor on its other side: a grid distributes an extent over cores once")
+            raise ArgumentTypeError(f"{self!r} cannot take a factor on its other side: an extent is distributed over cores only once")
         return Cores(self.cores, self.programs * other, cores_outside)
 
     def __mul__(self, other):

@@ -288,6 +288,6 @@ def end_of_step(error, departed):
     if type(error).__name__ == "BdbQuit":
         raise SimError("the session has been ended")
     if departed is not None:
-        print(f"{departed}: the kernel called another instruction than when it was specialised; the run is that of what was specialised", file=sys.stderr)
+        print(f"{departed}: the kernel called a different instruction than when it was specialised; the run is that of the specialised kernel", file=sys.stderr)
     elif error is not None and not isinstance(error, KernelError):
         raise error

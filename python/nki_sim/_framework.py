@@ -69,7 +69,7 @@ class FrameworkKernel:
         try:
             arguments = [(name, self._spec(value)) for name, value in self.kernel.bind(*args, **kwargs)]
         except RecursionError:
-            raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deep") from None
+            raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deeply") from None
         # Without the cache, the kernel is compiled again.
         kernel = self.kernel if self.enable_cache else self.kernel._with(_cache=_native.Cache())
         compiled = kernel._compile(arguments)

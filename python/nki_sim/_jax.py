@@ -34,7 +34,7 @@ try:
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 except ImportError:
-    raise ImportError(f"kernels inside of jax.jit need jax 0.5 or later, this is {jax.__version__}") from None
+    raise ImportError(f"kernels inside of jax.jit need jax 0.5 or later; this is {jax.__version__}") from None
 
 #: The target of the custom call for the Neuron compiler.
 TARGET = "AwsNeuronCustomNativeKernel"
@@ -85,7 +85,7 @@ def _no_derivative(_primals, _tangents, *, program):
 
 def _no_batch(_operands, _dims, *, program):
     raise NotImplementedError(
-        f"jax.vmap of the kernel `{program.kernel}`: a kernel is compiled for the shapes of its arguments and cannot get a dimension more; "
+        f"jax.vmap of the kernel `{program.kernel}`: a kernel is compiled for the shapes of its arguments and cannot get an additional dimension; "
         f"write the batch into the kernel, or call it once for each element with jax.lax.map"
     )
 

@@ -149,7 +149,7 @@ class Kernel(Generic[P, R]):
         for name in bound.arguments:
             rest = self._signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
             if rest and not _traces():
-                raise ArgumentTypeError(f"{self.__name__}: a kernel has named parameters only, not *{name}; pass a tuple")
+                raise ArgumentTypeError(f"{self.__name__}: a kernel can have only named parameters, not *{name}; pass a tuple")
         return list(bound.arguments.items())
 
     def compile(self, *args, **kwargs):
@@ -203,7 +203,7 @@ class Kernel(Generic[P, R]):
         traces = _traces()
         if self._eager and not traces:
             raise ArgumentError(
-                "eager=True: Python has to execute the kernel, and NKI_COMPILER_FRONTEND chooses the parser; unset it, or set it to tracer"
+                "eager=True: Python has to execute the kernel, but NKI_COMPILER_FRONTEND chooses the parser; unset it, or set it to tracer"
             )
         if self._eager is False or not traces:
             return self._compile(arguments), False
@@ -254,8 +254,8 @@ class Kernel(Generic[P, R]):
         stepped, departed = compiled.step(self.func, arguments, ranks or [compiled], rank)
         if departed is not None:
             warnings.warn(
-                f"{departed}: {self.__name__} called another instruction than when it was specialised, so values were not known from there on; "
-                f"the result is that of what it called now",
+                f"{departed}: {self.__name__} called a different instruction than when it was specialised, so values were not known from there on; "
+                f"the result is that of the instructions called now",
                 KernelWarning,
                 stacklevel=5,
             )
@@ -361,7 +361,7 @@ def _traces():
     try:
         return _FRONTENDS[name or "tracer"]
     except KeyError:
-        raise ValueError(f"NKI_COMPILER_FRONTEND={name!r} is not a frontend; {', '.join(_FRONTENDS)} are") from None
+        raise ValueError(f"NKI_COMPILER_FRONTEND={name!r} is not a frontend; the frontends are {', '.join(_FRONTENDS)}") from None
 
 
 #: Values of NKI_COMPILER_FRONTEND. The old frontend is called `custom` or `parser`.

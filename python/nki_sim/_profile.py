@@ -152,7 +152,7 @@ class Report:
         if table in ("stalls", "lines", "opcodes", "remedies", "critical_path"):
             return pandas.DataFrame(self[table])
         raise ValueError(
-            f"to_pandas({table!r}): there are the tables engines, instructions, dma, stalls, lines, opcodes, remedies, critical_path, intervals"
+            f"to_pandas({table!r}): the tables are engines, instructions, dma, stalls, lines, opcodes, remedies, critical_path, intervals"
         )
 
     def save(self, path):

@@ -41,7 +41,7 @@ class Search:
         if seconds is not None and (not isinstance(seconds, numbers.Real) or isinstance(seconds, bool) or not seconds > 0):
             raise ValueError(f"seconds={seconds!r} is not a budget of a search: give a number above 0")
         if study is not None and storage is None:
-            raise ValueError(f"study={study!r} is the name of a study in a storage, and storage= is missing")
+            raise ValueError(f"study={study!r} names a study in a storage, but storage= is missing")
         self.trials, self.seconds, self.sampler, self.seed = trials, seconds, sampler, seed
         self.prune, self.storage, self.study = prune, storage, study
 
@@ -65,7 +65,7 @@ def _sampler(search):
     if not isinstance(search.sampler, str):
         return search.sampler
     if search.sampler not in known:
-        raise ValueError(f"`{search.sampler}` is not a sampler; {', '.join(known)} are")
+        raise ValueError(f"`{search.sampler}` is not a sampler; the samplers are {', '.join(known)}")
     with warnings.catch_warnings():
         # Some samplers, or options of them, are experimental in Optuna.
         warnings.simplefilter("ignore", _optuna().exceptions.ExperimentalWarning)
@@ -209,7 +209,7 @@ class _Searching:
             self.study.set_user_attr(_KEY, key)
         elif known != key:
             raise ValueError(
-                f"the study `{self.study.study_name}` in the storage is of another kernel, other arguments or another version of nki-sim; give another study name"
+                f"the study `{self.study.study_name}` in the storage belongs to another kernel, other arguments or another version of nki-sim; give another study name"
             )
         for trial in self.study.get_trials(deepcopy=False):
             self._check_values(trial)
@@ -230,7 +230,7 @@ class _Searching:
         for name, known in trial.distributions.items():
             if name in self.space and list(known.choices) != self.space[name]:
                 raise ValueError(
-                    f"`{name}` has other values than in the study `{self.study.study_name}` of the storage, which has {', '.join(map(str, known.choices))}; "
+                    f"`{name}` has different values than in the study `{self.study.study_name}` of the storage, which has {', '.join(map(str, known.choices))}; "
                     "give these values in this order, or another study name"
                 )
 

@@ -154,7 +154,7 @@ def require(function):
         raise NoSourceError(
             f"the source of kernel `{function.__name__}` cannot be found (Python says {filename}); "
             f"define it in a file, or make it from its text with nki_sim.from_source(text)"
-            + ("; the file was changed after Python had loaded it" if os.path.exists(filename) else "")
+            + ("; the file was changed after Python loaded it" if os.path.exists(filename) else "")
         )
 
 

@@ -112,7 +112,7 @@ def _stage(kernel, arguments):
     try:
         template = _slots(arguments, tensors)
     except RecursionError:
-        _break(kernel, "an argument is nested too deep")
+        _break(kernel, "an argument is nested too deeply")
     specs = [_spec(kernel, t) for t in tensors]
     try:
         compiled = kernel._compile(_map(template, lambda v: specs[v.index] if isinstance(v, _Slot) else v))
@@ -139,7 +139,7 @@ def _stage(kernel, arguments):
 def _spec(kernel, tensor):
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "xla"):
-        _break(kernel, f"a tensor is not a dense one of the CPU, but {tensor.layout} on {tensor.device}")
+        _break(kernel, f"a tensor is not dense on the CPU, but {tensor.layout} on {tensor.device}")
     try:
         # A dynamic extent is specialised to its current number; torch traces again for another
         # number.
@@ -181,7 +181,7 @@ def _run_in_graph(inputs: list[torch.Tensor], key: str) -> list[torch.Tensor]:
     _map(result, lambda v: results.append(v) if isinstance(v, torch.Tensor) and id(v) not in given else None)
     if [(tuple(t.shape), t.dtype) for t in results] != call.outputs:
         raise RuntimeError(
-            f"kernel {call.kernel.__name__} gives other tensors than when torch.compile traced it, since something that it reads has changed "
+            f"kernel {call.kernel.__name__} returns different tensors than when torch.compile traced it, since something that it reads has changed "
             f"(a global, say); call torch.compiler.reset() after such a change"
         )
     return results

@@ -132,7 +132,7 @@ def _read_baseline(config):
         return file, _tests_of(text), tolerance
     except (ValueError, RecursionError) as error:
         raise pytest.UsageError(
-            f"--nki-baseline {file}: not a baseline of nki-sim: {error}; correct the file, or delete it and write it anew with --nki-update"
+            f"--nki-baseline {file}: not a baseline of nki-sim: {error}; correct the file, or delete it and write a new one with --nki-update"
         ) from None
 
 
@@ -143,11 +143,11 @@ def _tests_of(text):
     """
     held = json.loads(text, object_pairs_hook=_without_repeats)
     if not isinstance(held, dict) or not {"form", "tests"} <= held.keys():
-        raise ValueError('it is no object with the keys "form" and "tests"')
+        raise ValueError('it is not an object with the keys "form" and "tests"')
     if held["form"] != _FORM or type(held["form"]) is not int:
         raise ValueError(f'"form" is {_shown(held["form"])}; this version of nki-sim reads form {_FORM}')
     if not isinstance(held["tests"], dict):
-        raise ValueError(f'"tests" is {_shown(held["tests"])}, and no object with the kernels of each test')
+        raise ValueError(f'"tests" is {_shown(held["tests"])}, not an object with the kernels of each test')
     tests = {}
     for test, rows in held["tests"].items():
         where = f'"tests", {_shown(test)}'
@@ -168,7 +168,7 @@ def _without_repeats(pairs):
     held = dict(pairs)
     if len(held) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {_shown(next(key for key in keys if keys.count(key) > 1))} is there twice")
+        raise ValueError(f"the key {_shown(next(key for key in keys if keys.count(key) > 1))} occurs twice")
     return held
 
 
@@ -194,7 +194,7 @@ def _compared(config, test, rows):
         return []
     if [name for name, _ in rows] != [name for name, _ in held]:
         was, now = (", ".join(name for name, _ in of) or "none" for of in (held, rows))
-        return [f"the test profiles other kernels than in {file} ({now}; there {was}): --nki-update"]
+        return [f"the test profiles {now}, but {file} has {was}; --nki-update replaces it"]
     return [
         f"{name} takes {us:.2f} us, {us / was - 1:+.1%} (baseline {was:.2f} us, at most {tolerance:g}% more)"
         for (name, us), (_, was) in zip(rows, held)
@@ -267,8 +267,8 @@ def pytest_terminal_summary(terminalreporter, config):
     missing = sorted(config.stash[_collection].missing(held))
     if config.getoption("--nki-update"):
         _write_baseline(file, {**{test: of for test, of in held.items() if test not in without and test not in missing}, **measured})
-        removed = f"; {len(without)} removed, which profile no kernel any more" if without else ""
-        removed += f"; {len(missing)} removed, which do not exist any more" if missing else ""
+        removed = f"; {len(without)} removed, which no longer profile a kernel" if without else ""
+        removed += f"; {len(missing)} removed, which no longer exist" if missing else ""
         terminalreporter.write_line(f"nki-sim: {file}: {len(measured)} tests written, {len(new)} of them new{removed}")
         return
     faster = [

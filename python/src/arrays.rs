@@ -269,7 +269,10 @@ pub(crate) fn take(
     };
     // Looking up a missing attribute takes longer than everything else here.
     if !is_ndarray(array)? && array.hasattr("_mask")? {
-        return fail("ArgumentTypeError", "is a masked array, and kernels know no masks; pass x.filled(value)".into());
+        return fail(
+            "ArgumentTypeError",
+            "is a masked array, but kernels do not support masks; pass x.filled(value)".into(),
+        );
     }
     if shape.contains(&0) {
         return fail("ArgumentError", format!("has shape {}: it is empty", tuple_text(&shape)));

@@ -111,7 +111,7 @@ impl<'a> Conversion<'a> {
     /// Converts a value; `name` is the name for a tensor.
     pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, name: &str) -> PyResult<Arg> {
         if self.depth >= MAX_DEPTH {
-            return Ok(opaque(name, &format!("it is nested more than {MAX_DEPTH} deep")));
+            return Ok(opaque(name, &format!("it is nested more than {MAX_DEPTH} levels deep")));
         }
         self.count += 1;
         if self.count > MAX_VALUES {
@@ -288,7 +288,7 @@ impl<'a> Conversion<'a> {
         let py = object.py();
         if object.cast::<PyFunction>().is_ok() || object.is_instance(known.kernel.bind(py))? {
             if object.hasattr("registry")? && object.hasattr("dispatch")? {
-                let reason = "functools.singledispatch chooses by classes of Python: call the function that is meant, or test isinstance";
+                let reason = "functools.singledispatch dispatches on Python classes: call the intended function, or test isinstance";
                 return Ok(Some(opaque(&object.getattr("__name__")?.str()?.to_string_lossy(), reason)));
             }
             return Ok(Some(match library_path(object) {
@@ -362,7 +362,7 @@ impl<'a> Conversion<'a> {
                     let positional = self.items(arguments.call0()?.try_iter()?.flatten(), name)?;
                     Arg::Call { function, positional }
                 }
-                Err(_) => opaque(&format!("{class_name} object"), "it has a meaning outside of kernels only"),
+                Err(_) => opaque(&format!("{class_name} object"), "it has a meaning only outside of kernels"),
             });
         }
         if module_of(class.as_any()).starts_with("nki_sim.")

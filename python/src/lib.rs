@@ -46,7 +46,7 @@ fn named_target(name: Option<&str>) -> PyResult<Target> {
     match name {
         None => nki_sim::settings::target(None).map_err(errors::value_error),
         Some(name) => Target::from_name(name)
-            .ok_or_else(|| errors::value_error(format!("`{name}` is not a target; {} are", Target::NAMES))),
+            .ok_or_else(|| errors::value_error(format!("`{name}` is not a target; the targets are {}", Target::NAMES))),
     }
 }
 

@@ -174,8 +174,8 @@ impl Compiled {
             }
             if array.overlaps_itself() {
                 let message = format!(
-                    "the kernel writes its argument `{name}`, several elements of which are one place in memory (a stride of 0, as \
-                     broadcasting and expand make it); pass a copy: x.copy() in NumPy, x.contiguous() in torch"
+                    "the kernel writes its argument `{name}`, several elements of which share one address (a stride of 0, from \
+                     broadcasting or expand); pass a copy: x.copy() in NumPy, x.contiguous() in torch"
                 );
                 return Err(ours(py, "ArgumentError", &message));
             }

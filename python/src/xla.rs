@@ -220,7 +220,7 @@ fn size_of_number(number: c_int) -> Option<usize> {
 pub(crate) fn ffi_handler(py: Python<'_>, major: c_int, minor: c_int) -> PyResult<Bound<'_, PyCapsule>> {
     if major != MAJOR {
         return Err(value_error(format!(
-            "this jax has version {major}.{minor} of XLA's foreign function interface, nki-sim knows versions {MAJOR}.x; \
+            "this jax has version {major}.{minor} of XLA's foreign function interface, but nki-sim supports versions {MAJOR}.x; \
              install an older jax or a newer nki-sim"
         )));
     }
@@ -302,7 +302,7 @@ unsafe fn run(frame: *mut Frame) -> Result<(), String> {
     // SAFETY: the frame states its size, which depends on its version; it is not read if that differs from ours.
     let frame = unsafe {
         if (*frame).struct_size < size_of::<Frame>() || (*(*frame).api).version.major != MAJOR {
-            return Err("this version of XLA calls in a way that nki-sim does not know".into());
+            return Err("this version of XLA uses a calling convention that nki-sim does not support".into());
         }
         &*frame
     };

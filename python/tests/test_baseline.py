@@ -87,12 +87,12 @@ def kernels(rows):
     "text, words",
     [
         ("", "Expecting value"),
-        ("[]", 'it is no object with the keys "form" and "tests"'),
-        ('{"form": 1}', 'it is no object with the keys "form" and "tests"'),
+        ("[]", 'it is not an object with the keys "form" and "tests"'),
+        ('{"form": 1}', 'it is not an object with the keys "form" and "tests"'),
         ('{"form": 2, "tests": {}}', '"form" is 2; this version of nki-sim reads form 1'),
         ('{"form": true, "tests": {}}', '"form" is true'),
-        ('{"form": 1, "tests": []}', '"tests" is [[][]], and no object'),
-        ('{"form": 1, "tests": {"a": [], "b": [], "a": []}}', 'the key "a" is there twice'),
+        ('{"form": 1, "tests": []}', '"tests" is [[][]], not an object'),
+        ('{"form": 1, "tests": {"a": [], "b": [], "a": []}}', 'the key "a" occurs twice'),
         (kernels('"fast"'), '"tests", "a": "fast" is not a list of kernels'),
         (kernels('["k"]'), '"tests", "a": "k" is not a kernel, which is [[]name, microseconds]'),
         (kernels("[[1, 2.0]]"), '"tests", "a": [[]1, 2.0] is not a kernel'),
@@ -135,7 +135,7 @@ def test_another_kernel_in_the_test(run, pytester):
     (pytester.path / "base.json").write_text(text)
     result = run("--nki-baseline", "base.json")
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*profiles other kernels than in base.json (kernel; there other): --nki-update*"])
+    result.stdout.fnmatch_lines(["*profiles kernel, but base.json has other; --nki-update*"])
 
 
 def test_a_test_without_kernels_leaves_the_file(run, pytester):
@@ -145,8 +145,8 @@ def test_a_test_without_kernels_leaves_the_file(run, pytester):
     (pytester.path / "base.json").write_text(text)
     result = run("--nki-baseline", "base.json")
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*profiles other kernels than in base.json (none; there kernel): --nki-update*"])
-    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 1 of them new; 1 removed, which profile no kernel*"])
+    result.stdout.fnmatch_lines(["*profiles none, but base.json has kernel; --nki-update*"])
+    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 1 of them new; 1 removed, which no longer profile a kernel*"])
     run("--nki-baseline", "base.json").assert_outcomes(passed=3)
 
 
@@ -166,9 +166,9 @@ def test_entries_of_tests_that_do_not_exist(run, pytester):
     # The tests of a file that cannot be read may still exist.
     broken = run(*here, copies="1 / 0")
     broken.stdout.no_fnmatch_line(words[0])
-    run(*here, "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])
+    run(*here, "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which no longer exist"])
     assert sorted(held(pytester)["tests"]) == ["elsewhere/test_other.py::test", "test_kernels.py::test_time[128]", "test_kernels.py::test_time[64]"]
-    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which do not exist any more"])
+    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 0 of them new; 1 removed, which no longer exist"])
 
 
 def test_xdist_neither_lists_nor_removes_entries(run, pytester):

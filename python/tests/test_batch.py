@@ -73,7 +73,7 @@ def test_jobs_may_be_endless_and_wrong():
 
 def test_what_is_no_list_of_jobs():
     for one in ("abc", b"abc", {"file": "k.py"}):
-        with pytest.raises(TypeError, match="the jobs are a list of dicts"):
+        with pytest.raises(TypeError, match="jobs must be a list of dicts"):
             nki_sim.batch(one)
 
 

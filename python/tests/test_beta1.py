@@ -91,7 +91,7 @@ def test_grids():
     factors = np.kron(np.array([[1 + i + 10 * j for j in range(2)] for i in range(4)], np.float32), np.ones((64, 256), np.float32))
     for grid in [(4, 2), (nl.nc(2) * 2, 2), (2 * nl.nc(2), 2), (nl.spmd_dim(nl.nc(2), 2), 2)]:
         np.testing.assert_array_equal(quadrants[grid](X), X * factors, err_msg=str(grid))
-    with pytest.raises(nki_sim.KernelError, match="axis 0 of a grid of 0 axes"):
+    with pytest.raises(nki_sim.KernelError, match="axis 0 of a grid with 0 axes"):
         quadrants(X)
     for bad in [(0,), (-1, 2), (True,), ("4",), (nl.nc(2), nl.nc(2))]:
         with pytest.raises(TypeError):

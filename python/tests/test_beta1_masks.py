@@ -92,7 +92,7 @@ def along_rows(x, how, n):
 @pytest.mark.parametrize("how", ["sum", "softmax", "scan", "activation_reduce"])
 @pytest.mark.filterwarnings("ignore::nki_sim.KernelWarning")
 def test_what_combines_elements_takes_one_rectangle(how):
-    with pytest.raises(nki_sim.KernelError, match="leaves 2 rectangles, and this operation takes one"):
+    with pytest.raises(nki_sim.KernelError, match="leaves 2 rectangles, but this operation takes one"):
         along_rows(normal(8, 4), how, 30)
     along_rows(normal(8, 4), how, 32)
 

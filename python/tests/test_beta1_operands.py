@@ -269,7 +269,7 @@ def of_a_band(x):
 
 
 def test_reductions_of_a_triangle_over_partitions():
-    with pytest.raises(nki_sim.KernelError, match="mask= leaves 8 rectangles, and this operation takes one"):
+    with pytest.raises(nki_sim.KernelError, match="mask= leaves 8 rectangles, but this operation takes one"):
         of_a_band(normal(8, 16))
 
 

@@ -334,9 +334,9 @@ def test_a_schedule_makes_named_instructions_wait():
     for kernel in (kernels.named_steps, scheduled, pickle.loads(pickle.dumps(scheduled))):
         assert (kernel(x) == 3).all()
     assert kernels.named_steps.compile(x).text() != scheduled.compile(x).text()
-    with pytest.raises(nki_sim.KernelError, match="with_schedule names `three`, which no instruction"):
+    with pytest.raises(nki_sim.KernelError, match="with_schedule names `three`, but no instruction"):
         kernels.named_steps.with_schedule([("three", "one")])(x)
-    with pytest.raises(nki_sim.KernelError, match="`one` is to wait for `two`, which comes after it"):
+    with pytest.raises(nki_sim.KernelError, match="`one` must wait for `two`, which comes after it"):
         kernels.named_steps.with_schedule([("one", "two")])(x)
     with pytest.raises(TypeError, match="pairs of instruction names"):
         kernels.named_steps.with_schedule([("one", [2])])
@@ -683,9 +683,9 @@ def test_strided_arrays_get_what_a_kernel_writes():
     before = wide.copy()
     with pytest.raises(ValueError, match="arguments `out` and `a` share memory"):
         kernels.add_into(wide[:, ::2], np.ones((4, 8), np.float32), wide[:, :8])
-    with pytest.raises(ValueError, match=r"the kernel writes its argument `x`, several elements of which are one place in memory"):
+    with pytest.raises(ValueError, match=r"the kernel writes its argument `x`, several elements of which share one address"):
         kernels.increment(np.lib.stride_tricks.as_strided(wide, (4, 8), (0, 4)))
-    with pytest.raises(ValueError, match="one place in memory"):
+    with pytest.raises(ValueError, match="share one address"):
         kernels.increment(np.lib.stride_tricks.as_strided(wide, (4, 8), (4, 4)))
     with pytest.raises(ValueError, match="`x`, which is read-only"):
         kernels.increment(np.broadcast_to(ramp(1), (4, 8)))

@@ -312,7 +312,7 @@ def test_a_kernel_that_does_something_else_says_so():
         see(tile)
         return stored(tile)
 
-    with pytest.warns(nki_sim.KernelWarning, match="called another instruction"):
+    with pytest.warns(nki_sim.KernelWarning, match="called a different instruction"):
         result = eager(kernel)(X)
     assert np.array_equal(result, 2 * X)
     assert not seen

@@ -311,7 +311,7 @@ def test_containers_of_the_module(frontend, case, shown, capsys, monkeypatch):
 
 
 def test_a_function_with_variants_is_refused():
-    with pytest.raises(nki_sim.SimError, match="functools.singledispatch chooses by classes of Python"):
+    with pytest.raises(nki_sim.SimError, match="functools.singledispatch dispatches on Python classes"):
         of_the_module(np.ones((4, 4), np.float32), "variants")
 
 

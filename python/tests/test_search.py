@@ -107,7 +107,7 @@ def test_a_storage_has_one_grid(kernel_file, tmp_path):
     storage = f"sqlite:///{tmp_path}/search.db"
     nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage=storage))
     for width in ([64, 128], GRID["width"][::-1]):
-        with pytest.raises(ValueError, match="`width` has other values than in the study `scaled.py` of the storage, which has 32, 64, 100"):
+        with pytest.raises(ValueError, match="`width` has different values than in the study `scaled.py` of the storage, which has 32, 64, 100"):
             nki_sim.sweep(kernel_file, ARGS, grid={**GRID, "width": width}, search=Search(4, storage=storage))
     # Points of a study with other axes are not points of this one.
     constant = {"SCALE": GRID["SCALE"]}
@@ -146,7 +146,7 @@ def test_what_is_refused(kernel_file, monkeypatch):
     for seconds in (0, float("nan"), True, "3"):
         with pytest.raises(ValueError, match=f"seconds={seconds!r} is not a budget of a search: give a number above 0"):
             Search(seconds=seconds)
-    with pytest.raises(ValueError, match="`best` is not a sampler; tpe, random"):
+    with pytest.raises(ValueError, match="`best` is not a sampler; the samplers are tpe, random"):
         nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(1, sampler="best"))
     with pytest.raises(ValueError, match="heigth"):
         nki_sim.sweep(kernel_file, ARGS, grid={"heigth": [1]}, search=1)

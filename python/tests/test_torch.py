@@ -27,7 +27,7 @@ def test_tensors():
         assert torch.equal(kernels.scale(strided, 2.0), strided * 2)
     columns = x.T[::2]
     assert kernels.increment(columns) is columns and x[0].tolist() == [2, 2, 4, 4, 6, 6, 8, 8]
-    with pytest.raises(ValueError, match="one place in memory"):
+    with pytest.raises(ValueError, match="share one address"):
         kernels.increment(torch.ones(1, 8).expand(4, 8))
     with pytest.raises(TypeError, match=r"torch.float64, which is not a device type; pass x.to\(torch.float32\)"):
         kernels.scale(x.double())

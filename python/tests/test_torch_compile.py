@@ -207,7 +207,7 @@ def test_findings_and_prints_of_a_graph(quick_backend, capsys):
         out = capsys.readouterr().out
         # Python prints when it executes the kernel, which is once; the device prints in every call.
         assert out.count("compiling for (4, 8)") == (call == 0) and out.count("first:") == 1
-    with pytest.warns(nki_sim.KernelWarning, match="nothing has written"):
+    with pytest.warns(nki_sim.KernelWarning, match="are never written"):
         torch.compile(lambda x: kernels.partly(x), backend=quick_backend)(torch.ones(4, 8))
 
 
@@ -238,7 +238,7 @@ def test_a_graph_never_has_a_wrong_shape(name, monkeypatch):
     f = torch.compile(lambda x: first_columns(x), backend=name)
     assert f(torch.ones(4, 8)).shape == (4, 8)
     monkeypatch.setattr(sys.modules[__name__], "SHRINKS", 4)
-    with pytest.raises(RuntimeError, match=r"gives other tensors than when torch.compile traced it.*torch.compiler.reset\(\)"):
+    with pytest.raises(RuntimeError, match=r"returns different tensors than when torch.compile traced it.*torch.compiler.reset\(\)"):
         f(torch.ones(4, 8))
     torch._dynamo.reset()
     assert f(torch.ones(4, 8)).shape == (4, 4)

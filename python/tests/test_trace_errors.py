@@ -130,7 +130,7 @@ def test_what_a_device_loop_does_not_carry():
 
     said = "".join(warned(lambda: nki.jit(kernel)(ramp())))
     assert all(said.count(f"`{name}` {what}") == 1 for name, what in [
-        ("count", "is assigned in a loop"), ("old", "is assigned in a loop"), ("total", "of a function around it")
+        ("count", "is assigned in a loop"), ("old", "is assigned in a loop"), ("total", "of an enclosing function")
     ])
     assert "`unread`" not in said
 

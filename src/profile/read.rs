@@ -315,7 +315,7 @@ fn build(tables: &Tables<'_>) -> Result<HardwareProfile, String> {
     let total = match summary.get("total_time").map(|s| Number(Some(s * 1e9)).time()) {
         Some(Some(t)) if t > 0 => t,
         _ => {
-            notes.push("it has no total time; the end of the last record is taken for it".into());
+            notes.push("it has no total time; the end of the last record is used instead".into());
             latest
         }
     };

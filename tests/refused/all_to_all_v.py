@@ -7,7 +7,7 @@ turned = nl.ndarray((3, 1, 4), nl.uint32, nl.sbuf)
 s = nl.ndarray((128, 64), nl.float32, nl.sbuf)
 
 # rule: one-tensor
-ncc.all_to_all_v([h, h], [k, k], g, m)  # [operand-value] `srcs` has 2 tensors, must have one
+ncc.all_to_all_v([h, h], [k, k], g, m)  # [operand-value] `srcs` has 2 tensors, but must have one
 ncc.all_to_all_v([s], [k], g, m)  # [operand-memory] in sbuf, but must be in hbm
 ncc.all_to_all_v([h], [k], g, m)  # accepted
 ncc.all_to_all_v([h], [k], g, ms)  # accepted

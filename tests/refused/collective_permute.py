@@ -11,7 +11,7 @@ ncc.collective_permute([s], [s], [(0, 1)])  # [operand-memory] in sbuf, but must
 ncc.collective_permute([h], [k], [(0, 1), (1, 0)])  # accepted
 
 # rule: one-tensor
-ncc.collective_permute([h, h], [k, k], [(0, 1)])  # [operand-value] `srcs` has 2 tensors, must have one
+ncc.collective_permute([h, h], [k, k], [(0, 1)])  # [operand-value] `srcs` has 2 tensors, but must have one
 
 # rule: shape
 ncc.collective_permute([h], [half], [(0, 1)])  # [shape-mismatch] [64, 64] | of the same shape

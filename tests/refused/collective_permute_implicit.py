@@ -8,8 +8,8 @@ ncc.collective_permute_implicit([[h], [h], [h], [h], [h]], [[k], [k], [k], [k], 
 ncc.collective_permute_implicit([[h]], [[k]], g)  # accepted
 
 # rule: by-channel
-ncc.collective_permute_implicit([[h]], [[k]], g, channel_ids=[0, 1])  # [operand-value] `channel_ids` has 2 channels, `dsts_by_channel` 1
-ncc.collective_permute_implicit([[h], [h]], [[k]], g)  # [operand-value] the sources have 2 channels, `dsts_by_channel` 1
+ncc.collective_permute_implicit([[h]], [[k]], g, channel_ids=[0, 1])  # [operand-value] `channel_ids` has 2 channels, but `dsts_by_channel` has 1
+ncc.collective_permute_implicit([[h], [h]], [[k]], g)  # [operand-value] the sources have 2 channels, but `dsts_by_channel` has 1
 ncc.collective_permute_implicit([[h, h]], [[k]], g)  # [operand-kind] `srcs
 
 # rule: shape

@@ -11,8 +11,8 @@ ncc.collective_permute_implicit_reduce([[h], [h], [h], [h], [h]], [[h], [h], [h]
 ncc.collective_permute_implicit_reduce([[h]], [[h]], [[k]], g, nl.add)  # accepted
 
 # rule: by-channel
-ncc.collective_permute_implicit_reduce([[h]], [[h]], [[k]], g, nl.add, channel_ids=[0, 1])  # [operand-value] `channel_ids` has 2 channels, `dsts_by_channel` 1
-ncc.collective_permute_implicit_reduce([[h], [h]], [[h], [h]], [[k]], g, nl.add)  # [operand-value] the sources have 2 channels, `dsts_by_channel` 1
+ncc.collective_permute_implicit_reduce([[h]], [[h]], [[k]], g, nl.add, channel_ids=[0, 1])  # [operand-value] `channel_ids` has 2 channels, but `dsts_by_channel` has 1
+ncc.collective_permute_implicit_reduce([[h], [h]], [[h], [h]], [[k]], g, nl.add)  # [operand-value] the sources have 2 channels, but `dsts_by_channel` has 1
 ncc.collective_permute_implicit_reduce([[h, h]], [[h, h]], [[k]], g, nl.add)  # [operand-kind] `srcs
 
 # rule: shape

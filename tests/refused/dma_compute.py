@@ -29,7 +29,7 @@ nisa.dma_compute(k, [h, short], nl.add)  # [shape-mismatch] 4096 elements | 8192
 nisa.dma_compute(s[0:1, 0:64], [h.ap(pattern=[[64, 1], [1, 64]], scalar_offset=one, indirect_dim=0), o[0:1, 0:64]], nl.add)  # [operand-value] run time
 
 # rule: two-sources
-nisa.dma_compute(hx, [hx, s, o], nl.add)  # [operand-value] 3 tensors, must have 2
+nisa.dma_compute(hx, [hx, s, o], nl.add)  # [operand-value] 3 tensors, but must have 2
 
 # rule: in-place
 nisa.dma_compute(hx, [o, s], nl.add)  # [operand-value] `dst` itself

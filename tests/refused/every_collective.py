@@ -15,7 +15,7 @@ ncc.all_reduce([h], [k], ncc.ReplicaGroup([]), nl.add)  # [operand-value] no ran
 ncc.all_reduce([h], [k], g, nl.add)  # accepted
 
 # rule: pairs
-ncc.all_reduce([h, k], [k], g, nl.add)  # [operand-value] `srcs` has 2 tensors, `dsts` 1
+ncc.all_reduce([h, k], [k], g, nl.add)  # [operand-value] `srcs` has 2 tensors, but `dsts` has 1
 ncc.all_reduce([], [], g, nl.add)  # [operand-value] `srcs` has 0 tensors
 
 # rule: one-memory

@@ -72,7 +72,7 @@ nisa.nc_matmul(nl.ndarray((32, 32), nl.bfloat16, nl.psum), sq, b.indirect(i, 32)
 nisa.nc_matmul(acc, f32, x.indirect(i, 32))  # trn3 [operand-dtype] an indirect `moving` is float32
 
 # rule: matmul-tile
-nisa.nc_matmul(acc, sq, b.indirect(i, 32), tile_position=(32, 0), tile_size=(32, 128))  # trn3 [operand-value] with an indirect `moving`, must be (0, 0)
+nisa.nc_matmul(acc, sq, b.indirect(i, 32), tile_position=(32, 0), tile_size=(32, 128))  # trn3 [operand-value] with an indirect `moving`, but must be (0, 0)
 
 # rule: mx-pairs
 nisa.nc_matmul_mx(acc, q32, q32.indirect(i, 32), scales, scales)  # trn3 [indirect-view] `moving` and `moving_scale` must be indirect by the same index

@@ -10,7 +10,7 @@ pp = nl.ndarray((128, 8192), nl.bfloat16, nl.psum)
 half = nl.ndarray((64, 64), nl.float32, nl.sbuf)
 
 # rule: required
-nisa.tensor_copy(s)  # [missing-dst] misses `src`
+nisa.tensor_copy(s)  # [missing-dst] is missing `src`
 
 # rule: kind
 nisa.tensor_copy(s, 1.0)  # [operand-kind] `src` takes a tensor | float 1
@@ -28,7 +28,7 @@ nisa.nc_matmul(s, s, s)  # [operand-memory] `dst` is in sbuf | psum
 nisa.set_rng_seed(nl.ndarray((1, 1), nl.bfloat16, nl.sbuf))  # [operand-dtype] `src_seeds` is bfloat16 | int32
 nisa.tensor_copy_predicated(s, d, i)  # [operand-dtype] `predicate` is int32 | uint8, uint16, uint32
 nisa.rng(s)  # [operand-dtype] `dst` is float32 | uint16
-nisa.activation(s, nl.exp, s, scale=nl.ndarray((128, 1), nl.bfloat16, nl.sbuf))  # [operand-dtype] `scale` is bfloat16, it must be float32
+nisa.activation(s, nl.exp, s, scale=nl.ndarray((128, 1), nl.bfloat16, nl.sbuf))  # [operand-dtype] `scale` is bfloat16; it must be float32
 
 # rule: packed
 nisa.tensor_tensor(x, x, x, nl.add)  # trn3 [operand-dtype] float8_e4m3fn_x4 | four numbers

@@ -36,7 +36,7 @@ nisa.nc_matmul(out, s2, m2, perf_mode=nisa.matmul_perf_mode.double_row)  # trn2 
 nisa.nc_matmul(out, s2, m2, perf_mode=nisa.matmul_perf_mode.double_row, is_transpose=True)  # [operand-value] double_row | is_transpose
 
 # rule: double-row-columns
-nisa.nc_matmul(out, s2, m2, perf_mode=nisa.matmul_perf_mode.double_row, tile_position=(0, 0), tile_size=(128, 64))  # [operand-value] column size 64, must be 128
+nisa.nc_matmul(out, s2, m2, perf_mode=nisa.matmul_perf_mode.double_row, tile_position=(0, 0), tile_size=(128, 64))  # [operand-value] the column size is 64, but must be 128
 
 # rule: double-row-dtypes
 nisa.nc_matmul(out, b2, mb2, perf_mode=nisa.matmul_perf_mode.double_row)  # [operand-dtype] `stationary` is bfloat16 | 8-bit
@@ -81,7 +81,7 @@ nisa.nc_matmul(outb, st, mv)  # trn3 accepted
 nisa.nc_matmul(out, st, few)  # [partition-mismatch] 64 partitions | 128
 
 # rule: rows
-nisa.nc_matmul(out, st, mv, tile_position=(0, 0), tile_size=(64, 128))  # [tile-size] 128 partitions, the row tile has 64
+nisa.nc_matmul(out, st, mv, tile_position=(0, 0), tile_size=(64, 128))  # [tile-size] 128 partitions, but the row tile has 64
 
 # rule: columns
 nisa.nc_matmul(outw, wide, mv)  # [tile-size] 130 elements | 128
@@ -91,7 +91,7 @@ nisa.nc_matmul(outl, st, long)  # trn2 [tile-size] 1024 | trn2 is 512
 nisa.nc_matmul(out, st, m5)  # trn3 [tile-size] 8192 | 4096
 
 # rule: one-bank
-nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn2 [psum-bank] byte 1024 to 3071 | multiple of 2048
+nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn2 [psum-bank] bytes 1024 to 3071 | multiple of 2048
 nisa.nc_matmul(outl[:, 512:1024], st, mv)  # trn2 accepted
 nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn3 accepted
 

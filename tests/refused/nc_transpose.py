@@ -27,7 +27,7 @@ nisa.nc_transpose(p, ps)  # [operand-memory] `data` is in psum | sbuf
 nisa.nc_transpose(b, a, engine=nisa.engine.tensor)  # [operand-memory] `dst` is in sbuf
 
 # rule: one-bank
-nisa.nc_transpose(pl[:, 448:576], s)  # [psum-bank] byte 1792 to 2303
+nisa.nc_transpose(pl[:, 448:576], s)  # [psum-bank] bytes 1792 to 2303
 nisa.nc_transpose(pl[:, 448:576], s)  # trn3 accepted
 
 # rule: vector-size

@@ -25,7 +25,7 @@ An instruction with several results (`dst` and `reduce_res`) is not reported if 
 Exchanges, collectives and the `dst` of an instruction that leaves a value in the accumulators of its
 engine are not reported, but the value is, if nothing reads it out before the kernel ends.";
 
-    "index-layout" (Suspicious), "the indices of a gather or scatter are not one in each partition", "
+    "index-layout" (Suspicious), "a gather or scatter does not have one index in each partition", "
 The index that `vector_offset=` takes is an SBUF tile of shape (P, 1): the DMA takes the index of each
 row from a partition of its own. The simulator takes the elements of another tile in order; on the
 device the indices of the other partitions are not those.

@@ -21,7 +21,7 @@ works on one of them: block dimensions are indexed with ints.
         nl.store(out[i], t[i])                          # right";
 
     "ignored-argument" (Suspicious), "a keyword that the function does not have", "
-Functions of Beta 1 and the decorators accept any keyword, and do not look at those that they do not have.
+Functions of Beta 1 and the decorators accept any keyword, and ignore those that they do not have.
 
     nisa.nc_matmul(a, b, transpose_x=True)              # wrong: transposes nothing
     nl.matmul(a, b, transpose_x=True)                   # right

@@ -77,7 +77,7 @@ Indices count from 0 at the start, or from -1 at the end.";
     a, b = (1, 2, 3)      # two names, three values";
 
     "dict-key", "a dict key or a set item is not hashable", "
-As in Python, lists, dicts, sets and objects whose class defines `__eq__` without `__hash__` are no
+As in Python, lists, dicts, sets and objects whose class defines `__eq__` without `__hash__` cannot be
 keys:
 
     tiles[[i, j]] = t      # wrong

@@ -16,7 +16,7 @@ message names both tensors and both lines.
     a = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf, address=(0, 0))
     b = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf, address=(0, 1024))
     nisa.dma_copy(dst=a, src=x)
-    nisa.dma_copy(dst=b, src=x)                                  # writes over half of a
+    nisa.dma_copy(dst=b, src=x)                                  # overwrites half of a
     nisa.tensor_tensor(dst=out, data1=a, data2=b, op=nl.add)     # wrong: reads a
 
 Sharing bytes is correct if the first tensor is not read after the second is written, or is written
@@ -121,7 +121,7 @@ Nothing is reported if all elements were stored before (a default that is replac
 within 1% (rows that two tiles share), or if the kernel reads the output. Only `run` knows the values.
 With two cores, see `shared-memory-race`.";
 
-    "accumulation-after-read" (Suspicious), "a matmul goes on with a sum that has been read", "
+    "accumulation-after-read" (Suspicious), "a matmul continues a sum that has been read", "
 Matmuls without `accumulate` add to what earlier matmuls have written to the same tile. If the sum has
 been copied out in between, a new sum was usually meant: the tile is made outside of the loop over
 results.
@@ -136,7 +136,7 @@ results.
         nisa.nc_matmul(dst=acc, stationary=a[m], moving=b)
         nisa.tensor_copy(dst=result[m], src=acc)
 
-`accumulate=False` also begins a sum; `accumulate=True` states that it goes on, as does `+=` in kernels
+`accumulate=False` also begins a sum; `accumulate=True` states that it continues, as does `+=` in kernels
 for `neuronxcc.nki`. Iterations of dynamic loops are not compared, but a tile that is made outside of a dynamic
 loop and used in it alone is reported: the simulator begins a new sum in each iteration, and no document
 says that the device does.";
@@ -249,8 +249,8 @@ an output, the finding is `uninitialized-output`, which is certainly a bug; it n
 In a kernel for `neuronxcc.nki` a run reports only reads whose data may reach an argument or a result. There, a masked
 load leaves elements of a tile unwritten, functions work on all of them, and a masked store drops the results.
 
-An instruction with `reduce_cmd.reduce` goes on from the accumulators of its engine. Before anything has set
-them they are 0 here, and on the device what an earlier kernel left. A run with numerics reports it.
+An instruction with `reduce_cmd.reduce` continues from the accumulators of its engine. Before anything has set
+them they are 0 here, and on the device they hold what an earlier kernel left. A run with numerics reports it.
 
 A tile that the body of a dynamic loop makes is another one in each iteration, even if its bytes are the same on the
 device. Make it before the loop if an iteration needs what an earlier one has written.

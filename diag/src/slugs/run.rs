@@ -8,7 +8,7 @@ each member. All members must execute their synchronisations in the same order a
 branch on `nl.program_id` must not contain a synchronisation that only one core executes.
 
     if nl.program_id(0) == 0:
-        nisa.core_barrier(data=t, cores=(0, 1))     # wrong: core 1 never comes
+        nisa.core_barrier(data=t, cores=(0, 1))     # wrong: core 1 never arrives
 
     nisa.core_barrier(data=t, cores=(0, 1))         # right: outside of the branch
 

@@ -28,7 +28,7 @@ effectively endless. Convert the value first:
     nisa.tensor_copy(dst=count_int32, src=count_float32)         # rounds to the nearest integer
     nisa.register_load(register, count_int32)";
 
-    "divide-operator" (Suspicious), "an instruction divides, which the compiler does not know", "
+    "divide-operator" (Suspicious), "an instruction divides, which the compiler does not support", "
 The table of operators in the manual has no `nl.divide`, `nl.mod` and `nl.fmod`, and NKI's compiler for trn2 is reported
 to reject `divide` and `mod` as operators of instructions. The simulator computes the quotient or the remainder. Kernels for
 `neuronxcc.nki` may divide.

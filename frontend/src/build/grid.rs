@@ -101,7 +101,7 @@ impl Axis {
                 "bad-shape",
                 format!("{n} tiles along a dimension of {extent}: at most {MAX_TILES} are possible"),
             )
-            .help("make the tiles larger"));
+            .help("use larger tiles"));
         }
         let cells = (0..n as usize).map(|i| i..i + 1).collect();
         Ok(Self { extent, tile, group: 1, step: 1, tiles: (0..n).collect(), cells, consumed: false })
@@ -199,11 +199,11 @@ impl Grid {
                 text(tile_shape),
                 t.shape_text()
             );
-            return Err(refuse("value-error", message).help("an on-chip tensor is tiled in all of its dimensions"));
+            return Err(refuse("value-error", message).help("tile an on-chip tensor in all of its dimensions"));
         }
         if t.view.indirect.is_some() {
             return Err(refuse("indirect-view", format!("{what} of `{name}`, which is indexed at run time"))
-                .help("make the grid of the whole tensor"));
+                .help("build the grid from the whole tensor"));
         }
         if t.is_empty() {
             return Err(t.nothing(what));
@@ -238,7 +238,7 @@ impl Grid {
                 text(block_shape),
                 text(&tile_shape)
             );
-            return Err(refuse("value-error", message).help("a block counts tiles along each dimension of a tile"));
+            return Err(refuse("value-error", message).help("block_shape counts tiles along each dimension of a tile"));
         }
         let mut axes = self.axes.clone();
         for (axis, &group) in axes[self.untiled..].iter_mut().zip(block_shape) {
@@ -261,7 +261,7 @@ impl Grid {
         check_counts(what, "element_shape", elements)?;
         if tile.len() < 2 || tile.len() > elements.len() {
             let message = format!(
-                "{what}: tile_shape {} must have two dimensions at least, and no more than element_shape {}",
+                "{what}: tile_shape {} must have at least two dimensions, and no more than element_shape {}",
                 text(tile),
                 text(elements)
             );
@@ -390,8 +390,8 @@ impl Grid {
                 GridKey::Slice(start, stop, step) => {
                     let (start, stop) = (start.map_or(0, from_end).clamp(0, n), stop.map_or(n, from_end).clamp(0, n));
                     if start >= stop {
-                        return Err(refuse("empty-slice", format!("a slice of {} has no cell", whole()))
-                            .help("skip what is done with it when there is nothing to do"));
+                        return Err(refuse("empty-slice", format!("a slice of {} selects no cell", whole()))
+                            .help("skip the work on the slice when it is empty"));
                     }
                     axis.select((start as usize..stop as usize).step_by(step as usize), step, false)
                 }
@@ -454,7 +454,7 @@ impl Grid {
         };
         made.ok_or_else(|| {
             let message = format!(
-                "`.data` of a grid over `{}`: no access pattern has the {} elements of these cells and no others",
+                "`.data` of a grid over `{}`: no access pattern covers exactly the {} elements of these cells",
                 self.source().storage.name,
                 text(&self.element_shape())
             );

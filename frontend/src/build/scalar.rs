@@ -46,9 +46,9 @@ impl Scalar {
     /// `register-arithmetic` for the result of a comparison.
     pub(crate) fn register(self, what: &str) -> Result<RegId> {
         if self.comparison {
-            let message = format!("{what} takes no result of a comparison of scalars");
+            let message = format!("{what} does not accept the result of a scalar comparison");
             return Err(Violation::new(SLUG, "", message)
-                .help("a comparison is recorded, and nothing uses it: compute a mask with instructions on a tensor"));
+                .help("nothing on the device can use it: compute a mask with instructions on a tensor"));
         }
         Ok(self.id)
     }
@@ -59,7 +59,7 @@ impl Scalar {
     /// As [`Self::register`]; `register-arithmetic` for int64.
     pub(crate) fn narrow(self, what: &str) -> Result<RegId> {
         if self.dtype == DType::I64 {
-            let message = format!("{what} takes 32 bits, this scalar is int64");
+            let message = format!("{what} takes 32 bits, but this scalar is int64");
             return Err(Violation::new(SLUG, "", message).help(
                 "load it from an int32 tensor; int64 is for scalar_offset on HBM, arithmetic and nisa.scalar_store",
             ));
@@ -73,8 +73,10 @@ impl Scalar {
     /// As [`Self::register`]; `register-arithmetic` for int64 on chip.
     pub(crate) fn offset_into(self, t: &Tensor, what: &str) -> Result<RegId> {
         if self.dtype == DType::I64 && t.on_chip() {
-            let message =
-                format!("{what}: an int64 scalar as an offset into `{}`, which is in {}", t.storage.name, t.view.space);
+            let message = format!(
+                "{what}: an int64 scalar cannot be an offset into `{}`, which is in {}",
+                t.storage.name, t.view.space
+            );
             return Err(Violation::new(SLUG, "", message)
                 .help("on-chip offsets have 32 bits: load the scalar from an int32 tensor"));
         }
@@ -86,12 +88,12 @@ impl Term {
     fn arg(self, dtype: DType, what: &str) -> Result<Arg> {
         match self {
             Term::Scalar(s) if s.dtype != dtype => {
-                Err(Violation::new(SLUG, "", format!("{what}: one scalar is {dtype}, the other one {}", s.dtype))
-                    .help("scalars are not widened: load both from tensors of one dtype"))
+                Err(Violation::new(SLUG, "", format!("{what}: one scalar is {dtype}, the other is {}", s.dtype))
+                    .help("scalars are not widened: load both from tensors of the same dtype"))
             }
             Term::Scalar(s) => s.register(what).map(Arg::Register),
             Term::Int(i) if dtype == DType::I32 && i32::try_from(i).is_err() => {
-                Err(Violation::new(SLUG, "", format!("{what}: {i} does not fit the int32 of the scalar")))
+                Err(Violation::new(SLUG, "", format!("{what}: {i} does not fit in the scalar's int32")))
             }
             Term::Int(i) => Ok(Arg::Int(i)),
         }
@@ -117,10 +119,11 @@ impl Lower<'_> {
         let id = value.register("nisa.scalar_store")?;
         if dst.view.dtype != value.dtype && matches!(dst.view.dtype, DType::I32 | DType::I64) {
             let message = format!(
-                "nisa.scalar_store: `{}` is {}, the scalar is {}",
+                "nisa.scalar_store: `{}` is {}, but the scalar is {}",
                 dst.storage.name, dst.view.dtype, value.dtype
             );
-            return Err(Violation::new("dtype-mismatch", "dst", message).help("a scalar is stored as it is"));
+            return Err(Violation::new("dtype-mismatch", "dst", message)
+                .help("a scalar is stored without conversion: use a tensor of its dtype"));
         }
         self.emit("scalar_store", &[("dst", Arg::View(dst.view.clone())), ("value", Arg::Register(id))])
     }
@@ -137,8 +140,8 @@ impl Lower<'_> {
         };
         let comparison = !matches!(op, ScalarOp::Add | ScalarOp::Subtract | ScalarOp::Multiply);
         if comparison && dtype == DType::I64 {
-            return Err(Violation::new(SLUG, "", "a comparison of int64 scalars")
-                .help("the device compares 32 bits: compute a mask with instructions on a tensor"));
+            return Err(Violation::new(SLUG, "", "int64 scalars cannot be compared")
+                .help("scalar comparisons have 32 bits: compute a mask with instructions on a tensor"));
         }
         let what = "scalar arithmetic";
         let (x, y) = (x.arg(dtype, what)?, y.arg(dtype, what)?);

@@ -278,7 +278,7 @@ impl Interp<'_> {
                         "assigned here",
                     )
                     .help(if kind == ClassKind::NamedTuple {
-                        "a NamedTuple is fixed: make a new one"
+                        "a NamedTuple is immutable: make a new one"
                     } else {
                         "the class is frozen: make a new object"
                     }));
@@ -312,7 +312,7 @@ impl Interp<'_> {
             }
             Value::EnumMember(member) if !matches!(name, sym::value | sym::plain_name) => {
                 if matches!(&*self.name(name), "_value_" | "_name_") {
-                    let message = format!("`{}` of a member of an Enum is assigned", self.name(name));
+                    let message = format!("`{}` of an Enum member cannot be assigned", self.name(name));
                     return Err(Raise::at("unsupported-syntax", message, span, "assigned here")
                         .help("give the member its value in the body of the class, or run the kernel through Python"));
                 }

@@ -112,7 +112,7 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
         args.positional_only(interp, "chr", 1, 1)?;
         let c = args.positional[0].as_int().and_then(|x| u32::try_from(x).ok()).and_then(char::from_u32);
         c.map(|c| Value::str(c.to_string()))
-            .ok_or_else(|| Raise::at("value-error", "chr() needs the number of a character", args.span, "here"))
+            .ok_or_else(|| Raise::at("value-error", "chr() needs a character code", args.span, "here"))
     }),
     ("ord", |interp, args| {
         args.positional_only(interp, "ord", 1, 1)?;
@@ -275,7 +275,9 @@ fn extremum(interp: &mut Interp<'_>, mut args: CallArgs, name: &str, op: CmpOp) 
     match (best, default) {
         (Some((_, item)), _) => Ok(item),
         (None, Some(default)) => Ok(default),
-        (None, None) => Err(Raise::at("value-error", format!("{name}() of nothing"), span, "the sequence is empty")),
+        (None, None) => {
+            Err(Raise::at("value-error", format!("{name}() of an empty sequence"), span, "the sequence is empty"))
+        }
     }
 }
 
@@ -508,12 +510,12 @@ fn hasattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         return Ok(Value::Bool(interp.object_has(&**object, name)));
     }
     if matches!(base, Value::Host(_)) {
-        interp.guess(args.span, "taken as false");
+        interp.guess(args.span, "assumed to be false");
         return Ok(Value::Bool(false));
     }
     let found = found_attr(interp, base, name, args.span)?;
     if let Some(Value::Host(_)) = &found {
-        interp.guess(args.span, "taken as true");
+        interp.guess(args.span, "assumed to be true");
     }
     Ok(Value::Bool(found.is_some()))
 }

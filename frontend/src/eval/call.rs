@@ -453,8 +453,9 @@ impl Interp<'_> {
         if self.stack_used() <= MAX_STACK {
             return Ok(());
         }
-        let mut raise = Raise::at("recursion-limit", "iterators are nested too deep", span, "an item is taken here")
-            .help("make a list of the items with list() from time to time");
+        let mut raise =
+            Raise::at("recursion-limit", "iterators are nested too deeply", span, "an item is requested here")
+                .help("convert an intermediate iterator to a list with list()");
         raise.fatal = true;
         Err(raise)
     }
@@ -520,8 +521,11 @@ impl Interp<'_> {
             }
         }
         if !missing.is_empty() {
-            let text =
-                format!("misses {} {}", if missing.len() == 1 { "argument" } else { "arguments" }, missing.join(", "));
+            let text = format!(
+                "is missing {} {}",
+                if missing.len() == 1 { "argument" } else { "arguments" },
+                missing.join(", ")
+            );
             return Err(self.bad_call(function, text, span));
         }
         if def.has_star {

@@ -307,7 +307,7 @@ impl Interp<'_> {
                 (None, FieldDefault::Required) if class.lenient => Value::None,
                 (None, FieldDefault::Required) if !field.init => continue,
                 (None, FieldDefault::Required) => {
-                    let text = format!("{}() misses its field `{}`", class.name, self.name(field.name));
+                    let text = format!("{}() is missing its field `{}`", class.name, self.name(field.name));
                     return Err(Raise::at("arguments", text, span, "in this call"));
                 }
             };

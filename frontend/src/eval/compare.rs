@@ -45,7 +45,7 @@ impl Interp<'_> {
             self.check_steps(span)?;
             let answer = same == (op == CmpOp::Is);
             if of_host {
-                self.guess(span, if answer { "taken as true" } else { "taken as false" });
+                self.guess(span, if answer { "assumed to be true" } else { "assumed to be false" });
             }
             return Ok(Value::Bool(answer));
         }

@@ -108,7 +108,7 @@ impl Interp<'_> {
     fn init_member(&mut self, class: &Class, member: &Rc<EnumMember>, span: Span) -> EvalResult<()> {
         let Some(init) = class.lookup(sym::init) else { return Ok(()) };
         if member.kind().mixin.is_some() && matches!(member.value, Value::Tuple(_)) {
-            let message = format!("the Enum {} derives from a type of values and has an `__init__`", class.name);
+            let message = format!("the Enum {} derives from a data type and has an `__init__`", class.name);
             return Err(Raise::at("unsupported-syntax", message, span, "this class")
                 .help("derive it from Enum alone, or run the kernel through Python"));
         }
@@ -202,7 +202,7 @@ impl Interp<'_> {
             _ => None,
         };
         next.map(Value::Int).ok_or_else(|| {
-            let message = format!("auto() of {class} follows a value that it cannot count up");
+            let message = format!("auto() of {class} follows a value that it cannot increment");
             Raise::at("type-error", message, span, "this class").help("give each member its value")
         })
     }
@@ -265,7 +265,7 @@ impl Interp<'_> {
             _ => 0,
         };
         let refused = || {
-            let message = format!("{bits} is no combination of flags of {}", class.name);
+            let message = format!("{bits} is not a combination of flags of {}", class.name);
             Err(Raise::at("value-error", message, span, "in this expression"))
         };
         let mut value = bits;

@@ -86,7 +86,7 @@ impl Interp<'_> {
                     "raised-exception",
                     "`raise` without an exception",
                     span,
-                    "nothing is being handled",
+                    "no exception is being handled",
                 ));
             }
         };

@@ -535,7 +535,7 @@ fn may_swallow(context: &Value) -> bool {
 
 /// The value passed to `__exit__` as the traceback.
 fn no_traceback() -> Value {
-    let reason = Some("the built-in evaluator makes no traceback objects".to_owned());
+    let reason = Some("the built-in evaluator does not create traceback objects".to_owned());
     Value::Host(Rc::new(Host { path: "traceback".to_owned(), reason, span: None }))
 }
 

@@ -267,7 +267,7 @@ impl Interp<'_> {
             Some(number) => {
                 let x = number.as_int().unwrap_or(0);
                 if parsed.kind == Some('c') && u32::try_from(x).ok().and_then(char::from_u32).is_none() {
-                    let message = format!("{x} is not the number of a character");
+                    let message = format!("{x} is not a character code");
                     return Err(Raise::at("integer-overflow", message, span, format!("format specification `{spec}`")));
                 }
                 parsed.int(x).ok_or_else(|| bad(format!("`{spec}` does not format an int")))

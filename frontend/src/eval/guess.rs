@@ -47,14 +47,14 @@ const LIBRARY: [&str; 27] = [
 pub(crate) struct Guess {
     /// The condition.
     span: Span,
-    /// The assumption: "taken as false".
+    /// The assumption: "assumed to be false".
     taken: &'static str,
 }
 
 impl Interp<'_> {
     /// Records that a host value was taken as false.
     pub(super) fn guess_false(&mut self, span: Span) {
-        self.guess(span, "taken as false");
+        self.guess(span, "assumed to be false");
     }
 
     /// Records an assumption about the host.
@@ -72,7 +72,7 @@ impl Interp<'_> {
         }
         let by_name = args.keyword.iter().find(|(name, _)| &*self.name(*name) == "default").map(|(_, value)| value);
         let default = args.positional.get(1).or(by_name).filter(|value| !value.is_none())?.clone();
-        self.guess(args.span, "the variable is taken as not set");
+        self.guess(args.span, "the variable is assumed to be unset");
         Some(default)
     }
 
@@ -101,7 +101,7 @@ impl Interp<'_> {
         }
         let mut names = Vec::new();
         t.handlers.iter().flat_map(|handler| &handler.body).for_each(|stmt| resolve::bound_names(stmt, &mut names));
-        let guess = Guess { span, taken: "the module is taken as installed" };
+        let guess = Guess { span, taken: "the module is assumed to be installed" };
         names.into_iter().for_each(|name| mark(frame.module, name, guess));
     }
 
@@ -131,8 +131,8 @@ impl Interp<'_> {
         let name = module.symbols.borrow().get(index as usize).map(|name| self.name(*name));
         let Guess { span: condition, taken } = guess;
         let name = name.as_deref().unwrap_or_default();
-        let message = format!("only a running Python knows this condition, on which `{name}` depends: {taken}");
-        let help = "call the kernel from Python, where its module has run, or leave the condition out";
+        let message = format!("only Python can evaluate this condition, on which `{name}` depends: {taken}");
+        let help = "call the kernel from Python, which runs its module, or remove the condition";
         let warning = Diagnostic::warning("host-condition", message).at(condition, "here");
         self.report(warning.with(span, format!("the kernel uses `{name}`")).help(help));
     }

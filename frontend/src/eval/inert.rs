@@ -26,13 +26,13 @@ impl Interp<'_> {
                 }
                 match value {
                     Value::Object(object) if object.is_device_data() => {
-                        ("a view or a tensor is made here, and nothing uses it", "use it, or delete the statement")
+                        ("this view or tensor is never used", "use it, or delete the statement")
                     }
                     Value::Object(object) if object.is_inert() => {
-                        ("a value is made here, and nothing uses it", "use it, or delete the statement")
+                        ("this value is never used", "use it, or delete the statement")
                     }
                     Value::Kernel(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => {
-                        ("a function is made here, and nothing calls it", self.dialect.hint(Hint::UnusedFunction))
+                        ("this function is never called", self.dialect.hint(Hint::UnusedFunction))
                     }
                     _ => return,
                 }
@@ -53,7 +53,7 @@ impl Interp<'_> {
                 | Value::Native(_)
                 | Value::BoundMethod(_)
                 | Value::BoundBuiltin(_) => {
-                    ("this function is named, and not called", "write () behind it, or delete the statement")
+                    ("this function is named but not called", "add (), or delete the statement")
                 }
                 _ => return,
             },

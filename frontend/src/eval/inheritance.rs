@@ -218,7 +218,7 @@ impl Interp<'_> {
                 && told.frozen != frozen
             {
                 let (own, other) = if frozen { ("frozen", "not frozen") } else { ("not frozen", "frozen") };
-                let message = format!("the dataclass {} is {own}, its base {} is {other}", class.name, base.name);
+                let message = format!("the dataclass {} is {own}, but its base {} is {other}", class.name, base.name);
                 return Err(Raise::at("type-error", message, span, "here").help("give both the same `frozen=`"));
             }
         }

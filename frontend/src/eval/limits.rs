@@ -78,7 +78,7 @@ impl Interp<'_> {
                     "step-limit",
                     format!("specialisation does not end within {} steps", self.options.step_limit),
                 )
-                .at(span, "the limit was passed here")
+                .at(span, "the limit was exceeded here")
                 .advise(Advice::MoreSteps),
             ));
         }
@@ -126,11 +126,11 @@ impl Interp<'_> {
     fn charge_value(&mut self, bytes: usize, charged: usize, span: Span) -> EvalResult<()> {
         if bytes > LARGEST {
             let (bytes, limit) = sizes(bytes as u64, LARGEST as u64);
-            let message = format!("a value of {bytes} is too large, the limit is {limit}");
+            let message = format!("a value of {bytes} is too large; the limit is {limit}");
             return Err(fatal(
                 Diagnostic::error("memory-limit", message)
                     .at(span, "a string, list, tuple or dictionary of this size would be made here")
-                    .help("tensors hold data; the values of a kernel's Python code only say what is done with them"),
+                    .help("keep data in tensors; the Python values of a kernel only describe the operations on it"),
             ));
         }
         self.charge(charged, span)
@@ -146,9 +146,9 @@ fn fatal(diagnostic: Diagnostic) -> Box<Raise> {
 fn memory_limit(exceeded: Exceeded, span: Span) -> Box<Raise> {
     let (needed, limit) = sizes(exceeded.needed, exceeded.limit);
     fatal(
-        Diagnostic::error("memory-limit", format!("specialisation needs {needed} of memory, the limit is {limit}"))
-            .at(span, "the limit was passed here")
-            .note("a loop that never ends reaches this limit, too")
+        Diagnostic::error("memory-limit", format!("specialisation needs {needed} of memory; the limit is {limit}"))
+            .at(span, "the limit was exceeded here")
+            .note("an endless loop also reaches this limit")
             .advise(Advice::MoreMemory),
     )
 }

@@ -48,11 +48,11 @@ impl Unlocated {
         match self {
             Unlocated::Absent => Raise::at(
                 "stale-source",
-                format!("`{name}` is not at {file}:{line}: the file was changed after Python had loaded it"),
+                format!("`{name}` is not at {file}:{line}: the file was changed after Python loaded it"),
                 span,
                 "",
             )
-            .help("start Python again, or reload the module"),
+            .help("restart Python, or reload the module"),
             Unlocated::Ambiguous => Raise::at(
                 "ambiguous-lambda",
                 format!("{file}:{line} has several lambdas with the same parameters, and Python does not record which of them this is"),
@@ -140,7 +140,7 @@ impl Interp<'_> {
                 }
                 None => self.opaque(
                     "an array",
-                    Some("arrays are arguments of a kernel: a kernel is compiled without their contents"),
+                    Some("pass arrays as arguments of the kernel: it is compiled without their contents"),
                 ),
             },
             Arg::Api(path) => self.in_dialect_of(path, |interp| interp.api_value(path, span))?,

@@ -257,16 +257,24 @@ impl Interp<'_> {
     pub(crate) fn carry(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
         if let (Some(before), Some(after)) = (old.as_float(), now.as_float()) {
             if before.to_bits() != after.to_bits() && !carried.is_counter {
-                self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
+                self.report_carried(
+                    carried,
+                    "is assigned in a loop that reads its value from the previous iteration",
+                    iterable,
+                );
             }
             return Some(old.clone());
         }
         if self.is_other_storage(old, now) {
-            self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
+            self.report_carried(carried, "is a different tile in each iteration of this loop", iterable);
             return Some(old.clone());
         }
         if self.is_other_value(old, now) {
-            self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
+            self.report_carried(
+                carried,
+                "is assigned in a loop that reads its value from the previous iteration",
+                iterable,
+            );
             return Some(old.clone());
         }
         None
@@ -276,7 +284,11 @@ impl Interp<'_> {
     /// that the next iteration would find changed.
     pub(crate) fn end_counted(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) {
         if !carried.is_counter && (self.is_other_storage(old, now) || self.is_other_value(old, now)) {
-            self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
+            self.report_carried(
+                carried,
+                "is assigned in a loop that reads its value from the previous iteration",
+                iterable,
+            );
         }
     }
 
@@ -304,7 +316,7 @@ impl Interp<'_> {
         if !self.is_other_storage(old, now) {
             return None;
         }
-        self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
+        self.report_carried(carried, "is a different tile in each iteration of this loop", iterable);
         Some(Value::object(EndedTile))
     }
 
@@ -315,7 +327,7 @@ impl Interp<'_> {
     fn report_carried(&mut self, carried: &Carried, what: &str, iterable: Span) {
         let message = format!("`{}` {what}", self.name(carried.name));
         let finding = Diagnostic::warning("loop-carried", message)
-            .at(carried.span, "each iteration begins with what the name held before the loop")
+            .at(carried.span, "each iteration starts with the value from before the loop")
             .with(iterable, "the body of this loop is compiled once")
             .help(self.dialect.hint(Hint::LoopCarried));
         self.report_once(finding, carried.span);

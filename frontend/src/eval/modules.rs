@@ -179,7 +179,7 @@ impl Interp<'_> {
         self.assume_import(root, span);
         let reason = (!HOST.contains(&root)).then(|| {
             format!(
-                "there is no file of a module `{path}` next to this one, or in a folder above it; Python, as the frontend, also finds installed packages"
+                "no file of module `{path}` is next to this file or in a folder above it; with Python as the frontend, installed packages are found too"
             )
         });
         Ok(Value::Host(Rc::new(Host { path: path.to_owned(), reason, span: Some(span) })))
@@ -259,7 +259,7 @@ impl Interp<'_> {
 
     fn run_module(&mut self, module: &Rc<Module>, ast: &ModuleAst) -> EvalResult<()> {
         if self.stack_used() > super::STACK / 2 {
-            return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
+            return Err(Raise::at("recursion-limit", "imports are nested too deeply", Span::default(), "here"));
         }
         let outer = std::mem::replace(&mut self.in_kernel, false);
         let guessed = self.guessed.take();
@@ -303,7 +303,7 @@ impl Interp<'_> {
                         let index = module.index.borrow().get(&name).copied();
                         if let Some(index) = index {
                             let reason = format!(
-                                "it is not set, because its statement could not be run: {}",
+                                "it is not set, because the statement that sets it could not be run: {}",
                                 raise.diagnostic.message
                             );
                             let host =

@@ -133,7 +133,7 @@ impl CallArgs {
         if let Some(index) = out[..required].iter().position(Option::is_none) {
             return Err(Raise::at(
                 "arguments",
-                format!("{function}() misses its argument `{}`", names[index]),
+                format!("{function}() is missing its argument `{}`", names[index]),
                 self.span,
                 "in this call",
             ));

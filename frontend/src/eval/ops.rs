@@ -231,7 +231,7 @@ impl Interp<'_> {
             // In module-level code, an integer may exceed 64 bits unless a kernel uses it.
             None if !self.in_kernel => Ok(Value::Host(Rc::new(Host {
                 path: format!("{a} {} {b}", op.text()),
-                reason: Some("integers in a kernel have 64 bits, and this one does not fit".to_owned()),
+                reason: Some("integers in a kernel have 64 bits, which this one exceeds".to_owned()),
                 span: Some(span),
             }))),
             None => Err(Raise::at(

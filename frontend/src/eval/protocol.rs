@@ -63,8 +63,11 @@ impl Interp<'_> {
         } else if let Some((name, _)) = args.keyword.first()
             && self.mro_of(class).is_some()
         {
-            let message =
-                format!("the class {} has the keyword `{}=`, which no base of it takes", class.name, self.name(*name));
+            let message = format!(
+                "the class {} has the keyword `{}=`, which none of its bases takes",
+                class.name,
+                self.name(*name)
+            );
             return Err(Raise::at("type-error", message, def.name_span, "this class")
                 .help("define `__init_subclass__` with this parameter in a base class"));
         }
@@ -79,9 +82,8 @@ impl Interp<'_> {
                 (class.kind.get(), class.lookup(name))
             {
                 let message = format!("the class {} has a `{}`, which is not supported", class.name, self.name(name));
-                return Err(
-                    Raise::at("unsupported-syntax", message, span, "an object of it is made here").help(instead)
-                );
+                return Err(Raise::at("unsupported-syntax", message, span, "an object of this class is created here")
+                    .help(instead));
             }
         }
         Ok(())
@@ -107,7 +109,7 @@ impl Interp<'_> {
         }
         let message =
             format!("{} is an abstract class without an implementation of {}", class.name, missing.join(", "));
-        Err(Raise::at("type-error", message, span, "an object of it is made here")
+        Err(Raise::at("type-error", message, span, "an object of this class is created here")
             .help("make an object of a class that derives from it and defines its abstract methods"))
     }
 

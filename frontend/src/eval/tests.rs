@@ -140,8 +140,8 @@ fn a_schedule_makes_named_instructions_wait() {
     assert_eq!(run("[('b', ['a'])]"), (Some(1), vec![]));
     assert_eq!(run("[]"), (Some(0), vec![]));
     let refused = |edges: &str, message: &str| assert_eq!(run(edges), (None, vec![message.to_owned()]));
-    refused("[('b', 'c')]", "with_schedule names `c`, which no instruction of the kernel has");
-    refused("[('a', 'b')]", "with_schedule: `a` is to wait for `b`, which comes after it in the program");
+    refused("[('b', 'c')]", "with_schedule names `c`, but no instruction of the kernel has this name");
+    refused("[('a', 'b')]", "with_schedule: `a` must wait for `b`, which comes after it in the program");
     refused("[('a', 3)]", "with_schedule takes a list of pairs of instruction names, got an int");
 }
 
@@ -274,7 +274,7 @@ fn functions_take_all_kinds_of_arguments() {
         "def f(a, b=2, *rest, c, d=4, **kw):\n    print(a, b, rest, c, d, kw)\nf(1, c=3)\nf(1, 5, 6, 7, c=8, e=9)\nf(*[1, 2], **{'c': 3})",
         "1 2 () 3 4 {}\n1 5 (6, 7) 8 4 {'e': 9}\n1 2 () 3 4 {}",
     );
-    check("def f(a, b):\n    pass\nf(1)", "arguments: f() misses argument `b`");
+    check("def f(a, b):\n    pass\nf(1)", "arguments: f() is missing argument `b`");
     check("def f(a, b):\n    pass\nf(1, 2, 3)", "arguments: f() takes 2 positional arguments but 3 were given");
     check("def f(alpha):\n    pass\nf(alhpa=3)", "arguments: f() has no parameter `alhpa`");
     check("def f(a):\n    pass\nf(1, a=3)", "arguments: f() got `a` by position and by name");
@@ -325,7 +325,7 @@ fn classes_made_from_fields() {
         "P(a=1, b=[1], c=3) [] 4 True",
     );
     check("@dataclass(frozen=True)\nclass P:\n    a: int\nP(1).a = 2", "frozen-object: `a` of a P cannot be changed");
-    check("@dataclass\nclass P:\n    a: int\nP()", "arguments: P() misses its field `a`");
+    check("@dataclass\nclass P:\n    a: int\nP()", "arguments: P() is missing its field `a`");
     check(
         "class C(Enum):\n    RED = 1\n    BLUE = auto()\n    def low(self):\n        return self.name.lower()\nprint(C.RED, C.BLUE.value, C.RED == C.RED, C(2).low(), [c.name for c in C], C['RED'] is C.RED, len(C))",
         "C.RED 2 True blue ['RED', 'BLUE'] True 2",
@@ -351,7 +351,7 @@ fn library_modules() {
         "from collections import defaultdict\nd = defaultdict(list)\nd['a'].append(1)\nprint(d, math if False else 0)",
         "defaultdict(<class 'list'>, {'a': [1]}) 0",
     );
-    check("import math\nprint(math.sqrt(-1))", "value-error: sqrt() is not defined there");
+    check("import math\nprint(math.sqrt(-1))", "value-error: sqrt() is not defined for this argument");
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn a_module_without_a_file_is_said_to_be_missing() {
         let found = compiled.diagnostics.into_iter().find(|d| d.id == "host-value").expect("a host value");
         found.notes.join(" ")
     };
-    assert!(notes("k").contains("there is no file of a module `kit.sizes`"), "{}", notes("k"));
+    assert!(notes("k").contains("no file of module `kit.sizes`"), "{}", notes("k"));
     assert_eq!(notes("other"), "");
 }
 

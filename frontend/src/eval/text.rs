@@ -118,7 +118,7 @@ impl Interp<'_> {
                 Some(other) => {
                     let number = self.as_index(other).and_then(|n| char::from_u32(u32::try_from(n).ok()?));
                     let Some(number) = number else {
-                        let message = "translate() needs a table with numbers of characters, texts and None";
+                        let message = "translate() needs a table of character codes, strings and None";
                         return Err(Raise::at("type-error", message, span, "in this call"));
                     };
                     out.push(number);
@@ -176,7 +176,7 @@ impl Interp<'_> {
                 Value::Str(text) => Ok(text.clone()),
                 _ => Err(self.need_str(name, other, span)),
             },
-            None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
+            None => Err(Raise::at("arguments", format!("{name}() is missing its argument"), span, "in this call")),
         };
         let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
         // The part to search: `text.find(sub, start, end)`.

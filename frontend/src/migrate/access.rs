@@ -298,7 +298,7 @@ impl Pass<'_> {
             } else if let Some(at) = self.kinds.poly(key) {
                 items.push(Item::Int(at, false));
             } else {
-                return Err(refuse("slices beside index tiles"));
+                return Err(refuse("slices together with index tiles"));
             }
         }
         let Some(needs_reshape) = self.align(&mut items, &counts) else {

@@ -409,7 +409,7 @@ impl Pass<'_> {
             if !matches!(self.kinds.name(carried.name), Kind::Int | Kind::Float) && in_place(carried.span) {
                 continue;
             }
-            let what = "a name that the loop changes: each iteration began with what it held before the loop, and goes on from the last one now";
+            let what = "a name that the loop changes: each iteration started with the value from before the loop, and now continues from the previous iteration";
             self.report(by_hand(
                 carried.span,
                 what,

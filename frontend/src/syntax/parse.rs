@@ -33,7 +33,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
         let span = Span { file, start: offset, end: (offset + 1).min(text.len() as u32) };
         diagnostics.push(
             Diagnostic::error("nesting-too-deep", format!("code is nested more than {MAX_NESTING} levels deep"))
-                .at(span, "the limit is passed here")
+                .at(span, "the limit is exceeded here")
                 .help("split the expression or the block over several statements or functions"),
         );
         return (empty(), diagnostics);

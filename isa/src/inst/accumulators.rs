@@ -263,5 +263,5 @@ impl Step {
 /// The violation for a vocabulary member that the instruction does not support.
 pub(crate) fn one_of<T: std::fmt::Display>(operand: &'static str, got: T, allowed: &[T]) -> Violation {
     let names: Vec<_> = allowed.iter().map(T::to_string).collect();
-    Violation::new("op-unsupported", operand, format!("`{operand}` is {got}, it must be {}", names.join(", ")))
+    Violation::new("op-unsupported", operand, format!("`{operand}` is {got}; it must be {}", names.join(", ")))
 }

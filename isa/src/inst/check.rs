@@ -45,7 +45,7 @@ pub fn same_partitions(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     if here == 1 && b.0 != "dst" {
         let columns = b.1.free_elements();
         return Err(wrong.help(format!(
-            "one partition is not repeated over the others: load the row into all of them, with a stride of 0 over the source, \
+            "a single partition is not broadcast: load the row into all partitions, with a stride of 0 over the source, \
              for example nisa.dma_copy(dst=tile, src=row.ap([[0, {there}], [1, {columns}]]))"
         )));
     }
@@ -76,7 +76,7 @@ pub fn same_free(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     if b.0 != "dst" && b.1.shape().len() == 2 && b.1.free_elements() == 1 {
         let columns = a.1.free_elements();
         return Err(wrong.help(format!(
-            "one element is not repeated along its partition: pass the view `.broadcast(1, {columns})`, or use nisa.tensor_scalar, which takes a \
+            "a single element is not broadcast along its partition: pass the view `.broadcast(1, {columns})`, or use nisa.tensor_scalar, which takes a \
              column as operand0"
         )));
     }
@@ -179,7 +179,7 @@ pub fn scalar_of(
     Err(Violation::new(
         "operand-value",
         name,
-        format!("`{op_name}={op}` takes one operand: `{name}` is {got}, it must be None or 0"),
+        format!("`{op_name}={op}` takes one operand: `{name}` is {got}; it must be None or 0"),
     ))
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn quotients_as_integers(op: AluOp, sources: &[(&str, &View)], dst: &
     found.then(|| {
         let name = sources.first().map_or("data", |(name, _)| name);
         let message = format!(
-            "`dst` is {}: quotients of integers lose their fractions (GpSimd cuts them off, the other engines round them), and division by 0 gives an integer",
+            "`dst` is {}: quotients of integers lose their fractions (GpSimd truncates them, the other engines round them), and division by 0 gives an integer",
             dst.dtype
         );
         Violation::new("integer-function", "dst", message)

@@ -85,10 +85,10 @@ fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violati
         return Ok(());
     }
     let message =
-        format!("`{name}` is {}; an element of it is four numbers, which {} does not take", view.dtype, I::SCHEMA.name);
+        format!("`{name}` is {}; each element holds four numbers, which {} does not take", view.dtype, I::SCHEMA.name);
     Err(Violation::new("operand-dtype", name, message).help(
         "packed types are for nc_matmul_mx, quantize_mx, memset with 0, tensor_copy, dma_copy, dma_transpose and sendrecv; \
-         look at the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
+         reinterpret the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
     ))
 }
 
@@ -129,9 +129,9 @@ fn dtype(operand: &OperandSchema, view: &View) -> Result<(), Violation> {
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         None => String::new(),
     };
-    let message = format!("`{}` is {}, it must be {allowed}", operand.name, view.dtype);
+    let message = format!("`{}` is {}; it must be {allowed}", operand.name, view.dtype);
     Err(Violation::new("operand-dtype", operand.name, message)
-        .help("copy it to a tile of that dtype with nisa.tensor_copy, which converts, or allocate it so"))
+        .help("copy it to a tile of that dtype with nisa.tensor_copy, which converts, or allocate it with that dtype"))
 }
 
 /// `view` stays inside its tensor and, on chip, inside the partitions.
@@ -168,7 +168,7 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
                 "out-of-bounds",
                 "",
                 format!(
-                    "view of `{}` reaches partition {}, the tensor has {have} (0 to {})",
+                    "view of `{}` reaches partition {}, but the tensor has {have} (0 to {})",
                     tensor.name,
                     end - 1,
                     have - 1
@@ -186,7 +186,7 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
             "out-of-bounds",
             "",
             format!(
-                "view of `{}` {what} {at}{}, the tensor has {}",
+                "view of `{}` {what} {at}{}, but the tensor has {}",
                 tensor.name,
                 if view.space.is_on_chip() { " of each partition" } else { "" },
                 tensor.bytes()
@@ -331,7 +331,7 @@ mod tests {
         assert!(check(&m, &part(&a, 0, 200)).unwrap_err().contains("200 partitions, the memory has 128"));
         let mut wide = a;
         wide.dims[1].count = 5;
-        assert!(check(&m, &wide).unwrap_err().contains("byte 20 of each partition, the tensor has 16"));
+        assert!(check(&m, &wide).unwrap_err().contains("byte 20 of each partition, but the tensor has 16"));
         wide.offset = -1;
         assert!(check(&m, &wide).unwrap_err().contains("starts at byte -4"));
         let got = check(&m, &wide).unwrap_err();

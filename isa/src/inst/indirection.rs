@@ -103,14 +103,14 @@ fn one(name: &'static str, view: &View, index: &View, engine: Engine) -> Result<
         return Err(Violation::new(
             "operand-memory",
             name,
-            format!("the index of `{name}` is in {}, must be in sbuf", index.space),
+            format!("the index of `{name}` is in {}, but must be in sbuf", index.space),
         ));
     }
     if !matches!(index.dtype, DType::I16 | DType::U16 | DType::I32 | DType::U32) {
         return Err(Violation::new(
             "operand-dtype",
             name,
-            format!("the index of `{name}` is {}, must be an integer of 16 or 32 bits", index.dtype),
+            format!("the index of `{name}` is {}, but must be an integer of 16 or 32 bits", index.dtype),
         ));
     }
     check::same_partitions((name, view), ("index", index)).map_err(|v| Violation { operand: name, ..v })?;
@@ -269,7 +269,7 @@ mod tests {
         m.run(mm.clone()).unwrap();
         assert_eq!(m.f32s(&d)[32..48], [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7].map(|k| (100 + k) as f32));
         let tiled = NcMatmul { tile_position: Ints(vec![32, 0]), tile_size: Ints(vec![32, 128]), ..mm.clone() };
-        assert!(m.check(tiled).unwrap_err().contains("(32, 0) with an indirect `moving`, must be (0, 0)"));
+        assert!(m.check(tiled).unwrap_err().contains("(32, 0) with an indirect `moving`, but must be (0, 0)"));
         let e = m.check(NcMatmul { is_transpose: true, ..mm.clone() }).unwrap_err();
         assert!(e.contains("transpose mode does not take"), "{e}");
         let wide = NcMatmul { moving: indirect(&x, &i, 32), ..mm };

@@ -18,7 +18,7 @@ pub(crate) fn reversed(
     let why = match op {
         _ if !reverse => return None,
         None => format!("there is no `{op_name}` whose operands it could swap"),
-        Some(AluOp::Bypass) => format!("`{op_name}` is bypass, which lets its data through either way"),
+        Some(AluOp::Bypass) => format!("`{op_name}` is bypass, which passes its data through either way"),
         Some(_) => return None,
     };
     Some(inert(name, format!("`{name}` is True, but {why}"), "leave it out, or give the operator"))
@@ -49,7 +49,7 @@ pub(crate) fn idle_reduction(op: Option<AluOp>, cmd: ReduceCmd, result: Option<&
     let (so, help) = match result {
         Some(_) => (
             "nothing is accumulated, and `reduce_res` gets what the accumulators held before",
-            "set reduce_cmd=nisa.reduce_cmd.reset_reduce; to read the accumulators out only, leave `reduce_op` out",
+            "set reduce_cmd=nisa.reduce_cmd.reset_reduce; to only read the accumulators, leave `reduce_op` out",
         ),
         None => ("nothing is accumulated", "set reduce_cmd=nisa.reduce_cmd.reset_reduce, or leave `reduce_op` out"),
     };

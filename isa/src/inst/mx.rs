@@ -36,7 +36,7 @@ pub(crate) fn check_partitions(name: &'static str, view: &View) -> Result<(), Vi
         name,
         format!("`{name}` has {p} partitions, but blocks of MX data come in 32, 64, 96 or 128"),
     )
-    .help("fill the tile up with zeros to a multiple of 32 partitions"))
+    .help("pad the tile with zeros to a multiple of 32 partitions"))
 }
 
 /// The first partition, if known before tensors have addresses: a tensor of more than 64 partitions starts at 0.

@@ -115,7 +115,7 @@ fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
     }
     let tags = parser.program.tags.len();
     if parser.tags_named as usize > tags {
-        let message = format!("a tag is to come after tag {}, which is not declared", parser.tags_named - 1);
+        let message = format!("a tag must come after tag {}, which is not declared", parser.tags_named - 1);
         errors.push(ParseError { line: lines + 1, column: 1, message });
     }
     if parser.here_used
@@ -197,7 +197,7 @@ impl Parser {
             if version != VERSION {
                 return c.problem_at(
                     at,
-                    format!("version {version} of the form is not known, this program reads {VERSION}"),
+                    format!("version {version} of the format is not supported; this program reads version {VERSION}"),
                 );
             }
             self.started = true;
@@ -233,7 +233,7 @@ impl Parser {
                 let registers = c.int("a number of registers")?;
                 if registers > MOST_REGISTERS {
                     return c
-                        .problem_at(at, format!("{registers} registers are too many, the limit is {MOST_REGISTERS}"));
+                        .problem_at(at, format!("{registers} registers are too many; the limit is {MOST_REGISTERS}"));
                 }
                 self.program.registers = registers;
             }
@@ -368,7 +368,7 @@ impl Parser {
                 Err(digit) => return c.problem_at(at + digit, "the data is not base64"),
             };
             if data.len() as u128 != bytes {
-                return c.problem_at(at, format!("the data has {} bytes, the tensor has {bytes}", data.len()));
+                return c.problem_at(at, format!("the data has {} bytes, but the tensor has {bytes}", data.len()));
             }
             Some(data.into())
         } else {
@@ -395,7 +395,7 @@ impl Parser {
         let at = c.mark();
         let id = self.tensor_id(c)?;
         let space = self.program.tensor(id).space;
-        if space.is_hbm() { Ok(id) } else { c.problem_at(at, format!("%{} is in {space}, must be in hbm", id.0)) }
+        if space.is_hbm() { Ok(id) } else { c.problem_at(at, format!("%{} is in {space}, but must be in hbm", id.0)) }
     }
 
     fn register(&self, c: &mut Cursor<'_>) -> Parsed<RegId> {
@@ -472,7 +472,7 @@ impl Parser {
                 let at = c.mark();
                 step = c.int("a step")?;
                 if step <= 0 {
-                    return c.problem_at(at, format!("the step is {step}, must be positive"));
+                    return c.problem_at(at, format!("the step is {step}, but must be positive"));
                 }
             }
             Open::For { variable, lower, upper, step: i64::from(step) }

@@ -85,13 +85,14 @@ fn error_in(line: &str) -> String {
 #[test]
 fn errors_name_the_place_and_what_was_expected() {
     assert_eq!(error(""), "1:1: expected `nkir 1`, found an empty file");
-    assert_eq!(error("nkir 7\n"), "1:6: version 7 of the form is not known, this program reads 1");
+    assert_eq!(error("nkir 7\n"), "1:6: version 7 of the format is not supported; this program reads version 1");
     assert_eq!(error("hello\nworld"), "1:1: expected `nkir 1`, found `hello`");
     assert!(error("nkir 1\nfoo 3\n").starts_with("2:1: unknown declaration `foo`: expected kernel"));
     assert!(error("nkir 1\ntarget trn9\n").starts_with("2:8: unknown target `trn9`: one of trn1, trn2, trn3"));
     assert_eq!(error("nkir 1\ntensor %4 a: hbm float32[8]\n"), "2:9: tensor 4 is out of order: the next is 0");
     assert!(
-        error("nkir 1\ntensor %0 a: hbm float32[4] = \"AA==\"\n").contains("the data has 1 bytes, the tensor has 16")
+        error("nkir 1\ntensor %0 a: hbm float32[4] = \"AA==\"\n")
+            .contains("the data has 1 bytes, but the tensor has 16")
     );
     assert!(error("nkir 1\ntensor %0 a: hbm float32[4000000000, 4000000000]\n").contains("too large"));
     assert_eq!(error("nkir 1\ncore {\n"), "3:1: expected `}` to close the block of line 2, found the end of the file");
@@ -109,7 +110,7 @@ fn errors_name_the_place_and_what_was_expected() {
         "6:1: iota: `pattern` takes a list of [step, count] pairs, got a list of 2 values"
     );
     assert_eq!(error_in("register_move(dst=r0, src=1) x"), "6:30: expected the end of the line, found `x`");
-    assert_eq!(error_in("for r0 in 0..4 step 0 {\n}"), "6:21: the step is 0, must be positive");
+    assert_eq!(error_in("for r0 in 0..4 step 0 {\n}"), "6:21: the step is 0, but must be positive");
     assert_eq!(error_in("for r0 in 0..2147483648 {\n}"), "6:14: 2147483648 is out of range for a bound");
     assert_eq!(error_in("for r0 in -2147483649..0 {\n}"), "6:11: -2147483649 is out of range for a bound");
     assert_eq!(error_in("for r0 in 0..4 step 2147483648 {\n}"), "6:21: 2147483648 is out of range for a step");

@@ -428,7 +428,7 @@ impl Link {
 
     fn departure(&self) -> String {
         let place = self.departed.borrow().clone().unwrap_or_default();
-        format!("at {place} the kernel called another instruction than when it was specialised")
+        format!("at {place} the kernel called a different instruction than when it was specialised")
     }
 }
 

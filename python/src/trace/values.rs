@@ -65,7 +65,7 @@ fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyRes
         return Ok(Item::text(&value.to_string_lossy()));
     }
     if depth > MAX_DEPTH {
-        let reason = format!("it is nested more than {MAX_DEPTH} deep");
+        let reason = format!("it is nested more than {MAX_DEPTH} levels deep");
         return Ok(Item::opaque("a container".into(), Some(reason)));
     }
     if let Ok(items) = object.cast_exact::<PyTuple>() {
@@ -162,7 +162,7 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
         return Ok(Item::int(object.call_method0("__index__")?.extract()?));
     }
     let path = format!("a {} object", object.get_type().name()?);
-    Ok(Item::opaque(path, Some("the device knows numbers, tensors, dtypes and names of the API".into())))
+    Ok(Item::opaque(path, Some("the device accepts only numbers, tensors, dtypes and names of the API".into())))
 }
 
 /// A Python function that the trace calls: the body of a dynamic loop, a rule for addresses.

@@ -159,7 +159,7 @@ fn fit(
         let (a, b) = (i64::from(a.core), i64::from(b.core));
         for (sender, to, receiver, from) in [(a, a_to, b, b_from), (b, b_to, a, a_from)] {
             if (to == receiver) != (from == sender) {
-                return Err(format!("core {sender} sends to core {to}, core {receiver} receives from core {from}"));
+                return Err(format!("core {sender} sends to core {to}, but core {receiver} receives from core {from}"));
             }
         }
     }

@@ -177,8 +177,8 @@ impl Findings {
             ),
         )
         .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("reads `{}`", tensor.name))
-        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is made here, without contents", tensor.name))
-        .note(format!("the simulator reads {reads} there, or 0 with NKI_SIM_UNWRITTEN=zero; the device reads whatever was left behind"));
+        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is allocated here, uninitialised", tensor.name))
+        .note(format!("the simulator reads {reads} there, or 0 with NKI_SIM_UNWRITTEN=zero; the device reads whatever was left there"));
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
         }
@@ -211,7 +211,7 @@ impl Findings {
             ),
         )
         .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("adds to `{}`", tensor.name))
-        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is made here", tensor.name))
+        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is allocated here", tensor.name))
         .help("let the first matmul overwrite (accumulate=False, or None), and add the initial value afterwards");
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
@@ -254,15 +254,15 @@ impl Findings {
             );
             (
                 "output-partly-written",
-                format!("output `{name}` has {count} of {total} elements that nothing has written; first: {first}"),
+                format!("{count} of {total} elements of output `{name}` are never written; first: {first}"),
             )
         };
-        let made = "is made here, without contents";
+        let made = "is allocated here, uninitialised";
         let out = Diagnostic::warning(slug, message).at_loc(span(t.loc), t.loc.line, t.loc.column, made);
         let out = if count == total {
             out.help("copy the result to it with nisa.dma_copy(dst=...) or nl.store")
         } else if program.cores.len() == 1 && count * 2 == total {
-            out.note("one of two halves is written, by one core: if the kernel divides its work by nl.program_id, the second core writes the other")
+            out.note("only half of the output is written, by one core: if the kernel divides its work by nl.program_id, the second core writes the other")
                 .advise(Advice::TwoCores)
         } else {
             out
@@ -282,7 +282,7 @@ impl Findings {
         let (t, source) = (program.tensor(tensor), program.tensor(of));
         let first = position(&t.shape, reached.first);
         let message = format!(
-            "output `{name}` has {} of {} elements made of memory that nothing has written; first: {first}",
+            "output `{name}`: {} of {} elements are computed from unwritten memory; first: {first}",
             reached.elements,
             t.elements()
         );
@@ -290,7 +290,7 @@ impl Findings {
             Diagnostic::warning("uninitialized-output", message)
                 .at_loc(span(t.loc), t.loc.line, t.loc.column, "this output")
                 .with_loc(span(read), read.line, read.column, format!("reads `{}` before it is written", source.name))
-                .help("write the tensor before it is read (nisa.memset), or leave out what was not written"),
+                .help("write the tensor before it is read (nisa.memset), or do not read the unwritten elements"),
         );
     }
 
@@ -313,7 +313,7 @@ impl Findings {
         let mut out = Diagnostic::warning(
             "clobbered-read",
             format!(
-                "`{inst}` reads `{}` ({operand}), but `{}` on line {} has written over its bytes through `{}`",
+                "`{inst}` reads `{}` ({operand}), but `{}` on line {} has overwritten its bytes through `{}`",
                 victim.name,
                 name_of(by.node),
                 over.line,
@@ -325,7 +325,7 @@ impl Findings {
         .with_loc(span(victim.loc), victim.loc.line, victim.loc.column, format!("`{}` is placed here", victim.name))
         .with_loc(span(writer.loc), writer.loc.line, writer.loc.column, format!("`{}` is placed here", writer.name))
         .help(
-            "give one of them an address that is free while the other is needed, or read it before it is written over",
+            "give one of them an address that is free while the other is needed, or read it before it is overwritten",
         );
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
@@ -356,7 +356,7 @@ impl Findings {
         let mut out = Diagnostic::warning(
             "shared-memory-race",
             format!(
-                "core {} {does} `{}` (`{this_name}`, line {}) and core {} {did} the same bytes (`{other_name}`, line {}), with no core_barrier or sendrecv between",
+                "core {} {does} `{}` (`{this_name}`, line {}) and core {} {did} the same bytes (`{other_name}`, line {}), with no core_barrier or sendrecv in between",
                 this.0, tensor.name, a.line, other.0, b.line
             ),
         )
@@ -421,7 +421,7 @@ impl Findings {
             format!("element {} of the store", found.first)
         };
         let message = format!(
-            "`{}` overwrites {} of the {total} elements that it stores in output `{}`, with other values; first: {at}, which was {:?} and becomes {:?}",
+            "`{}` overwrites {} of the {total} elements that it stores in output `{}` with different values; first: {at}, which was {:?} and becomes {:?}",
             name_of(node),
             found.elements,
             tensor.name,

@@ -353,7 +353,7 @@ impl<'p> Interpreter<'p> {
                     return Err(Fault::new(
                         "step-limit",
                         format!(
-                            "{} statements have been executed inside dynamic loops, the limit is {}: the loop does not seem to end",
+                            "{} statements have been executed inside dynamic loops; the limit is {}: the loop does not seem to end",
                             self.steps - 1,
                             self.step_limit
                         ),

@@ -35,7 +35,7 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
         return None;
     }
     let (needed, limit) = sizes(needed, options.memory.bytes);
-    let message = format!("the kernel's tensors need {needed} of memory, the limit is {limit}");
+    let message = format!("the kernel's tensors need {needed} of memory; the limit is {limit}");
     let mut out = Diagnostic::error(MEMORY_LIMIT, message);
     let largest = program.tensors.iter().filter(|t| t.space.is_hbm()).max_by_key(|t| t.bytes());
     if let Some(t) = largest {
@@ -75,7 +75,7 @@ impl Events {
         let (needed, limit) = sizes(needed, self.limit);
         Err(Fault::new(
             MEMORY_LIMIT,
-            format!("{events} executed statements and their {what} need {needed} of memory, the limit is {limit}"),
+            format!("{events} executed statements and their {what} need {needed} of memory; the limit is {limit}"),
         ))
     }
 }

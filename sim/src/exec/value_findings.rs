@@ -282,7 +282,8 @@ impl<'p> Interpreter<'p> {
                 _ => format!("whose largest number is {}", largest(dtype)),
             };
             let name = self.name_of_tensor(to.tensor);
-            let message = format!("{what} stores {value} to `{name}` as {stored}: it is {dtype}, {limit}; {first}");
+            let message =
+                format!("{what} stores {value} to `{name}` as {stored}: its dtype is {dtype}, {limit}; {first}");
             self.values.infinity |= stored.contains("inf");
             let help = "clamp the values, scale them, or use a type with a larger range";
             return self.report_value("non-finite", at, message, format!("{value} becomes {stored} here"), help);
@@ -292,9 +293,9 @@ impl<'p> Interpreter<'p> {
         let named = names(at.node, at.from, false);
         let operand = |(n, x): &(usize, f32)| format!("`{}` = {}", named.get(*n).unwrap_or(&"an operand"), show(*x));
         let operands: Vec<String> = found.operands.iter().map(operand).collect();
-        let of = if found.from_infinite { "of operands that hold no NaN" } else { "of finite operands" };
+        let of = if found.from_infinite { "from operands without NaN" } else { "from finite operands" };
         let listed = if operands.is_empty() { String::new() } else { format!(": {}", operands.join(", ")) };
-        let message = format!("{what} makes {value} {of}{listed}; {first}");
+        let message = format!("{what} produces {value} {of}{listed}; {first}");
         let help = match () {
             () if found.from_infinite => {
                 "mask with a large finite number instead of infinity, so that no row is all infinite"
@@ -435,7 +436,8 @@ impl<'p> Interpreter<'p> {
         if let (Some(dtype), Some(to)) = (found.narrow, at.to.first()) {
             let first = self.first_at(at, 0, found.row, found.element);
             let name = self.name_of_tensor(to.tensor);
-            let message = format!("{what} stores the integer {exact} to `{name}` as {value}: it is {dtype}; {first}");
+            let message =
+                format!("{what} stores the integer {exact} to `{name}` as {value}: its dtype is {dtype}; {first}");
             let help = "keep integers in an integer type or in float32";
             return self.report_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
         }

@@ -58,11 +58,11 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
                     "`{inst}` has no effect: `{by}` on line {line} overwrites all of `{name}` that it writes before anything reads it"
                 );
                 let out = at(Diagnostic::warning("overwritten-before-read", message), loc, format!("fills `{name}`"));
-                beside(out, over.loc, "overwrites it").help("leave it out, or fill only what nothing else writes")
+                beside(out, over.loc, "overwrites it").help("remove it, or fill only the elements that nothing else writes")
             } else {
                 let by = name_of(over);
                 let what = if over.loc == loc {
-                    "what it wrote there the last time that this line ran".to_owned()
+                    "what it wrote there the last time this line ran".to_owned()
                 } else {
                     format!("all that `{inst}` on line {} wrote there", loc.line)
                 };
@@ -75,10 +75,10 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
                 let out = if over.loc == loc { out } else { beside(out, loc, "the result that is lost") };
                 if over.loc == loc && program.outputs.iter().any(|o| o.tensor == l.tensor) {
                     out.help(format!(
-                        "each iteration writes the same elements of the output: index `{name}` by the variable of the loop"
+                        "each iteration writes the same elements of the output: index `{name}` with the loop variable"
                     ))
                 } else {
-                    out.help("read it first, write to another buffer, or leave the first write out")
+                    out.help("read it first, write to another buffer, or remove the first write")
                 }
             }
         }
@@ -87,7 +87,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
             loc,
             format!("loads `{name}`"),
         )
-        .help("leave the transfer out, or check the index and the name by which its data should be read"),
+        .help("remove the transfer, or check that the instruction meant to read its data names the right tensor and index"),
         None => at(
             Diagnostic::warning("dead-store", format!("nothing reads what `{inst}` writes to `{name}`")),
             loc,
@@ -95,7 +95,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
         )
         .help(unread(program, tensor)),
     };
-    out = beside(out, tensor.loc, format!("`{name}` is made here"));
+    out = beside(out, tensor.loc, format!("`{name}` is allocated here"));
     if executed > 1 {
         let often = if times == executed { format!("all {executed}") } else { format!("{times} of the {executed}") };
         out = out.note(format!("{often} times that line {} runs", loc.line));
@@ -110,11 +110,11 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
 fn unread(program: &Program, tensor: &Tensor) -> String {
     let name = &tensor.name;
     if tensor.space != Space::SharedHbm {
-        return "leave the instruction out, or check the index and the name by which its result should be read".into();
+        return "remove the instruction, or check that the instruction meant to read its result names the right tensor and index".into();
     }
     let returns =
         if program.outputs.is_empty() { "the kernel returns nothing" } else { "the kernel does not return it" };
-    format!("{returns}: write `return {name}` to make it an output, or leave the instruction out")
+    format!("{returns}: write `return {name}` to make it an output, or remove the instruction")
 }
 
 /// An operand without effect or with a probably unintended value.
@@ -147,7 +147,7 @@ pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, 
     let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
     let operand = operand(step.inst, view);
     let message = format!(
-        "`{inst}` writes elements {} and {} of `{operand}` to the same address of `{name}`: which one stays is not defined",
+        "`{inst}` writes elements {} and {} of `{operand}` to the same address of `{name}`: which one remains is undefined",
         indices(view, twice.first),
         indices(view, twice.second)
     );
@@ -166,7 +166,7 @@ pub(super) fn shared_results(
     let (inst, name) = (name_of(step.node), &program.tensor(a.tensor).name);
     let (first, second) = (operand(step.inst, a), operand(step.inst, b));
     let message = format!(
-        "`{inst}` writes element {} of `{first}` and element {} of `{second}` to the same address of `{name}`: which one stays is not defined",
+        "`{inst}` writes element {} of `{first}` and element {} of `{second}` to the same address of `{name}`: which one remains is undefined",
         indices(a, shared.first),
         indices(b, shared.second)
     );
@@ -179,14 +179,14 @@ pub(super) fn shared_results(
 pub(super) fn continued_sum(program: &Program, node: &Node, dst: &View, reader: &Node) -> Diagnostic {
     let (inst, name) = (name_of(node), &program.tensor(dst.tensor).name);
     let message = format!(
-        "`{inst}` without `accumulate` adds to the sum in `{name}` that `{}` on line {} has read: it does not begin a new sum",
+        "`{inst}` without `accumulate` adds to the sum in `{name}` that `{}` on line {} has read: it does not start a new sum",
         name_of(reader),
         reader.loc.line
     );
     let out = at(Diagnostic::warning("accumulation-after-read", message), node.loc, format!("adds to `{name}`"));
     let tensor = program.tensor(dst.tensor).loc;
-    let out = beside(beside(out, reader.loc, "reads the sum"), tensor, format!("`{name}` is made here"))
-        .help("make the tile where the sum begins, or begin with accumulate=False; accumulate=True if the sum goes on");
+    let out = beside(beside(out, reader.loc, "reads the sum"), tensor, format!("`{name}` is allocated here"))
+        .help("allocate the tile where the sum starts, or start it with accumulate=False; use accumulate=True if the sum continues");
     match iterations(program, node, &[]) {
         Some(where_) => out.note(format!("first: in {where_}")),
         None => out,
@@ -198,13 +198,13 @@ pub(super) fn sum_of_iterations(program: &Program, node: &Node, tensor: TensorId
     let tensor = program.tensor(tensor);
     let (inst, name) = (name_of(node), &tensor.name);
     let message = format!(
-        "`{inst}` without `accumulate` begins a new sum in `{name}` in each iteration here, but `{name}` is made outside of the dynamic loop on line {}: the device may go on with the sum of the last iteration",
+        "`{inst}` without `accumulate` starts a new sum in `{name}` in each iteration here, but `{name}` is allocated outside of the dynamic loop on line {}: the device may continue the sum of the previous iteration",
         header.loc.line
     );
     let out =
-        at(Diagnostic::warning("accumulation-after-read", message), node.loc, format!("begins a sum in `{name}`"));
-    beside(out, tensor.loc, format!("`{name}` is made here")).help(
-        "make the tile in the body of the loop, or begin with accumulate=False; accumulate=True if the sum goes on",
+        at(Diagnostic::warning("accumulation-after-read", message), node.loc, format!("starts a sum in `{name}`"));
+    beside(out, tensor.loc, format!("`{name}` is allocated here")).help(
+        "allocate the tile in the loop body, or start with accumulate=False; use accumulate=True if the sum continues",
     )
 }
 
@@ -230,10 +230,10 @@ pub(super) fn unset_accumulators(
         Some((count, first)) => format!(" in {count} of its partitions, the first is {first},"),
         None => String::new(),
     };
-    let message = format!("`{}` goes on from the accumulators of the {name}{on}{of} {why}", name_of(node));
+    let message = format!("`{}` continues from the accumulators of the {name}{on}{of} {why}", name_of(node));
     let out = at(Diagnostic::warning("uninitialized-read", message), node.loc, "reads the accumulators")
-        .note("the device goes on from whatever was left behind")
-        .help("begin with reduce_cmd=nisa.reduce_cmd.reset_reduce");
+        .note("the device continues from whatever was left there")
+        .help("start with reduce_cmd=nisa.reduce_cmd.reset_reduce");
     match iterations(program, node, loops) {
         Some(where_) => out.note(format!("in {where_}")),
         None => out,
@@ -253,11 +253,8 @@ pub(super) fn lost_sum(
     let (inst, loc) = (name_of(node), node.loc);
     let out = match over {
         Some(over) => {
-            let line = if over.loc == loc {
-                "the last time that this line ran".into()
-            } else {
-                format!("on line {}", loc.line)
-            };
+            let line =
+                if over.loc == loc { "the last time this line ran".into() } else { format!("on line {}", loc.line) };
             let message = format!(
                 "`{}` resets the accumulators of the {name}{on}: nothing has read the reduction that `{inst}` left there {line}",
                 name_of(over)
@@ -272,7 +269,7 @@ pub(super) fn lost_sum(
         }
     };
     let out =
-        out.help("give `reduce_res`, or go on with reduce_cmd=nisa.reduce_cmd.reduce and give it to the last call");
+        out.help("pass `reduce_res`, or continue with reduce_cmd=nisa.reduce_cmd.reduce and pass it to the last call");
     match iterations(program, node, loops) {
         Some(where_) => out.note(format!("first: in {where_}")),
         None => out,
@@ -304,7 +301,7 @@ pub(super) fn crossing(
 ) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(dst.tensor).name);
     let message = format!(
-        "`{inst}` reads what it writes: element {} of its destination in `{name}` is element {} of its source, and whether the old or the new value is read is not defined",
+        "`{inst}` reads what it writes: element {} of its destination in `{name}` is element {} of its source, and whether the old or the new value is read is undefined",
         indices(dst, crossing.first),
         indices(src, crossing.second)
     );
@@ -323,21 +320,21 @@ pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same
     let (does, undefined) = if footprint.reads.contains(&view) {
         ("adds to", "whether both are added")
     } else {
-        ("writes", "which one stays")
+        ("writes", "which one remains")
     };
     let message = match partition {
         None => format!(
-            "`{inst}` {does} row {value} of `{name}` twice: entries {first} and {second} of the index are both {value}, and {undefined} is not defined"
+            "`{inst}` {does} row {value} of `{name}` twice: entries {first} and {second} of the index are both {value}, and {undefined} is undefined"
         ),
         Some(p) => format!(
-            "`{inst}` {does} an element of `{name}` twice: offsets {first} and {second} of partition {p} are both {value}, and {undefined} is not defined"
+            "`{inst}` {does} an element of `{name}` twice: offsets {first} and {second} of partition {p} are both {value}, and {undefined} is undefined"
         ),
     };
     let mut out = at_tensor(program, step, view, Diagnostic::warning("overlapping-write", message), "writes");
     if repeats > 1 {
         out = out.note(format!("{repeats} entries repeat an earlier one"));
     }
-    out = out.help("make the entries distinct, or add up the rows that go to one place before they are written");
+    out = out.help("make the entries distinct, or add up the rows with the same index before they are written");
     with_iterations(out, program, step)
 }
 
@@ -350,9 +347,9 @@ pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic 
         _ => String::new(),
     };
     let message = format!(
-        "`{inst}` reads from `{}` in iteration {} of an affine_range what iteration {} has written",
-        tensor.name,
+        "`{inst}` in iteration {} of an affine_range reads elements of `{}` that iteration {} has written",
         text(read_in),
+        tensor.name,
         text(written_in)
     );
     let out = at(Diagnostic::warning("affine-dependence", message), reader.loc, format!("reads `{}`", tensor.name));
@@ -368,7 +365,7 @@ pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic 
 fn at_tensor(program: &Program, step: &Step<'_, '_>, view: &View, finding: Diagnostic, does: &str) -> Diagnostic {
     let tensor = program.tensor(view.tensor);
     let out = at(finding, step.node.loc, format!("{does} `{}`", tensor.name));
-    beside(out, tensor.loc, format!("`{}` is made here", tensor.name))
+    beside(out, tensor.loc, format!("`{}` is allocated here", tensor.name))
 }
 
 fn with_iterations(out: Diagnostic, program: &Program, step: &Step<'_, '_>) -> Diagnostic {

@@ -151,20 +151,18 @@ impl What {
             What::Split => {
                 format!("{count} iterations in phases: all of them up to a small instruction, then that, then the rest")
             }
-            What::MergedCopy if count == 1 => {
-                "1 copy from PSUM made part of another one: their tiles share a bank".into()
-            }
-            What::MergedCopy => format!("{count} copies from PSUM made part of others: their tiles share a bank"),
-            What::MergedTransfer if count == 1 => "1 transfer made part of another one: successive rows".into(),
-            What::MergedTransfer => format!("{count} transfers made part of others: successive rows"),
+            What::MergedCopy if count == 1 => "1 copy from PSUM merged into another: their tiles share a bank".into(),
+            What::MergedCopy => format!("{count} copies from PSUM merged into others: their tiles share a bank"),
+            What::MergedTransfer if count == 1 => "1 transfer merged into another: successive rows".into(),
+            What::MergedTransfer => format!("{count} transfers merged into others: successive rows"),
             What::Delayed => {
-                format!("{count} instruction{plural} moved down: PSUM has a bank for the result only there")
+                format!("{count} instruction{plural} delayed until PSUM has a bank for the result")
             }
             What::Evicted if count == 1 => "1 copy to SBUF added: PSUM is too small to keep the tile".into(),
             What::Evicted => format!("{count} copies to SBUF added: PSUM is too small to keep the tiles"),
             What::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
             What::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
-            What::OnScalar => format!("{count} instruction{plural} on the scalar engine, which is done first"),
+            What::OnScalar => format!("{count} instruction{plural} moved to the scalar engine, which finishes first"),
             What::Restored => format!("{count} load{plural} of stored tiles added"),
         }
     }
@@ -264,7 +262,7 @@ pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
     let most = again().max_by_key(|change| change.bytes)?;
     (bytes > MUCH * arguments).then(|| {
         let (bytes, arguments) = (size(bytes), size(arguments));
-        let message = format!("SBUF is too small for the tiles of this kernel: {bytes} are loaded again, its arguments have {arguments}");
+        let message = format!("SBUF is too small for the tiles of this kernel: {bytes} are loaded again, but its arguments have {arguments}");
         Diagnostic::warning("sbuf-spill", message)
             .at_loc(span(most.loc), most.loc.line, most.loc.column, most.what.text(most.count))
             .note("whole tiles are loaded again here; the older compiler may load the parts that an instruction needs, so that the latency is an upper bound")

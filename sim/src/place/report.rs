@@ -266,7 +266,7 @@ pub(super) fn does_not_fit(
     };
     let message = if full {
         format!(
-            "{place} is too small: {} per partition are alive at line {}, {} has {}",
+            "{place} is too small: {} per partition are live at line {}, but {} has {}",
             unit(u64::from(peak)),
             tensor.loc.line,
             program.target,
@@ -274,7 +274,7 @@ pub(super) fn does_not_fit(
         )
     } else {
         format!(
-            "{place} has no {} in one piece for `{}`: {} of {} are alive, but not side by side",
+            "{place} has no contiguous {} for `{}`: {} of {} are live, but the rest is fragmented",
             unit(u64::from(item.taken)),
             tensor.name,
             unit(sum),
@@ -289,7 +289,7 @@ pub(super) fn does_not_fit(
         let many = if *n > 1 { format!("{n} x ") } else { String::new() };
         let shape: Vec<String> = t.shape.iter().map(u32::to_string).collect();
         out = out.note(format!(
-            "alive: `{}` [{}] {}, line {}: {many}{}",
+            "live: `{}` [{}] {}, line {}: {many}{}",
             t.name,
             shape.join(", "),
             t.dtype,
@@ -299,7 +299,7 @@ pub(super) fn does_not_fit(
     }
     if groups.len() > SHOWN {
         let rest: u64 = groups[SHOWN..].iter().map(|(b, n, _)| b * u64::from(*n)).sum();
-        out = out.note(format!("alive: {} more, {}", groups.len() - SHOWN, unit(rest)));
+        out = out.note(format!("live: {} more, {}", groups.len() - SHOWN, unit(rest)));
     }
-    out.help("use smaller tiles, or use a tensor for the last time before the next is first used: a tensor is alive from its first to its last use")
+    out.help("use smaller tiles, or use a tensor for the last time before the next is first used: a tensor is live from its first to its last use")
 }

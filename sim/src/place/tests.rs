@@ -56,10 +56,10 @@ fn too_much_names_the_peak_and_what_is_alive() {
     assert_eq!(errors[0].id, "sbuf-overflow");
     assert_eq!(
         errors[0].message,
-        "SBUF is too small: 320000 bytes per partition are alive at line 4, trn2 has 229376 bytes"
+        "SBUF is too small: 320000 bytes per partition are live at line 4, but trn2 has 229376 bytes"
     );
     assert_eq!(errors[0].notes.len(), 2);
-    assert_eq!(errors[0].notes[0], "alive: `t` [128, 40000] float32, line 3: 160000 bytes");
+    assert_eq!(errors[0].notes[0], "live: `t` [128, 40000] float32, line 3: 160000 bytes");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn small_psum_tiles_share_banks_if_they_must() {
     }
     // Two tiles larger than half a bank cannot share one.
     let errors = place(&together(&[257; 9]).program).expect_err("nine banks");
-    assert!(errors[0].message.contains("but not side by side"), "{}", errors[0].message);
+    assert!(errors[0].message.contains("but the rest is fragmented"), "{}", errors[0].message);
     assert_eq!(place(&together(&[128; 33]).program).expect_err("33 quarters")[0].id, "psum-overflow");
 }
 

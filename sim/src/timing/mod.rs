@@ -57,7 +57,7 @@ fn check_ended<O>(finished: &[Finished<O>], ids: impl Iterator<Item = CoreId>) {
     for (done, id) in finished.iter().zip(ids) {
         assert_eq!(
             done.waiting, 0,
-            "core {} of rank {} waits for ever: the orders of its queues have a circle",
+            "core {} of rank {} waits forever: the orders of its queues form a cycle",
             id.core, id.rank
         );
     }

@@ -10,7 +10,7 @@ fn confidence<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Confidence, D
     let name = String::deserialize(from)?;
     Confidence::from_name(&name).ok_or_else(|| {
         let all: Vec<_> = Confidence::ALL.iter().map(|c| c.name()).collect();
-        serde::de::Error::custom(format!("confidence `{name}` is none of {}", all.join(", ")))
+        serde::de::Error::custom(format!("confidence `{name}` is not one of {}", all.join(", ")))
     })
 }
 
@@ -243,7 +243,9 @@ impl Params {
                 Some(whole) => {
                     let said = |reason: &str| ParamError::File(format!("`{name}`: {reason}"));
                     if let Some(key) = whole.keys().find(|key| !FIELDS.contains(&key.as_str())) {
-                        return Err(said(&format!("no field `{key}`: it has value, unit, source and confidence")));
+                        return Err(said(&format!(
+                            "there is no field `{key}`; the fields are value, unit, source and confidence"
+                        )));
                     }
                     let value = whole.get("value").ok_or_else(|| said("no field `value`"))?.to_string();
                     set(&mut table, &name, &value)?;

@@ -70,7 +70,7 @@ impl Places {
         let Some(out) = &job.out else { return Ok(Vec::new()) };
         let first = *self.folders.entry(resolved(Path::new(out))).or_insert(number);
         if first != number {
-            return Err(format!("`out`: the job of line {first} writes to `{out}`, too"));
+            return Err(format!("`out`: the job of line {first} also writes to `{out}`"));
         }
         let mut kept = self.own.clone();
         for entry in fs::read_dir(out).into_iter().flatten().flatten() {

@@ -224,7 +224,7 @@ pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>
         }
         let to = value(&params, name).unwrap_or(0.0);
         let why = format!(
-            "its law does not describe what was measured: the fit runs away from the old value by more than a factor of {MOST_CHANGE}"
+            "its law does not describe the measurements: the fit differs from the old value by more than a factor of {MOST_CHANGE}"
         );
         tracing::debug!(parameter = name, to, "runs away");
         chosen.remove(at);

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
         let own = target_of(&profile, args.target).map_err(|why| format!("`{}`: {why}", path.display()))?;
         if let Some(other) = target.replace(own).filter(|t| *t != own) {
             return Err(Failure::Call(format!(
-                "`{}` is of {own}, `{}` of {other}: parameters are of one generation",
+                "`{}` is for {own}, but `{}` is for {other}: the parameters must be for one generation",
                 path.display(),
                 args.profiles[0].display()
             )));

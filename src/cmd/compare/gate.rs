@@ -155,7 +155,7 @@ impl Gate {
             if !known && CAUSES.iter().all(|c| Some(c.name) != kind(cause).as_deref()) {
                 let names: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
                 return Err(format!(
-                    "--fail-if '{}': `{cause}` is no cause; causes are {}",
+                    "--fail-if '{}': `{cause}` is not a cause of a stall; the causes are {}",
                     self.text,
                     names.join(", ")
                 ));

@@ -62,7 +62,7 @@ impl Profile {
         let all = [&self.metrics, &self.engines, &self.causes, &self.opcodes, &self.counts];
         match all.into_iter().flatten().find(|(_, value)| **value < 0.0) {
             Some((name, value)) => {
-                Err(format!("`{name}` is {value}, and no number of a run is negative; was the file changed?"))
+                Err(format!("`{name}` is {value}, but no number of a run is negative; was the file changed?"))
             }
             None => Ok(()),
         }
@@ -164,7 +164,7 @@ fn from_json(json: &Value) -> Result<Profile, String> {
         }
         _ => {}
     }
-    if found { Ok(out) } else { Err("it has no table that is known".into()) }
+    if found { Ok(out) } else { Err("it has no known table".into()) }
 }
 
 fn row(object: &serde_json::Map<String, Value>) -> Row {

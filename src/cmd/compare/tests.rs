@@ -51,7 +51,7 @@ fn wrong_conditions_say_what_is_wrong() {
         ("latency > fast", "is not a number"),
         ("speed > 3", "both files must have `speed`"),
         ("engine.pool > 3", "they have vector"),
-        ("cause.semafore > +1us", "`semafore` is no cause; causes are "),
+        ("cause.semafore > +1us", "`semafore` is not a cause of a stall; the causes are "),
         ("line.k2.py:7 > +1us", "no line is in `k2.py`; the files are k.py"),
         ("line.7 > +1us", "expected line.FILE:LINE"),
         ("dma.bytes > 1us", "`dma.bytes` is not a time in us"),

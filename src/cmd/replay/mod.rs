@@ -62,7 +62,7 @@ pub(crate) fn target_of(profile: &HardwareProfile, given: Option<Target>) -> Res
     match (given, profile.target(), &profile.instance) {
         (Some(target), ..) | (None, Some(target), _) => Ok(target),
         (None, None, Some(instance)) => {
-            Err(format!("the profile is of `{instance}`, which is not a known generation; give it with --target"))
+            Err(format!("the profile is from `{instance}`, whose generation is unknown; give it with --target"))
         }
         (None, None, None) => {
             Err("the profile does not say on which instance it was captured; give the generation with --target".into())

@@ -26,7 +26,7 @@ struct Line {
 const START: &[u8] = br#"{"key":""#;
 
 fn not_of_a_sweep(path: &Path, line: usize, why: &str) -> String {
-    format!("--state `{}`: line {line} is not of a sweep ({why}); give another file", path.display())
+    format!("--state `{}`: line {line} was not written by a sweep ({why}); give another file", path.display())
 }
 
 /// The state of a sweep.
@@ -97,7 +97,7 @@ impl State {
         let cut = &text[whole..];
         if !cut.starts_with(START) && !START.starts_with(cut) {
             let number = text[..whole].iter().filter(|b| **b == b'\n').count() + 1;
-            return Err(not_of_a_sweep(path, number, "it does not begin as one"));
+            return Err(not_of_a_sweep(path, number, "it starts differently"));
         }
         let mut known = HashMap::new();
         let mut hashes: HashMap<String, Option<u64>> = HashMap::new();
@@ -169,7 +169,7 @@ mod tests {
         let path = folder.path().join("s");
         for text in ["{}\n", "no line end", "a\nb", "{\"keys\": 1"] {
             std::fs::write(&path, text).unwrap();
-            assert!(State::open(&path).unwrap_err().contains("is not of a sweep"), "{text}");
+            assert!(State::open(&path).unwrap_err().contains("was not written by a sweep"), "{text}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
     }

@@ -121,7 +121,7 @@ impl Builder {
                 "shared-divergence",
                 "",
                 format!(
-                    "{} makes shared_hbm tensor `{}` of shape {}, which the first one does not make at this point",
+                    "{} allocates shared_hbm tensor `{}` of shape {}, but the first one does not allocate it at this point",
                     if self.core > 0 {
                         format!("core {}", self.core)
                     } else {
@@ -131,7 +131,7 @@ impl Builder {
                     shape_text(request.shape.iter().copied())
                 ),
             )
-            .help("make shared tensors unconditionally, before branching on nl.program_id"));
+            .help("allocate shared tensors unconditionally, before branching on nl.program_id"));
         }
         if space == Space::Hbm && again {
             let first = self.private.get(self.next_private).copied();
@@ -259,7 +259,7 @@ impl Builder {
                 "partition-size",
                 "",
                 format!(
-                    "`{name}` has {} partitions (dimension 0 of {}), {} has {}",
+                    "`{name}` has {} partitions (dimension 0 of {}), but {} has {}",
                     shape[0],
                     shape_text(request.shape.iter().copied()),
                     request.space,
@@ -281,7 +281,7 @@ impl Builder {
                 id,
                 "",
                 format!(
-                    "`{name}` takes {bytes} bytes in each partition ({} of {}), {} has {limit}",
+                    "`{name}` occupies {bytes} bytes in each partition ({} of {}), but {} has {limit}",
                     shape_text(request.shape.iter().copied()),
                     request.dtype,
                     request.space
@@ -313,11 +313,11 @@ impl Builder {
         };
         if let Some(other) = self.hbm_places.iter().find(|p| shared(p)) {
             let message = format!(
-                "`{name}` takes bytes {} to {} of {}, `{}` has {} to {}",
+                "`{name}` occupies bytes {} to {} of {}, but `{}` occupies {} to {}",
                 span.start, span.end, request.space, other.name, other.span.start, other.span.end
             );
             return Err(refuse(message)
-                .help("tensors that share bytes of HBM are not simulated: make one tensor and views of it"));
+                .help("HBM tensors that share bytes are not simulated: allocate one tensor and use views of it"));
         }
         let name = self.intern(name);
         self.hbm_places.push(HbmPlace { space: request.space, core, span, name });
@@ -344,7 +344,7 @@ impl Builder {
         let limit = if request.space == Space::Psum { self.arch.psum_bytes() } else { self.arch.sbuf_bytes };
         if u64::from(byte) + bytes > u64::from(limit) {
             return Err(refuse(format!(
-                "`{name}` takes bytes {byte} to {} of each partition, {} has {limit}",
+                "`{name}` occupies bytes {byte} to {} of each partition, but {} has {limit}",
                 u64::from(byte) + bytes,
                 request.space
             ))

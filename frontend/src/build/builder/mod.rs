@@ -397,11 +397,11 @@ impl Builder {
             return Ok(());
         }
         let message = format!(
-            "`{}` is made on line {} in the body of {} (line {}), which has ended",
+            "`{}` was allocated on line {} in the body of {} (line {}), which has ended",
             tensor.name, tensor.loc.line, ended.function, ended.line
         );
         Err(Violation::new("dynamic-loop", "", message)
-            .help("the body is a region of its own: make the tensor before the loop, and write it in the body"))
+            .help("allocate the tensor before the loop, and write to it in the body"))
     }
 
     /// Rejects an on-chip tensor of another core, which Python may keep from one specialisation of the kernel to the next.
@@ -411,11 +411,11 @@ impl Builder {
             return Ok(());
         }
         let message = format!(
-            "`{}` (line {}) is in the {} of core {}, and core {} uses it here",
+            "`{}` (line {}) is in the {} of core {}, but core {} uses it here",
             tensor.name, tensor.loc.line, view.space, tensor.core, self.core
         );
         Err(Violation::new("operand-memory", "", message).help(
-            "the kernel is specialised once for each core: make the tensor anew in each, and do not keep it in a global or a cache; \
+            "the kernel is specialised once per core: allocate the tensor in each specialisation instead of keeping it in a global or a cache; \
              nisa.sendrecv moves data between cores",
         ))
     }

@@ -79,12 +79,12 @@ impl Builder {
         let missing = [later, earlier].into_iter().find(|name| !self.named.contains_key(*name));
         let (message, help) = match missing {
             Some(name) => (
-                format!("with_schedule names `{name}`, which no instruction of the kernel has"),
+                format!("with_schedule names `{name}`, but no instruction of the kernel has this name"),
                 "name the instruction: nisa.op(..., name=\"...\")",
             ),
             None => (
-                format!("with_schedule: `{later}` is to wait for `{earlier}`, which comes after it in the program"),
-                "instructions are issued in the order of the program here: write the one to wait for first",
+                format!("with_schedule: `{later}` must wait for `{earlier}`, which comes after it in the program"),
+                "the simulator issues instructions in program order: write the instruction to wait for first",
             ),
         };
         Err(Violation::new("depends-on", "", message).help(help))
@@ -99,19 +99,19 @@ impl Builder {
         let depth = |at: NodeAt| self.bodies.iter().position(|b| b.id == at.body);
         let (Some(to), Some(from)) = (depth(later), depth(earlier)) else {
             return refuse(
-                "depends_on: one of the instructions is in a loop or branch of the device that has ended",
-                "both must be in the same loop body, or the one that runs first in a loop around it",
+                "depends_on: one of the instructions is in a dynamic loop or branch that has ended",
+                "put both in the same body, or the earlier instruction in an enclosing body",
             );
         };
         if from > to {
             return refuse(
-                "depends_on: the instruction to wait for is in a loop or branch of the device, the one that waits is not",
-                "both must be in the same loop body, or the one that runs first in a loop around it",
+                "depends_on: the instruction to wait for is in a dynamic loop or branch, but the waiting instruction is not",
+                "put both in the same body, or the earlier instruction in an enclosing body",
             );
         }
         if from == to && earlier.index >= later.index {
             return refuse(
-                "depends_on: the instruction to wait for does not come before the one that waits",
+                "depends_on: the instruction to wait for does not precede the waiting instruction",
                 "write second.depends_on(first), where first is issued before second",
             );
         }

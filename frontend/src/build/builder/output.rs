@@ -33,7 +33,7 @@ impl Builder {
                 Diagnostic::warning("kernel-output", message)
                     .at(made, "made here")
                     .with(kernel, "of this kernel")
-                    .help("since NKI 0.3 the compiler takes outputs in shared HBM only: write buffer=nl.shared_hbm"),
+                    .help("since NKI 0.3 the compiler accepts outputs only in shared HBM: write buffer=nl.shared_hbm"),
             );
         } else if t.view.space != Space::SharedHbm && !allowed {
             let message = format!("the kernel returns `{tensor}`, which is in {}", t.view.space);
@@ -49,9 +49,9 @@ impl Builder {
         if !whole || t.view.dtype != t.storage.dtype || t.view.indirect.is_some() {
             findings.push(
                 Diagnostic::error("kernel-output", format!("the kernel returns a part of `{tensor}`"))
-                    .at(made, "the tensor is made here")
+                    .at(made, "the tensor is allocated here")
                     .with(kernel, "of this kernel")
-                    .help("return whole tensors; make one of the size of the result"),
+                    .help("return a whole tensor: allocate one of the size of the result"),
             );
             return findings;
         }

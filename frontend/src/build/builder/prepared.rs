@@ -29,14 +29,13 @@ impl Builder {
         let Action::Prepares(start) = inst.action() else { return Ok(None) };
         if let Some(other) = &self.prepared {
             let message = format!(
-                "{} while the preparation on line {} waits for {}",
+                "{} is called while the preparation on line {} still waits for {}",
                 inst.schema().name,
                 other.line,
                 other.start
             );
-            return Err(Violation::new("operand-value", "", message).help(
-                "there is one place for prepared metadata: start each collective before the next one is prepared",
-            ));
+            return Err(Violation::new("operand-value", "", message)
+                .help("only one prepared collective can be pending: start it before preparing the next one"));
         }
         Ok(Some(Prepared { at: self.last_node(), start, operands: inst.args(), line: site.loc.line }))
     }
@@ -48,17 +47,17 @@ impl Builder {
     pub(crate) fn start_prepared(&mut self, start: &str, at: NodeAt, site: Site) -> Result<()> {
         let refuse = |message: String, help: &str| Err(Violation::new("operand-value", "", message).help(help));
         let Some(prepared) = self.prepared.take_if(|p| p.at == at) else {
-            let help = "a preparation is started once, and before the next preparation";
-            return refuse(format!("{start}: this instruction is not a preparation that waits for its start"), help);
+            let help = "start each preparation once, before the next preparation";
+            return refuse(format!("{start}: this instruction is not a pending preparation"), help);
         };
         if prepared.start != start {
-            let help = format!("it is started with {}", prepared.start);
-            return refuse(format!("{start} of the preparation on line {}", prepared.line), &help);
+            let help = format!("start it with {}", prepared.start);
+            return refuse(format!("{start} cannot start the preparation on line {}", prepared.line), &help);
         }
         if at.body != self.last_node().body {
             let help = "prepare and start a collective in the same body";
             let message = format!(
-                "{start}: a loop or branch of the device is between it and the preparation on line {}",
+                "{start} is not in the same dynamic loop or branch as the preparation on line {}",
                 prepared.line
             );
             return refuse(message, help);
@@ -78,7 +77,7 @@ impl Builder {
             None => Ok(()),
             Some(p) => {
                 Err(Violation::new("operand-value", "", format!("the preparation on line {} is never started", p.line))
-                    .help(format!("call {} with what it returned", p.start)))
+                    .help(format!("pass its return value to {}", p.start)))
             }
         }
     }

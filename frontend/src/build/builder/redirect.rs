@@ -302,7 +302,7 @@ impl Builder {
         let Some(Arg::View(to)) = inst.args().into_iter().nth(position) else { return Ok(()) };
         let mode = inst.schema().position("accumulate").map(|_| Arg::Bool(false));
         let Some(own) = self.with_destination(&inst.clone(), &tile, mode) else {
-            return refuse("which it was computed in");
+            return refuse("in which it was computed");
         };
         let copy = self.instruction("tensor_copy", &[("dst", Arg::View(to)), ("src", Arg::View(tile))])?;
         if let Some(body) = self.bodies.iter_mut().find(|b| b.id == at.body) {

@@ -347,13 +347,13 @@ impl Lower<'_> {
         let size = usize::try_from(n).ok().filter(|&n| n > 0 && n <= self.builder.arch().partitions as usize);
         let Some(size) = size else {
             let message =
-                format!("nl.shared_identity_matrix: n is {n}, must be 1 to {}", self.builder.arch().partitions);
+                format!("nl.shared_identity_matrix: n is {n}, but must be 1 to {}", self.builder.arch().partitions);
             return Err(Violation::new("partition-size", "", message));
         };
         if dtype.is_packed() {
-            let message = format!("nl.shared_identity_matrix of {dtype}: an element of it is four numbers");
+            let message = format!("nl.shared_identity_matrix of {dtype}: each element holds four numbers");
             return Err(
-                Violation::new("unsupported-dtype", "", message).help("take a dtype with one number in an element")
+                Violation::new("unsupported-dtype", "", message).help("use a dtype with one number per element")
             );
         }
         let one = if dtype.is_float() { f32_to_bits(dtype, 1.0) } else { i64_to_bits(dtype, 1) }.to_le_bytes();

@@ -55,7 +55,7 @@ pub(crate) fn extents(t: &Tensor) -> Vec<i64> {
 /// A documented instruction missing from the registry.
 fn not_yet(instruction: &str) -> Violation {
     Violation::new("unsupported-instruction", "", format!("nki.isa.{instruction} is not supported yet"))
-        .help("the manual documents it, but this version has no model of it")
+        .help("the manual documents it, but this version does not model it")
 }
 
 /// Maximum elements per partition of a tile from which HBM is filled.
@@ -80,7 +80,7 @@ impl Lower<'_> {
                     return Err(Violation::new(
                         "unsupported-instruction",
                         "",
-                        format!("{instruction} has no `{operand}` yet"),
+                        format!("{instruction} does not support `{operand}` yet"),
                     ));
                 }
             }
@@ -215,9 +215,9 @@ impl Lower<'_> {
         self.on_chip(what, data)?;
         self.on_chip(what, indices)?;
         if !indices.view.dtype.is_int() {
-            let message = format!("`{}` is {}, indices are integers", indices.storage.name, indices.view.dtype);
+            let message = format!("`{}` is {}, but indices must be integers", indices.storage.name, indices.view.dtype);
             return Err(Violation::new("unsupported-dtype", what, message)
-                .help(format!("convert them before: nl.copy({}, dtype=nl.uint32)", indices.storage.name)));
+                .help(format!("convert them first: nl.copy({}, dtype=nl.uint32)", indices.storage.name)));
         }
         let in_sbuf = |l: &mut Self, t: &Tensor, dtype: DType| {
             if t.view.space == Space::Sbuf && t.view.dtype == dtype { Ok(t.clone()) } else { l.copy(t, Some(dtype)) }
@@ -316,7 +316,7 @@ impl Lower<'_> {
                     "",
                     format!("nl.{what} of two numbers: at least one must be a tile"),
                 )
-                .help("use Python's operators on numbers"));
+                .help("use Python operators for numbers"));
             }
             (Operand::Tile(a), Operand::Tile(b)) => {
                 self.on_chip(what, a)?;

@@ -48,7 +48,7 @@ impl Tensor {
                 "",
                 format!("the step of a slice of `{name}` must be a positive int, got {step}"),
             )
-            .help("a pattern goes backwards: tile.ap(pattern=[..., [-1, n]], offset=n - 1)"));
+            .help("use an access pattern to go backwards: tile.ap(pattern=[..., [-1, n]], offset=n - 1)"));
         }
         let from_end = |i: i64| if i < 0 { i + n } else { i };
         let (a, b) = (start.map_or(0, from_end), stop.map_or(n, from_end));
@@ -239,7 +239,7 @@ impl Tensor {
                 "indirect-view",
                 "",
                 format!(
-                    "vector_select picks rows (dimension 0) of an HBM tensor, got dimension {d} of `{}` in {}",
+                    "vector_select selects rows (dimension 0) of an HBM tensor, got dimension {d} of `{}` in {}",
                     self.storage.name, self.view.space
                 ),
             ));

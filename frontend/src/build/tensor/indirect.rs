@@ -16,13 +16,13 @@ impl Tensor {
         let name = &self.storage.name;
         let refuse = |message: String| Err(Violation::new("indirect-view", "", message));
         if !self.on_chip() {
-            return refuse(format!("indirect picks columns on chip, `{name}` is in {}", self.view.space));
+            return refuse(format!(
+                "indirect selects columns of on-chip tensors, but `{name}` is in {}",
+                self.view.space
+            ));
         }
         if self.ndim() != 2 {
-            return refuse(format!(
-                "indirect of `{name}`: its shape is {}, must have two dimensions",
-                self.shape_text()
-            ));
+            return refuse(format!("indirect of `{name}`: its shape {} must have two dimensions", self.shape_text()));
         }
         if self.view.indirect.is_some() {
             return refuse(format!("`{name}` is already indexed at run time; a view can have one dynamic index"));
@@ -54,7 +54,7 @@ impl Tensor {
         if self.view.indirect.as_deref().and_then(Indirect::columns).is_none() {
             return Ok(());
         }
-        let message = format!("{what} of `{}`, whose columns are picked by `.indirect()`", self.storage.name);
+        let message = format!("{what} of `{}`, whose columns are selected by `.indirect()`", self.storage.name);
         Err(Violation::new("indirect-view", "", message).help("slice or reshape first, and call `.indirect()` last"))
     }
 }

@@ -171,9 +171,9 @@ impl Tensor {
             return Ok(());
         }
         let why = if self.on_chip() {
-            "dimension 0 of an on-chip tensor is the partition dimension and stays as it is"
+            "dimension 0 of an on-chip tensor is the partition dimension and cannot be changed"
         } else {
-            "dimension 0 is picked by a vector of indices and stays as it is"
+            "dimension 0 is selected by a vector of indices and cannot be changed"
         };
         Err(Violation::new("partition-dimension", "", format!("{what} of `{}`: {why}", self.storage.name))
             .help("views are free only within a partition; to move data between partitions use nisa.nc_transpose or nisa.dma_copy"))
@@ -186,8 +186,11 @@ impl Tensor {
 
     /// The violation for an empty view.
     pub(crate) fn nothing(&self, what: &str) -> Violation {
-        let message =
-            format!("{what} of `{}[nl.ds(..., 0)]`, shape {}: it has no element", self.storage.name, self.shape_text());
+        let message = format!(
+            "{what} of `{}[nl.ds(..., 0)]`, shape {}: it has no elements",
+            self.storage.name,
+            self.shape_text()
+        );
         Violation::new("empty-slice", "", message).help("skip the instruction when there is nothing to do")
     }
 
@@ -337,10 +340,13 @@ impl Tensor {
         let scale = |x: i64| (x * old % new == 0).then(|| x * old / new);
         let bytes = i64::from(view.dims[last].count) * old;
         if bytes % new != 0 || self.storage.row(dtype).is_none() {
-            return refuse(format!("its last dimension holds {bytes} bytes, {dtype} takes {new}"));
+            return refuse(format!("its last dimension holds {bytes} bytes, but {dtype} takes {new}"));
         }
         let Some(offset) = scale(view.offset) else {
-            return refuse(format!("it starts at byte {}, which {dtype} cannot", view.offset * old));
+            return refuse(format!(
+                "it starts at byte {}, which is not a multiple of the size of {dtype}",
+                view.offset * old
+            ));
         };
         view.offset = offset;
         let first = usize::from(on_chip);

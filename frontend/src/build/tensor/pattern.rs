@@ -72,7 +72,7 @@ impl Tensor {
             if bytes % new == 0 {
                 Ok(bytes / new)
             } else {
-                Err(refuse(format!("`{name}` starts at byte {bytes}, which is no whole number of {dtype} elements")))
+                Err(refuse(format!("`{name}` starts at byte {bytes}, which is not a whole number of {dtype} elements")))
             }
         };
         let base = scaled(self.offset())? + offset.unwrap_or(0).clamp(-reach, reach);
@@ -81,7 +81,7 @@ impl Tensor {
             let Dim { stride, count } = dims[0];
             if stride != row && count != 1 && !self.walks_own_rows(&dims, offset.unwrap_or(0), dtype) {
                 return Err(refuse(format!(
-                    "the first pair [{stride}, {count}] of an access pattern of `{name}` walks partitions: its stride must be the \
+                    "the first pair [{stride}, {count}] of an access pattern of `{name}` steps over partitions: its stride must be the \
                      storage's {row} elements per partition"
                 ))
                 .help(format!("write [[{row}, {count}], ...]")));
@@ -95,7 +95,7 @@ impl Tensor {
                     "out-of-bounds",
                     "",
                     format!(
-                        "access pattern of `{name}` starts at partition {partition}, the tensor has {}",
+                        "access pattern of `{name}` starts at partition {partition}, but the tensor has {}",
                         self.storage.shape[0]
                     ),
                 ));
@@ -107,7 +107,7 @@ impl Tensor {
                 Some(_) => format!("`{name}` is already indexed at run time; a view can have one dynamic index"),
                 None => format!("`{name}` is indexed at run time, and an access pattern would drop the index"),
             };
-            let help = "take the pattern of the tensor, with scalar_offset= or vector_offset=";
+            let help = "call `.ap` on the tensor itself, with scalar_offset= or vector_offset=";
             return Err(Violation::new("indirect-view", "", message).help(help));
         }
         let indirect = match dynamic {
@@ -137,7 +137,7 @@ impl Tensor {
                                 "shape-mismatch",
                                 "",
                                 format!(
-                                    "vector_offset has {} indices, the pattern's first pair counts {}",
+                                    "vector_offset has {} indices, but the pattern's first pair counts {}",
                                     view.elements(),
                                     dims[0].count
                                 ),

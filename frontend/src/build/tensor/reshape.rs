@@ -84,7 +84,7 @@ impl Tensor {
             return Err(Violation::new(
                 "bad-dimension",
                 "",
-                format!("flatten_dims({start}, {end}) of `{}`: the first is after the last", self.storage.name),
+                format!("flatten_dims({start}, {end}) of `{}`: the start is after the end", self.storage.name),
             ));
         }
         if a == b {
@@ -131,7 +131,7 @@ impl Tensor {
         };
         if src.len() != self.ndim() {
             return Err(refuse(format!(
-                "the source pattern has {} dimensions, the tensor {} (shape {})",
+                "the source pattern has {} dimensions, but the tensor has {} (shape {})",
                 src.len(),
                 self.ndim(),
                 self.shape_text()
@@ -160,7 +160,7 @@ impl Tensor {
             } else if size_of(group[0]) != -1 && size_of(group[0]) != i64::from(out.view.dims[at as usize].count) {
                 let got = out.view.dims[at as usize].count;
                 return Err(refuse(format!(
-                    "`{}` is given as {}, the dimension has {got}",
+                    "`{}` is given as {}, but the dimension has size {got}",
                     group[0],
                     size_of(group[0])
                 )));

@@ -109,10 +109,12 @@ impl Access {
                 let moves = a.coefficient != 0 && a.count > 1;
                 if on_chip && moves && partition != (axis == 0) {
                     let message = if partition {
-                        format!("axis {axis} of the index walks the partitions of `{name}`: only the first axis can")
+                        format!(
+                            "axis {axis} of the index steps over the partitions of `{name}`: only the first axis can"
+                        )
                     } else {
                         format!(
-                            "the first axis of the index walks dimension {d} of `{name}`: on chip it walks partitions only"
+                            "the first axis of the index steps over dimension {d} of `{name}`: on chip it can only step over partitions"
                         )
                     };
                     return Err(Violation::new("partition-dimension", "", message).help(
@@ -207,7 +209,8 @@ impl Place {
         }
         if let Some(masked) = value.downcast::<MaskedOperand>() {
             let name = &masked.place.outline(span)?.storage.name;
-            let message = format!("{what} takes no mask as an index: `{name}[mask]` is an operand of matmuls only");
+            let message =
+                format!("{what} does not accept a mask as an index: only matmuls take `{name}[mask]` as an operand");
             return Err(Raise::at("bad-mask", message, span, "here").help("pass mask= to the operation"));
         }
         match value.downcast::<Blocks>() {
@@ -284,7 +287,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
     let refuse = |message: String, help: &str| Err(Violation::new("indirect-view", "", message).help(help));
     if !offsets.view.dtype.is_int() {
         return refuse(
-            format!("`{}` of {} as an index of `{}`", offsets.storage.name, offsets.view.dtype, t.storage.name),
+            format!("`{}` is {} and cannot index `{}`", offsets.storage.name, offsets.view.dtype, t.storage.name),
             "indices are int32 or uint32: copy it to a tile of integers, nl.copy(index, dtype=nl.int32)",
         );
     }
@@ -296,7 +299,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
         if t.on_chip() {
             return refuse(
                 format!(
-                    "`{}` is on chip: only one element can pick from it, got {}",
+                    "`{}` is on chip: it can be indexed by one element only, got {}",
                     t.storage.name,
                     offsets.shape_text()
                 ),
@@ -305,7 +308,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
         }
         if offsets.view.free_elements() != 1 {
             return refuse(
-                format!("`{}` of shape {} as an index", offsets.storage.name, offsets.shape_text()),
+                format!("`{}` of shape {} cannot be an index", offsets.storage.name, offsets.shape_text()),
                 "an index has one element in each partition: idx[i_p, 0]",
             );
         }
@@ -313,10 +316,10 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
             // Each row has a separate offset, from which the access continues along the other axes.
             return refuse(
                 format!(
-                    "the first axis of an index of `{}` picks from dimension {dim} by `{}` and walks another dimension, too",
+                    "the first axis of an index of `{}` selects from dimension {dim} by `{}` and also steps over another dimension",
                     t.storage.name, offsets.storage.name
                 ),
-                "indices in a tile stand for whole rows: data[idx[i_p, 0], i_f]; pick elements of a row with nl.gather_flattened",
+                "a tile of indices selects whole rows: data[idx[i_p, 0], i_f]; select elements of a row with nl.gather_flattened",
             );
         }
         view.dims[0] = Dim { stride: 0, count: offsets.view.partitions() };

@@ -34,7 +34,7 @@ pub(super) struct IndexTile {
 }
 
 fn overflow(span: Span) -> Box<Raise> {
-    Raise::at("bad-index", "an index tile beyond 64 bits", span, "here")
+    Raise::at("bad-index", "an index tile exceeds 64 bits", span, "here")
 }
 
 impl IndexTile {
@@ -138,7 +138,7 @@ pub(super) fn common_frame(tiles: &[&IndexTile], span: Span) -> EvalResult<Small
                 *count = axis.count;
             } else if axis.count != 1 && axis.count != *count {
                 let shapes: Vec<String> = tiles.iter().map(|t| t.shape_text()).collect();
-                let message = format!("index tiles of shapes {} do not fit in one frame", shapes.join(" and "));
+                let message = format!("index tiles of shapes {} cannot be broadcast together", shapes.join(" and "));
                 return Err(Raise::at("bad-index", message, span, "here")
                     .help("each axis must have the same length in all of them, or 1: nl.arange(n)[:, None] and nl.arange(m)[None, :]"));
             }
@@ -192,11 +192,11 @@ impl Object for IndexTile {
                 _ => {
                     return Err(Raise::at(
                         "bad-index",
-                        "an index tile is indexed with `:` and None only",
+                        "an index tile can be indexed only with `:` and None",
                         span,
                         "here",
                     )
-                    .help("nl.arange(n)[:, None]; a part of it is nl.arange(start, stop)[:, None]"));
+                    .help("write nl.arange(n)[:, None], or nl.arange(start, stop)[:, None] for a part"));
                 }
             }
         }
@@ -263,7 +263,7 @@ impl Object for IndexTile {
     fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
         Err(Raise::at(
             "tile-condition",
-            "an index tile is many numbers, which are neither true nor false",
+            "an index tile stands for many numbers and is neither true nor false",
             span,
             "here",
         )
@@ -360,7 +360,7 @@ impl Object for Mask {
         if op != BinOp::BitAnd {
             let help = match op {
                 BinOp::BitOr => {
-                    "masks are joined by `&` only: nl.where(a, x, nl.where(b, x, y)) selects where a or b holds"
+                    "masks can be joined only by `&`: nl.where(a, x, nl.where(b, x, y)) selects where a or b holds"
                 }
                 _ => "masks are joined by `&`: mask=(i < n) & (j < m)",
             };
@@ -375,7 +375,7 @@ impl Object for Mask {
                 other => match other.downcast::<Mask>() {
                     Some(mask) => all.extend(mask.0.iter().cloned()),
                     None if other.downcast::<Tensor>().is_some() => {
-                        let message = "`&` of a mask and a tile: a mask has conditions on indices only";
+                        let message = "`&` of a mask and a tile: a mask can only have conditions on indices";
                         return Err(Raise::at("bad-mask", message, span, "here")
                             .help("select twice: nl.where(mask, nl.where(tile, x, y), y)"));
                     }
@@ -410,9 +410,9 @@ pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Cli
 
 /// The error for a mask that leaves several rectangles.
 fn too_many(clips: &[Clip], span: Span) -> Box<Raise> {
-    let message = format!("mask= leaves {} rectangles, and this operation takes one", clips.len());
+    let message = format!("mask= leaves {} rectangles, but this operation takes one", clips.len());
     Raise::at("bad-mask", message, span, "here")
-        .help("compute all of the tile and mask what loads and stores it; for a triangle use nisa.affine_select(pred=...) or nl.where")
+        .help("compute the whole tile and mask its loads and stores; for a triangle use nisa.affine_select(pred=...) or nl.where")
 }
 
 /// Checks that each element of a reduction's result depends on one of the rectangles of its mask: the parts of the result are disjoint.
@@ -478,7 +478,7 @@ fn clips_whole_along(
         },
     };
     if conditions.iter().any(|(_, relation)| *relation == Relation::NotZero) {
-        return Err(Raise::at("bad-mask", "a mask with `!=` leaves no interval", span, "here")
+        return Err(Raise::at("bad-mask", "a mask with `!=` does not leave an interval", span, "here")
             .help("use two instructions, one for each side, or nl.where"));
     }
     let tiles: Vec<&IndexTile> = conditions.iter().map(|c| &c.0).collect();
@@ -663,7 +663,7 @@ fn line(start: i64, stop: i64, step: i64, what: &str, span: Span) -> EvalResult<
     let length = if step == 0 { 0 } else { (stop.saturating_sub(start) as f64 / step as f64).ceil() as i64 };
     let count = u32::try_from(length).ok().filter(|&n| n > 0);
     let Some(count) = count else {
-        let message = format!("{what} from {start} to {stop} in steps of {step} has no element");
+        let message = format!("{what} from {start} to {stop} in steps of {step} has no elements");
         return Err(Raise::at("empty-slice", message, span, "here"));
     };
     Ok(IndexTile::line(start, count, step))

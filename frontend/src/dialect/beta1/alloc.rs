@@ -101,7 +101,7 @@ fn mod_alloc(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let names = ["base_addr", "base_bank", "base_partition", "num_bank_tiles", "num_par_tiles", "num_free_tiles"];
     let [byte, bank, partition, banks, partitions, bytes] = args.bind(interp, "mod_alloc", names, 0)?;
     if byte.is_none() && space == Space::Sbuf {
-        return Err(Raise::at("arguments", "mod_alloc() misses its argument `base_addr`", span, "in this call"));
+        return Err(Raise::at("arguments", "mod_alloc() is missing its argument `base_addr`", span, "in this call"));
     }
     let number = |v: Option<Value>, what: &str| v.map_or(Ok(0), |v| int(&v, what, span));
     let list =
@@ -153,7 +153,7 @@ impl Placement {
                     let counts = &tiles[part];
                     if !counts.is_empty() && counts.len() < index.len() {
                         let message = format!(
-                            "mod_alloc has tiles for {} block dimensions, the tensor has {}",
+                            "mod_alloc has tiles for {} block dimensions, but the tensor has {}",
                             counts.len(),
                             index.len()
                         );
@@ -170,7 +170,7 @@ impl Placement {
             Rule::Function(func) => {
                 let index = Value::tuple(index.iter().copied().map(Value::Int).collect::<Vec<_>>());
                 let found = address(interp, func, [index, Value::Int(size.0), Value::Int(size.1)], span)?;
-                let numbers = ints(&found, "the address that alloc's function gives", span)?;
+                let numbers = ints(&found, "the address that the function of alloc returns", span)?;
                 match (space, &numbers[..]) {
                     (Space::Psum, &[bank, partition, byte]) => [bank, partition, byte],
                     (Space::Sbuf, &[partition, byte]) => [0, partition, byte],

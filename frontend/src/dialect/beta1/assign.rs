@@ -110,7 +110,7 @@ fn on_chip(dst: &Tensor, span: Span) -> EvalResult<()> {
     }
     let name = &dst.storage.name;
     let message = format!("an assignment to `{name}`, which is in {}", dst.view.space);
-    let help = format!("write nl.store({name}[...], value=tile); a number is a tile of nl.full");
+    let help = format!("write nl.store({name}[...], value=tile); for a number, make a tile with nl.full");
     Err(Raise::at("operand-memory", message, span, "here").help(help))
 }
 
@@ -206,7 +206,7 @@ fn widened(value: &Tensor, dst: &Tensor) -> build::Result<Tensor> {
             dst.storage.name
         );
         Violation::new("shape-mismatch", "", message).help(
-            "the shapes must be equal, or the value 1 in a free dimension; partitions are repeated by nl.broadcast_to",
+            "the shapes must be equal, or the value must have size 1 in a free dimension; partitions are repeated by nl.broadcast_to",
         )
     })
 }
@@ -333,8 +333,13 @@ impl Replacement for LoopReduce {
             return Ok(old.clone());
         }
         if !self.first {
-            return Err(wrong("nl.loop_reduce: the name it is assigned to", "a tile made before the loop", old, span)
-                .help("make it with nl.zeros before the loop"));
+            return Err(wrong(
+                "nl.loop_reduce: the name it is assigned to",
+                "a tile allocated before the loop",
+                old,
+                span,
+            )
+            .help("make it with nl.zeros before the loop"));
         }
         let outline = self.value.outline(span)?;
         let dtype = self.dtype.unwrap_or(outline.view.dtype);

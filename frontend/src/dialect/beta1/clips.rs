@@ -35,7 +35,7 @@ pub(super) fn restrictions<'c>(
             None if is_column => {}
             _ => {
                 let message = format!(
-                    "mask= restricts an axis of length {count}, `{}` of shape {} has no such axis",
+                    "mask= restricts an axis of length {count}, but `{}` of shape {} has no such axis",
                     about.storage.name,
                     shape_text(frame.iter().map(|&n| i64::from(n)))
                 );

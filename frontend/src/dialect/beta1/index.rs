@@ -57,7 +57,7 @@ fn of_tensor(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
             t,
             "bad-index",
             format!("None in an index of `{}`", t.storage.name),
-            "None makes axes of index tiles: nl.arange(n)[:, None]; a tensor is reshaped by .reshape or .expand_dims",
+            "None adds an axis only to an index tile: nl.arange(n)[:, None]; reshape a tensor with .reshape or .expand_dims",
             span,
         ));
     }
@@ -173,15 +173,15 @@ fn by_tiles(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
         } else if let Some((offsets, tile)) = of_device(key) {
             if numbers.replace((d, offsets.clone())).is_some() {
                 let message = format!("two tensors in an index of `{}`", t.storage.name);
-                return Err(refuse(t, "indirect-view", message, "an access has one run-time index", span));
+                return Err(refuse(t, "indirect-view", message, "an access can have only one run-time index", span));
             }
             entries.push(tile);
         } else if key.downcast::<Register>().is_some() {
-            let message = format!("a register beside index tiles in an index of `{}`", t.storage.name);
+            let message = format!("a register and index tiles in one index of `{}`", t.storage.name);
             return Err(refuse(t, "bad-index", message, "use slices with nl.ds(register, size)", span));
         } else {
-            let message = format!("{} beside index tiles in an index of `{}`", key.a_type(), t.storage.name);
-            let help = "slices and index tiles do not mix: write nl.arange(n)[None, :] for the slice";
+            let message = format!("{} and index tiles in one index of `{}`", key.a_type(), t.storage.name);
+            let help = "slices and index tiles cannot be mixed: write nl.arange(n)[None, :] for the slice";
             return Err(refuse(t, "bad-index", message, help, span));
         }
     }
@@ -202,7 +202,7 @@ fn by_numbers(t: &Tensor, keys: &[Value], at: usize, span: Span) -> EvalResult<V
     }
     if keys.iter().take(at).any(|k| matches!(k, Value::Ellipsis)) || others.iter().any(|k| matches!(k, Key::Dynamic(_)))
     {
-        let message = format!("a tensor of indices of `{}` beside `...` or another one", t.storage.name);
+        let message = format!("a tensor of indices and `...` or another tensor in one index of `{}`", t.storage.name);
         return Err(refuse(t, "indirect-view", message, "write an index for each dimension before it", span));
     }
     t.index(&others)

@@ -92,7 +92,7 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
     let finding = Diagnostic::warning("ignored-argument", format!("nisa.{}: `{keyword}=` has no effect", schema.name))
         .at(args.span, "in this call")
         .note(signature(schema))
-        .help("Beta 1 ignored keywords that a function does not have: leave it out");
+        .help("Beta 1 ignored unknown keywords: leave it out");
     interp.report_once(finding, args.span);
     Ok(None)
 }
@@ -104,7 +104,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, _operand: &str
         .filter(|o| o.default.is_none() && o.name != "dst" && given(interp, &POLICY, schema, args, o.name).is_none())
         .map(|o| format!("`{}`", o.name))
         .collect();
-    let message = format!("nisa.{} misses {}", schema.name, absent.join(", "));
+    let message = format!("nisa.{} is missing {}", schema.name, absent.join(", "));
     Raise::at("missing-operand", message, args.span, "in this call")
 }
 
@@ -308,7 +308,7 @@ fn result(
         let required =
             schema.operands.iter().zip(slots).find(|(o, s)| o.default.is_none() && o.name != "dst" && s.is_none());
         let message = match required {
-            Some((o, _)) => format!("nisa.{} misses `{}`", schema.name, o.name),
+            Some((o, _)) => format!("nisa.{} is missing `{}`", schema.name, o.name),
             None => format!("nisa.{} returns no value", schema.name),
         };
         return Err(Raise::at("missing-operand", message, span, "in this call"));

@@ -118,7 +118,7 @@ pub(super) fn bind_known<const N: usize>(
             Diagnostic::warning("ignored-argument", format!("{what}: {} {verb} no effect", quoted.join(", ")))
                 .at(args.span, "in this call")
                 .note(format!("it has: {}", names.join(", ")))
-                .help("Beta 1 ignored keywords that a function does not have: leave it out");
+                .help("Beta 1 ignored unknown keywords: leave it out");
         interp.report_once(finding, args.span);
         for symbol in unknown {
             args.take_keyword(symbol);
@@ -654,9 +654,9 @@ fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         let outline = place.outline(span)?;
         let dtype = outline.view.dtype;
         if dtype != DType::U32 {
-            let message = format!("{what}: `{}` is {dtype}, indices are uint32", outline.storage.name);
+            let message = format!("{what}: `{}` is {dtype}, but indices must be uint32", outline.storage.name);
             return Err(Raise::at("unsupported-dtype", message, span, "here")
-                .help(format!("convert them before: nl.copy({}, dtype=nl.uint32)", outline.storage.name)));
+                .help(format!("convert them first: nl.copy({}, dtype=nl.uint32)", outline.storage.name)));
         }
     }
     compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&data, &indices], |l, o| {
@@ -700,7 +700,7 @@ fn loop_reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if state(interp).offset_loops {
         return Err(Raise::at(
             "loop-reduce",
-            "nl.loop_reduce in a kernel with a loop that does not begin at 0",
+            "nl.loop_reduce in a kernel with a loop that does not start at 0",
             span,
             "here",
         )

@@ -52,7 +52,12 @@ pub(super) fn shape(value: &Value, what: &str, span: Span) -> EvalResult<(Vec<i6
         match item.downcast::<ParDim>() {
             Some(ParDim(n)) => {
                 if partitions.replace(at).is_some() {
-                    return Err(Raise::at("bad-shape", format!("{what}: a shape has one nl.par_dim"), span, "here"));
+                    return Err(Raise::at(
+                        "bad-shape",
+                        format!("{what}: a shape can have only one nl.par_dim"),
+                        span,
+                        "here",
+                    ));
                 }
                 extents.push(*n);
             }
@@ -83,9 +88,10 @@ fn allocate(interp: &mut Interp<'_>, wanted: Wanted, what: &str, span: Span) -> 
         None => (&*target_name(interp, span)).into(),
     };
     if wanted.fill.is_some() && !wanted.space.is_on_chip() {
-        let message = format!("{what} in {}: a tensor in HBM has no first value", wanted.space);
-        return Err(Raise::at("operand-memory", message, span, "here")
-            .help("make it with nl.ndarray, fill a tile with nl.zeros or nl.full, and store that with nl.store"));
+        let message = format!("{what} in {}: a tensor in HBM has no initial value", wanted.space);
+        return Err(Raise::at("operand-memory", message, span, "here").help(
+            "allocate it with nl.ndarray, fill a tile with nl.zeros or nl.full, and store the tile with nl.store",
+        ));
     }
     let blocks = if wanted.space.is_on_chip() { wanted.partitions.unwrap_or(0) } else { 0 };
     if let Some(n) = wanted.shape[..blocks].iter().find(|n| **n < 1) {
@@ -150,7 +156,7 @@ fn made(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Optio
     lazy.map_or(Ok(false), |v| flag(&v, format_args!("{what}: lazy_initialization"), span))?;
     let (shape, partitions) = shape(&s.unwrap_or(Value::None), what, span)?;
     let Some(d) = given(d) else {
-        return Err(Raise::at("arguments", format!("{what}() misses its argument `dtype`"), span, "in this call"));
+        return Err(Raise::at("arguments", format!("{what}() is missing its argument `dtype`"), span, "in this call"));
     };
     let (space, placement) = place(b, what, span)?;
     let dtype = to_dtype(&d, format_args!("{what}: dtype"), span)?;

@@ -118,7 +118,7 @@ impl MatmulClips {
         if let Some(message) = &self.ambiguous {
             let finding = Diagnostic::warning("matmul-mask", message.clone())
                 .at(span, "in this call")
-                .help("write x[i < n] for the operand that is meant, where i is an index tile: its partitions are the contraction, its columns are rows or columns of the product");
+                .help("write x[i < n] for the intended operand, where i is an index tile: its partitions are the contraction, its columns are rows or columns of the product");
             interp.report_once(finding, span);
         }
     }
@@ -155,10 +155,10 @@ impl MatmulParts {
             let Some(doubt) = applied else {
                 let ([a, b], [c, d]) = (axes.first, axes.second);
                 let message = format!(
-                    "mask= restricts an axis of length {n}, the operands of the matmul have shapes ({a}, {b}) and ({c}, {d})"
+                    "mask= restricts an axis of length {n}, but the operands of the matmul have shapes ({a}, {b}) and ({c}, {d})"
                 );
                 return Err(Raise::at("bad-mask", message, span, "here")
-                    .help("give the operands masks of their own: x[i_p < n], or slice them"));
+                    .help("mask the operands separately, x[i_p < n], or slice them"));
             };
             ambiguous = ambiguous.or(doubt);
         }
@@ -218,7 +218,7 @@ fn own_parts((place, clip): &(Place, Option<Clip>), frame: [u32; 2], span: Span)
         let outline = place.outline(span)?;
         if outline.ndim() != 2 {
             let message = format!(
-                "a mask as an index of `{}` of shape {}, which has not two dimensions",
+                "a mask cannot index `{}` of shape {}, which does not have two dimensions",
                 outline.storage.name,
                 outline.shape_text()
             );

@@ -245,7 +245,7 @@ pub(super) fn check_written(
             Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`"))
                 .at(param.span, "not declared as mutable")
                 .help(format!(
-                    "declare it as `{name}: nt.mutable_tensor` and return it; the older compiler refuses the store"
+                    "declare it as `{name}: nt.mutable_tensor` and return it; the older compiler rejects the store"
                 ))
         } else if !is_returned {
             Diagnostic::warning(
@@ -253,7 +253,7 @@ pub(super) fn check_written(
                 format!("the kernel writes to its argument `{name}`, but does not return it"),
             )
             .at(param.span, "declared as mutable")
-            .help(format!("return `{name}`, too; the older compiler refuses the kernel"))
+            .help(format!("also return `{name}`; the older compiler rejects the kernel"))
         } else {
             continue;
         };

@@ -174,7 +174,7 @@ impl Dialect for Beta1 {
             Some(t) => {
                 let what = if t.on_chip() { "tile" } else { "tensor" };
                 let message =
-                    format!("{what} `{}` as a condition: its values are known on the device only", t.storage.name);
+                    format!("{what} `{}` as a condition: its values are known only on the device", t.storage.name);
                 Err(Raise::at("tile-condition", message, span, "here")
                     .help("test `t is not None` for an optional tensor; select elements with nl.where"))
             }
@@ -243,10 +243,12 @@ impl Dialect for Beta1 {
 
     fn hint(&self, hint: Hint) -> &'static str {
         match hint {
-            Hint::Context => "the context managers of this language are nki.compiler.no_reorder() and its relatives",
+            Hint::Context => {
+                "the only context managers of this language are nki.compiler.no_reorder() and its variants"
+            }
             Hint::DeviceRange => "use nl.affine_range or nl.sequential_range, whose bounds are ints",
             Hint::LoopCarried => {
-                "to update a tile write t[...] = t + x, in a loop over nl.sequential_range if iterations depend on each other; loops over nl.static_range are unrolled, and names keep what they are assigned"
+                "to update a tile write t[...] = t + x, in a loop over nl.sequential_range if iterations depend on each other; loops over nl.static_range are unrolled, and their assignments carry over"
             }
             other => Beta2.hint(other),
         }

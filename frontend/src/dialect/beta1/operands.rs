@@ -254,7 +254,7 @@ fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResu
         return Ok(());
     };
     let message =
-        format!("nisa.{}: `bias` is {}, it must be float32, float16 or bfloat16", schema.name, bias.view.dtype);
+        format!("nisa.{}: `bias` is {}; it must be float32, float16 or bfloat16", schema.name, bias.view.dtype);
     Err(Raise::at("operand-dtype", message, args.span, "in this call")
         .help("copy it to a tile of float32 with nisa.tensor_copy, which converts"))
 }

@@ -11,7 +11,7 @@ fn axis(interp: &mut Interp<'_>, value: &Value, what: &str, args_span: nki_diag:
     let axis = int(value, what, args_span)?;
     let axes = state(interp).launch.counts.len();
     usize::try_from(axis).ok().filter(|&a| a < axes).ok_or_else(|| {
-        let message = format!("{what}: axis {axis} of a grid of {axes} axes");
+        let message = format!("{what}: axis {axis} of a grid with {axes} axes");
         Raise::at("arguments", message, args_span, "here").help("launch the kernel with a grid: kernel[4, 2](...)")
     })
 }
@@ -59,7 +59,7 @@ pub(super) fn extent(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
 
 /// `nl.all_reduce(x, op, program_axes)`: no program of a core has the tiles of later programs.
 pub(super) fn all_reduce(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let message = "nl.all_reduce needs the tiles of all programs of the grid at once; programs run one after another here, and end before the next begins";
+    let message = "nl.all_reduce needs the tiles of all programs of the grid at once; here each program ends before the next begins";
     Err(Raise::at("unsupported-api", message, args.span, "in this call").help(
         "loop over the parts in one program, or store partial results to nl.shared_hbm and combine them in a second kernel",
     ))

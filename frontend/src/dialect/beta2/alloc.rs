@@ -250,7 +250,7 @@ pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         Some(_) => space_of(interp, buffer, what, Space::Sbuf, span)?,
     };
     if order.is_some() && space != Space::Sbuf {
-        let message = format!("{what}: transpose_axes makes a tensor in sbuf, buffer is {space}");
+        let message = format!("{what}: transpose_axes makes a tensor in sbuf, but buffer is {space}");
         return Err(Raise::at("value-error", message, span, "here"));
     }
     let address = address(at, what, span)?;
@@ -326,8 +326,10 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
     let array = match array {
         Value::Host(host) => return Err(interp.host_error(host, span)),
         other if let Some(t) = other.downcast::<Tensor>() => {
-            let message =
-                format!("{what} of the tensor `{}`: a constant is known when the kernel is compiled", t.storage.name);
+            let message = format!(
+                "{what} of the tensor `{}`: a constant must be known when the kernel is compiled",
+                t.storage.name
+            );
             return Err(
                 Raise::at("operand-kind", message, span, "here").help("an argument of the kernel is in HBM already")
             );
@@ -351,13 +353,13 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
         None => array::device_dtype(&array, span)?,
     };
     if dtype.is_packed() {
-        let message = format!("{what} of {dtype}: an element of it is four numbers");
+        let message = format!("{what} of {dtype}: each element holds four numbers");
         return Err(Raise::at("unsupported-dtype", message, span, "here")
-            .help("make it of the integers that hold the bits, and look at it with .view(...)"));
+            .help("make it from the integers that hold the bits, and reinterpret it with .view(...)"));
     }
     if array.shape.is_empty() || array.values.is_empty() {
         let message = format!(
-            "{what} of an array of shape {}: it needs a dimension and elements",
+            "{what} of an array of shape {}: it needs at least one dimension and one element",
             shape_text(array.shape.iter().map(|d| *d as i64))
         );
         return Err(Raise::at("bad-shape", message, span, "here"));

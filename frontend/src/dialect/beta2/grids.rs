@@ -83,7 +83,7 @@ impl Object for Grid {
         let finding = Diagnostic::error("unknown-attribute", message).at(span, "here");
         Raise::new(match closest(name, self.attributes()) {
             Some(near) => finding.help(format!("did you mean `{near}`?")),
-            None => finding.help("it has the coordinates; the tensor of its cells is `.data`"),
+            None => finding.help("a grid has only coordinates; the tensor of its cells is `.data`"),
         })
     }
 
@@ -110,9 +110,9 @@ fn key(item: &Value, span: Span) -> EvalResult<GridKey> {
         other => {
             let refused = wrong(what, "ints and slices", other, span);
             return Err(match values::is_run_time(other) {
-                true => {
-                    refused.help("a cell is chosen when the kernel is specialised: index the tensor itself at run time")
-                }
+                true => refused.help(
+                    "cells are selected when the kernel is specialised: for a run-time index, index the tensor itself",
+                ),
                 false => refused,
             });
         }
@@ -139,7 +139,7 @@ fn source_tiles(what: &str, source: &Value, tile_shape: Option<Value>, span: Spa
         return match tile_shape {
             Some(tile_shape) if tile_shape != grid.tile_shape() => {
                 let message = format!(
-                    "{what}: tile_shape is {}, the tiles of the grid are {}",
+                    "{what}: tile_shape is {}, but the tiles of the grid are {}",
                     shape_text(tile_shape.into_iter()),
                     shape_text(grid.tile_shape().into_iter())
                 );
@@ -151,7 +151,7 @@ fn source_tiles(what: &str, source: &Value, tile_shape: Option<Value>, span: Spa
     }
     let t = values::tensor(source, format_args!("{what}: source"), span)?;
     let Some(tile_shape) = tile_shape else {
-        let message = format!("{what} of the tensor `{}` misses `tile_shape`", t.storage.name);
+        let message = format!("{what} of the tensor `{}` is missing `tile_shape`", t.storage.name);
         return Err(Raise::at("arguments", message, span, "in this call"));
     };
     Grid::of_tensor(what, t, &tile_shape).map_err(|v| raise("", &v, span, &[&t.storage]))

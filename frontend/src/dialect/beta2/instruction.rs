@@ -50,8 +50,8 @@ fn unique(schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> 
     if !matches!(promised, Some(Some(Arg::Bool(false)))) || !slots.iter().flatten().any(gathers) {
         return Ok(());
     }
-    let message = format!("nisa.{}: `unique_indices` is False, must be True with a vector index", schema.name);
-    Err(Raise::at("operand-value", message, span, "in this call").help("add up the rows that go to one place first"))
+    let message = format!("nisa.{}: `unique_indices` is False, but must be True with a vector index", schema.name);
+    Err(Raise::at("operand-value", message, span, "in this call").help("add up the rows with the same index first"))
 }
 
 /// The manual's table of operators has neither `divide` nor `mod` and `fmod` (nki.api.shared.rst, SDK 2.27 to 2.32), the compiler of NKI 0.6 reports
@@ -121,7 +121,7 @@ fn ignored_dtype(
         let message = format!("nisa.{}: `dtype={dtype}` has no effect: the result has dst's dtype, {own}", schema.name);
         let finding = Diagnostic::warning("ignored-dtype", message)
             .at(args.span, "in this call")
-            .with(span_of(dst.storage.loc), format!("`{}` is made here", dst.storage.name))
+            .with(span_of(dst.storage.loc), format!("`{}` is allocated here", dst.storage.name))
             .help(format!(
                 "leave `dtype=` out, which current releases do not have, or allocate dst with dtype=nl.{dtype}"
             ));
@@ -129,11 +129,9 @@ fn ignored_dtype(
         return Ok(None);
     }
     let message = format!("nisa.{}: `dtype=` was removed", schema.name);
-    Err(Raise::new(
-        Diagnostic::error("removed-beta1", message).at(args.span, "in this call").help(
-            "the result has the dtype of dst, and `dtype=` is not that: allocate dst=nl.ndarray(shape, dtype=...)",
-        ),
-    ))
+    Err(Raise::new(Diagnostic::error("removed-beta1", message).at(args.span, "in this call").help(
+        "the result has the dtype of dst, which `dtype=` does not match: allocate dst=nl.ndarray(shape, dtype=...)",
+    )))
 }
 
 /// Whether the value of this keyword is the dtype of the call's `dst`.
@@ -165,7 +163,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str)
     }
     let list: Vec<String> = absent.iter().map(|n| format!("`{n}`")).collect();
     let slug = if writes_dst && dst_given_first && absent.len() == 1 { "missing-dst" } else { "missing-operand" };
-    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} misses {}", schema.name, list.join(", ")))
+    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} is missing {}", schema.name, list.join(", ")))
         .at(args.span, "in this call")
         .note(signature(schema));
     if slug == "missing-dst" {

@@ -277,7 +277,7 @@ fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     no_mask(interp, &args, "nl.store")?;
     let [dst, value] = args.bind(interp, "nl.store", ["dst", "value"], 1)?;
     let Some(value) = value else {
-        return Err(Raise::at("missing-dst", "nl.store misses `value`", span, "in this call")
+        return Err(Raise::at("missing-dst", "nl.store is missing `value`", span, "in this call")
             .help("write nl.store(dst, value): dst is an HBM tensor, for example nl.ndarray(shape, dtype, buffer=nl.shared_hbm)"));
     };
     let (dst, value) = (tile(dst, "nl.store: dst", span)?, tile(Some(value), "nl.store: value", span)?);
@@ -346,7 +346,7 @@ pub(super) fn assign(interp: &mut Interp<'_>, t: &Tensor, index: &Value, value: 
     Err(Raise::new(
         Diagnostic::error(slug, message)
             .at(span, "here")
-            .with(span_of(t.storage.loc), format!("`{}` is made here", t.storage.name))
+            .with(span_of(t.storage.loc), format!("`{}` is allocated here", t.storage.name))
             .help(help),
     ))
 }
@@ -454,7 +454,7 @@ fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     if let Some(computed) = opt_dtype(computed, what, span)?.filter(|d| *d != DType::F32) {
         let message = format!("{what}: compute_dtype is {computed}, but the simulator computes in float32");
         let finding = Diagnostic::warning("inert-operand", message).at(span, "has no effect here");
-        interp.report_once(finding.help("leave it out, or expect less precise results of the device"), span);
+        interp.report_once(finding.help("leave it out, or expect less precise results on the device"), span);
     }
     lower(interp, what, span, &[&x.storage, &w.storage], |l| l.rms_norm(&x, &w, &axis, n, epsilon, dtype))
 }

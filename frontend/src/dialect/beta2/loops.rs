@@ -62,7 +62,7 @@ fn fits(value: i64, what: &str, part: &str, span: Span) -> EvalResult<i64> {
     if i32::try_from(value).is_ok() {
         return Ok(value);
     }
-    let message = format!("{what}: {part} is {value}; a loop counts in a register of 32 bits, up to {}", i32::MAX);
+    let message = format!("{what}: {part} is {value}; a loop counts in a 32-bit register, up to {}", i32::MAX);
     Err(Raise::at("dynamic-loop", message, span, "here").help("nest two loops, or count larger steps"))
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
             return Ok(());
         }
         Err(Raise::at("dynamic-loop", "the body of nl.fori_loop returned a value", span, "this loop")
-            .help("keep what must outlive an iteration in an SBUF or HBM tensor made before the loop"))
+            .help("keep what must outlive an iteration in an SBUF or HBM tensor allocated before the loop"))
     })?;
     Ok(Value::None)
 }
@@ -137,7 +137,7 @@ fn call_body(interp: &mut Interp<'_>, body: &Value, variable: Value, span: Span)
     let result = interp.call(body, CallArgs::of([variable], span))?;
     for ((name, old), (_, now)) in before.iter().zip(captured_numbers(interp, body)) {
         if matches!((old, now), (Some(old), Some(now)) if old.to_bits() != now.to_bits()) {
-            let message = format!("the body of this loop changes `{name}` of a function around it");
+            let message = format!("the body of this loop changes `{name}` of an enclosing function");
             let finding = Diagnostic::warning("loop-carried", message)
                 .at(span, "the body is called once, and the device repeats its instructions")
                 .help(interp.dialect.hint(Hint::LoopCarried));
@@ -172,7 +172,9 @@ pub(crate) fn while_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     let Some(init) = init.downcast::<Register>() else {
         let refused = wrong("nl.while_loop: init", "a register", &init, span);
         return Err(match init.downcast::<Scalar>() {
-            Some(_) => refused.help("move the scalar to one: r = nisa.register_alloc(); nisa.register_move(r, scalar)"),
+            Some(_) => {
+                refused.help("copy the scalar to a register: r = nisa.register_alloc(); nisa.register_move(r, scalar)")
+            }
             None => refused,
         });
     };

@@ -198,10 +198,10 @@ impl Dialect for Beta2 {
             Hint::DeviceMath => {
                 "this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation"
             }
-            Hint::LaunchGrid => "an axis nl.nc(2) spreads over two cores: compile for as many",
+            Hint::LaunchGrid => "nl.nc(2) spreads an axis over two cores: compile for two cores",
             Hint::DeviceRange => "use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes",
             Hint::HostValue => {
-                "pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"
+                "pass what the kernel needs from it as an argument, or compute it with `nki.language` or `math`"
             }
             Hint::LoopCarried => {
                 "the device repeats the instructions of the first iteration: update a tensor in place, or count in a register (nisa.register_alloc)"
@@ -378,10 +378,9 @@ fn isa_attr(attr: &str) -> Option<Value> {
 
 /// `nki.simulate(kernel)`: the host calls it.
 fn simulate(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    args.positional
-        .into_iter()
-        .next()
-        .ok_or_else(|| Raise::at("arguments", "nki.simulate() misses its argument `kernel`", args.span, "in this call"))
+    args.positional.into_iter().next().ok_or_else(|| {
+        Raise::at("arguments", "nki.simulate() is missing its argument `kernel`", args.span, "in this call")
+    })
 }
 
 /// An attribute of `nl.tile_size`. Source: `_TileSize` in `nki.language` and the architecture guides.

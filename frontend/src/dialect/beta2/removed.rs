@@ -55,7 +55,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("nl.atomic_rmw", "atomic_rmw", "nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)"),
     ("nl.all_reduce", "all_reduce", "nisa.tensor_partition_reduce, or a matmul with ones, over partitions"),
     ("nl.simulate_kernel", "simulate_kernel", "nki-sim run FILE.py"),
-    ("nki.trace", "trace", "decorate the kernel with @nki.jit, helpers not at all"),
+    ("nki.trace", "trace", "decorate the kernel with @nki.jit, and leave helpers undecorated"),
     ("nki.simulate_kernel", "simulate_kernel", "nki-sim run FILE.py"),
     (
         "nisa.tensor_copy_dynamic_src",
@@ -113,14 +113,14 @@ fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Bo
         let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(r.2);
         if let Some((number, line)) = imports(text).next() {
             diagnostic = diagnostic.help(format!(
-                "line {number}, `{line}`: the file imports Beta 1, too, but counts as one for nki; {ONE_LANGUAGE}"
+                "line {number}, `{line}`: the file also imports Beta 1, but counts as a file for nki; {ONE_LANGUAGE}"
             ));
         }
         return Raise::new(diagnostic);
     }
-    let message = "`neuronxcc.nki`, the interface of Beta 1, in a file that imports `nki`, too: a file has one of them";
+    let message = "a file that imports `nki` also imports `neuronxcc.nki`, the interface of Beta 1: a file can use only one of them";
     let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(
-        "for Beta 1 import all from neuronxcc.nki; else import nki, nki.language as nl and nki.isa as nisa, whose instructions take dst= first",
+        "for Beta 1 import everything from neuronxcc.nki; otherwise import nki, nki.language as nl and nki.isa as nisa, whose instructions take dst= first",
     );
     diagnostic = diagnostic.help(ONE_LANGUAGE);
     for change in changes(text) {

@@ -79,7 +79,7 @@ fn class(interp: &mut Interp<'_>, def: &ClassDef) {
     for base in &def.bases {
         if !BASES.contains(&&*last_word(interp, base)) {
             let what = format!("the base class `{}`", interp.source_text(base.span));
-            let instead = "derive from nl.NKIObject, Enum or NamedTuple alone, and hold what is shared in a field";
+            let instead = "derive only from nl.NKIObject, Enum or NamedTuple, and keep shared data in a field";
             reject(interp, base.span, &what, instead);
         }
     }
@@ -113,7 +113,7 @@ fn call(interp: &mut Interp<'_>, callee: &Value, span: Span) {
             _ => {}
         },
         Value::Kernel(_) => {
-            let instead = "decorate the kernel that is launched, and no other";
+            let instead = "decorate only the kernel that is launched";
             reject(interp, span, "a call of a decorated kernel", instead);
         }
         Value::Type(BuiltinType::Set | BuiltinType::FrozenSet) => reject(interp, span, "a set", "use a list or a dict"),

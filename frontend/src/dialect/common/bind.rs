@@ -244,16 +244,16 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
         match value {
             Value::Object(_) if value.downcast::<Handle>().is_some() => raise.help(policy.handle_help),
             Value::Object(_) if value.downcast::<Grid>().is_some() => {
-                raise.help("a grid has the coordinates of tiles: write `.data`, the tensor of its cells")
+                raise.help("a grid has only the coordinates of tiles: write `.data`, the tensor of its cells")
             }
             Value::Native(f) => match f.name.split_once('.') {
-                Some(("numpy", name)) => raise.help(format!("NumPy's functions are not operators: write nl.{name}")),
+                Some(("numpy", name)) => raise.help(format!("NumPy functions are not operators: write nl.{name}")),
                 _ if f.name == "nki.language.sum" => raise.help("the operator is nl.add"),
                 _ => raise,
             },
             Value::Host(host) => match host.path.split_once('.') {
                 Some(("numpy" | "operator", name)) => {
-                    raise.help(format!("functions of Python's are not operators: write nl.{name}"))
+                    raise.help(format!("Python functions are not operators: write nl.{name}"))
                 }
                 _ => raise,
             },
@@ -273,7 +273,7 @@ fn strict(interp: &mut Interp<'_>, policy: &Policy, schema: &Schema, args: &Call
                 interp,
                 args.span,
                 &text,
-                "numbers were members of enums up to NKI 0.2: write the member, as in nisa.engine.vector",
+                "numbers stood for enum members up to NKI 0.2: write the member, as in nisa.engine.vector",
             );
         }
     }
@@ -392,7 +392,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
         && !made.contains("buffer")
     {
         error = error.help(format!(
-            "`{}` is made without `buffer=`, so it is in SBUF: add buffer=nl.psum if it is to be in PSUM",
+            "`{}` is allocated without `buffer=`, so it is in SBUF: add buffer=nl.psum if it should be in PSUM",
             t.storage.name
         ));
     }

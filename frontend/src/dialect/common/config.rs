@@ -265,12 +265,12 @@ pub(crate) fn nested(interp: &mut Interp<'_>, inner: &Value, span: Span) -> Eval
     let allowed = specialization.downcast::<Config>().and_then(|c| c.option(OVERRIDE).cloned());
     if matches!(allowed, Some(Value::Bool(true))) {
         let finding = Diagnostic::warning("kernel-config", message)
-            .at(span, "the outermost kernel's is used")
+            .at(span, "the configuration of the outermost kernel is used")
             .help("give both the same configuration, or none to the inner one");
         interp.report_once(finding, span);
         return Ok(());
     }
-    Err(Raise::at("kernel-config", message, span, "a kernel in a kernel").help(
+    Err(Raise::at("kernel-config", message, span, "in this nested call").help(
         "give both the same configuration, or decorate the outer one with \
          specialization_config=SpecializationConfig(allow_nested_config_override=True)",
     ))

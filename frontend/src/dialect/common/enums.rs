@@ -178,13 +178,14 @@ impl Object for EnumClass {
         }
         if let (Value::Str(name), true) = (&x, self.0.has_names()) {
             let member = if self.0.is(&MEMORY) { ApiEnum::memory(name) } else { self.0.member(name) };
-            let unknown = || Raise::at("operand-kind", format!("{name:?} is no {}", self.0.name), span, "here");
+            let unknown =
+                || Raise::at("operand-kind", format!("{name:?} is not a member of {}", self.0.name), span, "here");
             return member.map(Value::object).ok_or_else(unknown);
         }
         let value = int(&x, self.0.name, span)?;
         match self.0.members.iter().position(|m| m.1 == value) {
             Some(member) => Ok(Value::object(ApiEnum { class: self.0, member: member as u8 })),
-            None => Err(Raise::at("operand-kind", format!("{value} is no {}", self.0.name), span, "here")),
+            None => Err(Raise::at("operand-kind", format!("{value} is not a member of {}", self.0.name), span, "here")),
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn raise(what: &str, violation: &Violation, span: Span, made: &[&Stor
     for storage in made {
         if storage.loc.line > 0 {
             let shape = crate::build::tensor::shape_text(storage.shape.iter().map(|&n| i64::from(n)));
-            let text = format!("`{}` is made here: {shape} {} in {}", storage.name, storage.dtype, storage.space);
+            let text = format!("`{}` is allocated here: {shape} {} in {}", storage.name, storage.dtype, storage.space);
             diagnostic = diagnostic.with(span_of(storage.loc), text);
         }
     }

@@ -66,9 +66,9 @@ pub fn unknown_option(decorator: &str, name: &str) -> Option<String> {
 /// `nki.jit`, with or without arguments.
 pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     if let Some((name, _)) = args.keyword.iter().find(|(_, v)| matches!(v, Value::Object(o) if o.is_device_data())) {
-        let message = format!("nki.jit decorates a kernel and takes no tensor: `{}`", interp.name(*name));
+        let message = format!("nki.jit decorates a kernel and does not take a tensor: `{}`", interp.name(*name));
         return Err(Raise::at("type-error", message, args.span, "this call does nothing")
-            .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
+            .help("call an instruction by its name: nisa.tensor_copy(dst=..., src=...)"));
     }
     if args.keyword.iter().any(|(name, _)| &*interp.name(*name) == "grid") {
         let finding = Diagnostic::warning("ignored-argument", "nki.jit: `grid=` has no effect")
@@ -109,7 +109,8 @@ fn platform_target(interp: &Interp<'_>, args: &CallArgs) -> EvalResult<Option<Ta
     let named = args.keyword.iter().find(|(name, _)| matches!(&*interp.name(*name), "platform_target" | "target"));
     let Some((name, Value::Str(text))) = named else { return Ok(None) };
     let target = Target::from_name(text).ok_or_else(|| {
-        let message = format!("nki.jit: {}=\"{text}\" is not a target; {} are", interp.name(*name), Target::NAMES);
+        let message =
+            format!("nki.jit: {}=\"{text}\" is not a target; the targets are {}", interp.name(*name), Target::NAMES);
         Raise::at("value-error", message, args.span, "here")
     })?;
     Ok(Some(target))

@@ -21,7 +21,7 @@ use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
 /// Advice for unsupported uses of scalars.
-const HELP: &str = "a scalar exists only on the device: it has +, - and *, and is taken as a loop bound, as an offset and by nisa.scalar_store; \
+const HELP: &str = "a scalar exists only on the device: it supports +, - and *, and can be a loop bound, an offset or an operand of nisa.scalar_store; \
      compute anything else with instructions on a tensor";
 
 fn lower<T>(

@@ -389,12 +389,12 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<build::
         let name = &t.storage.name;
         let message = format!(
             "the first pair [{stride}, {count}] of an access pattern of a view of `{name}` steps by the view's {stride} elements per \
-             partition, `{name}` has {row}"
+             partition, but `{name}` has {row}"
         );
         interp.report_once(
-            Diagnostic::warning("view-stride", message)
-                .at(span, "taken as one partition after the other")
-                .help(format!("the manual documents the tensor's elements only: write [[{row}, {count}], ...]")),
+            Diagnostic::warning("view-stride", message).at(span, "treated as consecutive partitions").help(format!(
+                "the manual documents only the tensor's elements per partition: write [[{row}, {count}], ...]"
+            )),
             span,
         );
     }

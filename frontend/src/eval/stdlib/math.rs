@@ -44,12 +44,12 @@ pub(super) fn float_of(interp: &Interp<'_>, value: &Value, name: &str, span: Spa
 fn checked(x: f64, operands: &[f64], name: &str, is_pole: bool, span: Span) -> EvalResult<Value> {
     let raise = |slug, message: String| Err(Raise::at(slug, message, span, "in this call"));
     if x.is_nan() && !operands.iter().any(|x| x.is_nan()) {
-        return raise("value-error", format!("{name}() is not defined there"));
+        return raise("value-error", format!("{name}() is not defined for this argument"));
     }
     if x.is_infinite() && operands.iter().all(|x| x.is_finite()) {
         return match is_pole {
-            true => raise("value-error", format!("{name}() is infinite there")),
-            false => raise("float-overflow", format!("{name}() is too large for a float there")),
+            true => raise("value-error", format!("{name}() is infinite for this argument")),
+            false => raise("float-overflow", format!("the result of {name}() is too large for a float")),
         };
     }
     Ok(Value::Float(x))

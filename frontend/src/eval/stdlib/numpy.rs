@@ -350,7 +350,7 @@ fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 pub(super) fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult<Value> {
     let span = args.span;
     if args.positional.is_empty() {
-        return Err(Raise::at("arguments", format!("np.{name}() misses its array"), span, "in this call"));
+        return Err(Raise::at("arguments", format!("np.{name}() is missing its array"), span, "in this call"));
     }
     let x = args.positional.remove(0);
     if let Value::Host(host) = &x {

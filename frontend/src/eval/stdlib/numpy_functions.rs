@@ -411,7 +411,7 @@ fn moveaxis(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (source, destination) = (axes(source)?, axes(destination)?);
     let repeats = |axes: &[usize]| axes.iter().enumerate().any(|(i, axis)| axes[..i].contains(axis));
     if source.len() != destination.len() || repeats(&source) || repeats(&destination) {
-        return Err(wrong("np.moveaxis needs as many places as axes, each once", span));
+        return Err(wrong("np.moveaxis needs as many destinations as axes, without duplicates", span));
     }
     let mut order: Vec<usize> = (0..dims).filter(|i| !source.contains(i)).collect();
     let mut moves: Vec<(usize, usize)> = destination.into_iter().zip(source).collect();

@@ -134,7 +134,7 @@ fn repeated(
     span: Span,
 ) -> EvalResult<Option<Value>> {
     if scalar.dtype.is_float() || scalar.is_bool() {
-        let message = format!("can't multiply a sequence by a {}, which is no integer", scalar.type_name());
+        let message = format!("can't multiply a sequence by a {}, which is not an integer", scalar.type_name());
         return Err(Raise::at("type-error", message, span, "here").help("np.array(...) makes an array of the sequence"));
     }
     let number = |value: &Value| value.number().unwrap_or(value).clone();
@@ -165,7 +165,7 @@ fn check_range(interp: &mut Interp<'_>, op: BinOp, left: &Value, right: &Value, 
         interp.report_once(
             Diagnostic::warning("scalar-overflow", message)
                 .at(span, "NumPy warns of an overflow, a division by zero or an undefined result here")
-                .help("compute with numbers of Python, int(x) and float(x), or with a wider type"),
+                .help("compute with Python numbers, int(x) and float(x), or with a wider type"),
             span,
         );
     }

@@ -70,7 +70,7 @@ pub(super) fn reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
         None => interp.next(&items, span)?,
     };
     let Some(mut total) = first else {
-        return Err(Raise::at("value-error", "reduce() of nothing", span, "the sequence is empty"));
+        return Err(Raise::at("value-error", "reduce() of an empty sequence", span, "the sequence is empty"));
     };
     while let Some(item) = interp.next(&items, span)? {
         total = interp.call(&args.positional[0], CallArgs::of([total, item], span))?;

@@ -136,7 +136,7 @@ fn flags_combine() {
         check(&format!("{kinds}print(repr(({expr})))"), expected);
     }
     check(&format!("{kinds}F.A | 1"), "type-error: `|` does not work between a F and an int");
-    check(&format!("{kinds}F(8)"), "value-error: 8 is no combination of flags of F");
+    check(&format!("{kinds}F(8)"), "value-error: 8 is not a combination of flags of F");
     check(&format!("{kinds}x = F.A\nx |= F.C\nprint(x)"), "F.A|C");
     for (class, expected) in [
         ("N(IntFlag):\n        A = -1", "the flag A of N is negative, which is not supported"),

@@ -70,7 +70,7 @@ fn what_derives_from_a_dataclass_keeps_its_rules() {
     );
     check_dataclasses(
         "@dataclass(frozen=True)\nclass P: x: int\n@dataclass\nclass Q(P): pass",
-        "type-error: the dataclass Q is not frozen, its base P is frozen",
+        "type-error: the dataclass Q is not frozen, but its base P is frozen",
     );
     check_dataclasses(
         "@dataclass(unsafe_hash=True)\nclass A:\n    x: int\n    y: int = field(default=0, hash=False)\n\
@@ -163,6 +163,6 @@ fn special_methods_return_what_they_must() {
     );
     check(
         "class N: pass\nclass A(N, tag=1): pass",
-        "type-error: the class A has the keyword `tag=`, which no base of it takes",
+        "type-error: the class A has the keyword `tag=`, which none of its bases takes",
     );
 }

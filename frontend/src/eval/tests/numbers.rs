@@ -222,7 +222,7 @@ fn functions_of_numpy_beyond_methods() {
         check_kernel(&of(expr), expected);
     }
     for (expr, message) in [
-        ("np.dot(x, x)", "value-error: `@` of arrays of shapes (2, 3) and (2, 3): 3 columns and 2 rows do not fit"),
+        ("np.dot(x, x)", "value-error: `@` of arrays of shapes (2, 3) and (2, 3): 3 columns do not match 2 rows"),
         (
             "np.tile(x, 10**9)",
             "value-error: np.tile: an array of shape [2, 3000000000] is too large for a constant (4194304 elements)",

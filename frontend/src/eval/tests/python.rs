@@ -62,9 +62,7 @@ fn files_that_import_each_other_get_pythons_error() {
 fn loops_of_the_device_count_in_32_bits() {
     let body = |range: &str| format!("import nki.language as nl\nfor i in nl.dynamic_range({range}):\n    pass");
     let refused = |what: &str, n: i64| {
-        format!(
-            "dynamic-loop: nl.dynamic_range: {what} is {n}; a loop counts in a register of 32 bits, up to 2147483647"
-        )
+        format!("dynamic-loop: nl.dynamic_range: {what} is {n}; a loop counts in a 32-bit register, up to 2147483647")
     };
     check_kernel(&body("2**32 + 1, 2**32 + 3"), &refused("the bound", (1 << 32) + 1));
     check_kernel(&body("0, 2**31"), &refused("the bound", 1 << 31));

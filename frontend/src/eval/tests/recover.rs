@@ -12,7 +12,7 @@ fn after_an_error(body: &str) -> String {
 
 #[test]
 fn nothing_follows_from_a_tensor_that_cannot_be_made() {
-    let first = "partition-size: `p` has 256 partitions (dimension 0 of (256, 4)), sbuf has 128";
+    let first = "partition-size: `p` has 256 partitions (dimension 0 of (256, 4)), but sbuf has 128";
     for body in [
         "x = p.shape[0] + 1\ny = -p.ndim * 'a'",
         "for a, b in p.shape:\n    nisa.memset(a, value=b)",

@@ -81,7 +81,10 @@ fn scalars_have_types() {
 fn what_has_no_result_is_refused() {
     check_numpy_error("np.int8(1) + 300", "OverflowError 300 is out of bounds for int8");
     check_numpy_error("np.int32(2) ** -1", "ValueError integers to negative integer powers are not allowed");
-    check_numpy_error("[1] * np.float32(2)", "TypeError can't multiply a sequence by a float32, which is no integer");
+    check_numpy_error(
+        "[1] * np.float32(2)",
+        "TypeError can't multiply a sequence by a float32, which is not an integer",
+    );
     check_numpy_error(
         "np.uint64(1) - np.uint64(2)",
         "OverflowError a number of uint64 above 2^63 - 1, which the evaluator does not hold",

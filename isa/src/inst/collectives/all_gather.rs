@@ -29,7 +29,7 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "Bits move unchanged.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "dim": "`collective_dim` is 0, for tiles in SBUF 0 or 1",
         "shape": "`dsts` have the shapes of `srcs`, as many times larger along `collective_dim` as a group has ranks",

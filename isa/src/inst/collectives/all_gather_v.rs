@@ -25,13 +25,13 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "Bits move unchanged.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "one-tensor": "there is one source and one destination",
         "flat": "source and destination are contiguous",
         "metadata-shape": "`metadata_tensor` has three rows of a column for each rank of a group: (3, n) in HBM, (1, 3, n) in SBUF",
-        "displacements": "`has_rdispls` is False (a limit of today, the reference says)",
-        "four-ranks": "a group has 4 ranks (a limit of today, the reference says)",
+        "displacements": "`has_rdispls` is False (a current limit, according to the reference)",
+        "four-ranks": "a group has 4 ranks (a current limit, according to the reference)",
     },
 }
 
@@ -42,7 +42,7 @@ impl AllGatherV {
             return Err(Violation::new(
                 "operand-value",
                 "has_rdispls",
-                "`has_rdispls` is True, which all_gather_v does not have yet (its reference)",
+                "`has_rdispls` is True, which all_gather_v does not support yet (see its reference)",
             ));
         }
         let size = super::group_size(groups);
@@ -50,7 +50,9 @@ impl AllGatherV {
             return Err(Violation::new(
                 "operand-value",
                 "replica_group",
-                format!("`replica_group` has groups of {size} ranks, all_gather_v takes groups of 4 (its reference)"),
+                format!(
+                    "`replica_group` has groups of {size} ranks, but all_gather_v takes groups of 4 (see its reference)"
+                ),
             ));
         }
         Ok(())

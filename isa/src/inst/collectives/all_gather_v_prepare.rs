@@ -29,8 +29,8 @@ operands! {
         "one-tensor": "there is one source and one destination",
         "flat": "source and destination are contiguous",
         "metadata-shape": "`metadata_tensor` has three rows of a column for each rank of a group: (3, n) in HBM, (1, 3, n) in SBUF",
-        "displacements": "`has_rdispls` is False (a limit of today, the reference says)",
-        "four-ranks": "a group has 4 ranks (a limit of today, the reference says)",
+        "displacements": "`has_rdispls` is False (a current limit, according to the reference)",
+        "four-ranks": "a group has 4 ranks (a current limit, according to the reference)",
     },
 }
 

@@ -25,7 +25,7 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "Bits move unchanged.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "one-tensor": "there is one source and one destination",
         "flat": "source and destination are contiguous",

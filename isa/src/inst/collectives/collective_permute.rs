@@ -28,7 +28,7 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "Bits move unchanged.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "ranks": "`source_target_pairs` are pairs of ranks, 0 to 65535; no rank is twice a source or twice a target",
         "one-tensor": "there is one source and one destination",
@@ -67,7 +67,7 @@ impl Instruction for CollectivePermute {
         super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
         if self.srcs.0.len() != 1 {
             let n = self.srcs.0.len();
-            return Err(Violation::new("operand-value", "srcs", format!("`srcs` has {n} tensors, must have one")));
+            return Err(Violation::new("operand-value", "srcs", format!("`srcs` has {n} tensors, but must have one")));
         }
         super::check_shapes(&self.srcs, &self.dsts, 0, 1, 1)
     }

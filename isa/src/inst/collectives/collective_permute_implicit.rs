@@ -28,7 +28,7 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "Bits move unchanged.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "channels": "`channel_ids` are consecutive from 0, at most 4",
         "by-channel": "sources and destinations have a list for each channel",

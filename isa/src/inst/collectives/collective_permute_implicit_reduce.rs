@@ -32,7 +32,7 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "Floats in fp32, rounded once; integers wrap.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "op": "`op` is add, minimum or maximum",
         "channels": "`channel_ids` are consecutive from 0, at most 4",

@@ -103,7 +103,11 @@ pub(crate) fn check_tensors(
         return Err(Violation::new(
             "operand-value",
             "dsts",
-            format!("`srcs` has {} tensors, `dsts` {}: each source needs one destination", srcs.0.len(), dsts.0.len()),
+            format!(
+                "`srcs` has {} tensors, but `dsts` has {}: each source needs one destination",
+                srcs.0.len(),
+                dsts.0.len()
+            ),
         ));
     }
     let all = || srcs.0.iter().chain(&dsts.0);
@@ -116,14 +120,14 @@ pub(crate) fn check_tensors(
         return Err(Violation::new(
             "operand-memory",
             "srcs",
-            "some tensors are in sbuf, some in HBM: all must be in one of the two",
+            "some tensors are in sbuf, some in HBM: all must be in the same memory",
         ));
     }
     if chip > 0 && srcs.0.len() > 1 {
         return Err(Violation::new(
             "operand-value",
             "srcs",
-            format!("`srcs` has {} tensors in sbuf: only on HBM does a collective take several", srcs.0.len()),
+            format!("`srcs` has {} tensors in sbuf: a collective takes several only in HBM", srcs.0.len()),
         ));
     }
     if let Some(odd) = all().find(|v| v.space.is_on_chip() && v.dims.len() != 2) {
@@ -139,7 +143,7 @@ pub(crate) fn check_tensors(
             return Err(Violation::new(
                 "dtype-mismatch",
                 "dsts",
-                format!("a source is {}, its destination {}: they must have one dtype", s.dtype, d.dtype),
+                format!("a source is {}, its destination {}: they must have the same dtype", s.dtype, d.dtype),
             ));
         }
     }
@@ -282,7 +286,7 @@ pub(crate) fn contributed(contributions: &[Contribution], rank: i64, i: usize) -
     let member = contributions.iter().find(|c| i64::from(c.member) == rank);
     match member.and_then(|c| c.tiles.get(i)) {
         Some(tile) => Ok(tile.iter().copied().collect()),
-        None => Err(Fault::new("internal", format!("rank {rank} has brought nothing"))),
+        None => Err(Fault::new("internal", format!("rank {rank} has contributed nothing"))),
     }
 }
 

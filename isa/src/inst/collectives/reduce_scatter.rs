@@ -31,7 +31,7 @@ operands! {
         [Attr] priority: Option<i64> = None,
     }
     numerics: "In the order of the group, from its first rank on: floats are summed and compared in fp32 and rounded once at the end, integers wrap.",
-    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "dim": "`collective_dim` is 0",
         "op": "`op` is add, minimum or maximum",

@@ -33,7 +33,7 @@ pub(crate) fn check(
         return Err(Violation::new(
             "operand-value",
             "channel_ids",
-            format!("`channel_ids` has {} channels, `dsts_by_channel` {n}", ids.0.len()),
+            format!("`channel_ids` has {} channels, but `dsts_by_channel` has {n}", ids.0.len()),
         ));
     }
     for list in srcs {
@@ -41,7 +41,7 @@ pub(crate) fn check(
             return Err(Violation::new(
                 "operand-value",
                 "dsts_by_channel",
-                format!("the sources have {} channels, `dsts_by_channel` {n}", list.0.len()),
+                format!("the sources have {} channels, but `dsts_by_channel` has {n}", list.0.len()),
             ));
         }
         for (s, d) in list.0.iter().zip(&dsts.0) {

@@ -221,7 +221,7 @@ fn the_rules_of_the_reference() {
         (
             "all_gather",
             vec![("srcs", one(&s)), ("dsts", one(&tile)), group(&[&[0]]), dim(0)],
-            "all must be in one of the two",
+            "all must be in the same memory",
         ),
         (
             "all_reduce",

@@ -37,7 +37,7 @@ pub(crate) fn check(
         return Err(Violation::new(
             "operand-value",
             "srcs",
-            format!("`srcs` has {} tensors, must have one", srcs.0.len()),
+            format!("`srcs` has {} tensors, but must have one", srcs.0.len()),
         ));
     }
     if let Some(odd) = srcs.0.iter().chain(&dsts.0).find(|v| !is_flat(v)) {
@@ -53,7 +53,7 @@ pub(crate) fn check(
             "shape-mismatch",
             "metadata_tensor",
             format!(
-                "`metadata_tensor` has {:?}, must be ({rows}, {ranks}) in HBM or (1, {rows}, {ranks}) in sbuf",
+                "`metadata_tensor` has {:?}, but must be ({rows}, {ranks}) in HBM or (1, {rows}, {ranks}) in sbuf",
                 metadata.shape()
             ),
         ));
@@ -100,7 +100,7 @@ pub(crate) fn read_ahead(
 fn prepared_metadata(machine: &mut dyn Machine, from: usize, count: usize) -> Result<Vec<u32>, Fault> {
     let kept = machine.engine_state(PREPARED);
     let rows = from.checked_add(count).and_then(|end| kept.get(from..end)).map(<[u32]>::to_vec);
-    rows.ok_or_else(|| Fault::new("internal", "a collective starts that was not prepared"))
+    rows.ok_or_else(|| Fault::new("internal", "a collective is started that was not prepared"))
 }
 
 fn row(values: Vec<u32>) -> Result<Array2<u32>, Fault> {

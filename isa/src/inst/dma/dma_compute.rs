@@ -69,7 +69,7 @@ impl DmaCompute {
             return Err(Violation::new(
                 "operand-value",
                 "srcs",
-                format!("`srcs` has {} tensors, must have 2 when one is indexed by a vector", self.srcs.0.len()),
+                format!("`srcs` has {} tensors, but must have 2 when one is indexed by a vector", self.srcs.0.len()),
             ));
         }
         if !self.srcs.0.contains(&self.dst) {
@@ -85,7 +85,7 @@ impl DmaCompute {
             return Err(Violation::new(
                 "operand-memory",
                 "srcs",
-                format!("the source that is scattered is in {}, it must be in sbuf", other.space),
+                format!("the source that is scattered is in {}; it must be in sbuf", other.space),
             )
             .help("load it with nisa.dma_copy first"));
         }
@@ -142,7 +142,7 @@ impl Instruction for DmaCompute {
             return Err(Violation::new(
                 "operand-value",
                 "srcs",
-                format!("`srcs` has {n} tensors, takes 1 to {MAX_SOURCES}"),
+                format!("`srcs` has {n} tensors, but must have 1 to {MAX_SOURCES}"),
             ));
         }
         if self.reduce_op != AluOp::Add {
@@ -183,7 +183,7 @@ impl Instruction for DmaCompute {
             Some((name, _)) => Err(Violation::new(
                 "operand-value",
                 name,
-                format!("`{name}` has an address that is known at run time only; dma_compute takes it from a vector index only"),
+                format!("`{name}` has an address that is known only at run time; dma_compute takes such an address only from a vector index"),
             )
             .help("copy the rows with nisa.dma_copy first")),
             None => Ok(()),
@@ -311,7 +311,7 @@ mod tests {
         m.run(compute(&sum, &[&rows, &sum])).unwrap();
         assert_eq!(m.f32s(&sum), [21., 22., 11., 12.]);
         let e = m.check(compute(&sum, &[&rows, &sum, &sum])).unwrap_err();
-        assert!(e.contains("`srcs` has 3 tensors, must have 2"), "{e}");
+        assert!(e.contains("`srcs` has 3 tensors, but must have 2"), "{e}");
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(crate) fn check_priority(arch: &Arch, priority: Option<i64>) -> Result<(), V
         )
         .help("leave `priority` out")),
         Some(p) if !(0..=3).contains(&p) => {
-            Err(Violation::new("operand-value", "priority", format!("`priority` is {p}, must be 0 to 3")))
+            Err(Violation::new("operand-value", "priority", format!("`priority` is {p}, but must be 0 to 3")))
         }
         _ => Ok(()),
     }
@@ -128,7 +128,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
         return Err(Violation::new(
             "operand-memory",
             name,
-            format!("the index of `{name}` is in {}, must be in sbuf", index.space),
+            format!("the index of `{name}` is in {}, but must be in sbuf", index.space),
         )
         .help("load the index with nisa.dma_copy first"));
     }
@@ -136,7 +136,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
         return Err(Violation::new(
             "operand-dtype",
             name,
-            format!("the index of `{name}` is {}, must be int32 or uint32", index.dtype),
+            format!("the index of `{name}` is {}, but must be int32 or uint32", index.dtype),
         ));
     }
     let rows = view.dims.first().map_or(1, |d| d.count);
@@ -144,7 +144,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
         return Err(Violation::new(
             "shape-mismatch",
             name,
-            format!("the index of `{name}` has {} elements, the pattern has {rows} rows", index.elements()),
+            format!("the index of `{name}` has {} elements, but the pattern has {rows} rows", index.elements()),
         ));
     }
     Ok(())
@@ -214,7 +214,7 @@ impl Instruction for DmaCopy {
             (engine, DgeMode::HwDge) => Err(Violation::new(
                 "operand-value",
                 "engine",
-                format!("`engine` is {engine}, hwdge is triggered from sync or scalar"),
+                format!("`engine` is {engine}, but hwdge is triggered from sync or scalar"),
             )),
             (engine, dge) => Err(Violation::new(
                 "operand-value",
@@ -338,10 +338,10 @@ mod tests {
     fn modes_have_their_generation_and_engine() {
         for (target, dge_mode, engine, priority, want) in [
             (Target::Trn1, DgeMode::HwDge, Engine::Unknown, None, "hwdge needs trn2 or later (target is trn1)"),
-            (Target::Trn2, DgeMode::HwDge, Engine::GpSimd, None, "`engine` is gpsimd, hwdge is triggered from"),
+            (Target::Trn2, DgeMode::HwDge, Engine::GpSimd, None, "`engine` is gpsimd, but hwdge is triggered from"),
             (Target::Trn2, DgeMode::SwDge, Engine::Scalar, None, "`engine` is scalar, but `dge_mode` is swdge"),
             (Target::Trn2, DgeMode::Unknown, Engine::Unknown, Some(1), "need trn3 (target is trn2)"),
-            (Target::Trn3, DgeMode::Unknown, Engine::Unknown, Some(4), "`priority` is 4, must be 0 to 3"),
+            (Target::Trn3, DgeMode::Unknown, Engine::Unknown, Some(4), "`priority` is 4, but must be 0 to 3"),
             (Target::Trn2, DgeMode::HwDge, Engine::Scalar, None, ""),
             (Target::Trn3, DgeMode::None, Engine::Unknown, Some(3), ""),
         ] {
@@ -375,10 +375,10 @@ mod tests {
         let dst = m.tensor("d", Space::Sbuf, DType::F32, &[2, 2]);
         let short = m.tensor("i", Space::Sbuf, DType::U32, &[1, 1]);
         let e = m.check(copy(&dst, &indexed(&table, Index::Vector(short), 2, 3))).unwrap_err();
-        assert!(e.contains("has 1 elements, the pattern has 2 rows"), "{e}");
+        assert!(e.contains("has 1 elements, but the pattern has 2 rows"), "{e}");
         let float = m.tensor("f", Space::Sbuf, DType::F32, &[2, 1]);
         let e = m.check(copy(&dst, &indexed(&table, Index::Vector(float), 2, 3))).unwrap_err();
-        assert!(e.contains("is float32, must be int32 or uint32"), "{e}");
+        assert!(e.contains("is float32, but must be int32 or uint32"), "{e}");
     }
 
     #[test]

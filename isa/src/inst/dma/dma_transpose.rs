@@ -88,7 +88,7 @@ impl DmaTranspose {
             return Err(Violation::new(
                 "operand-dtype",
                 "src",
-                format!("`src` is {}, hwdge transposes 2-byte types", self.src.dtype),
+                format!("`src` is {}, but hwdge transposes 2-byte types", self.src.dtype),
             ));
         }
         if shape.len() == 2 {
@@ -96,7 +96,7 @@ impl DmaTranspose {
                 return Err(Violation::new(
                     "tile-size",
                     "src",
-                    format!("the first dimension of `src` is {first}, hwdge transposes 16 rows"),
+                    format!("the first dimension of `src` is {first}, but hwdge transposes 16 rows"),
                 ));
             }
         } else if ![1, 2, 4, 8, 16].contains(&first) || !(first * shape[shape.len() - 2]).is_multiple_of(16) {
@@ -125,21 +125,21 @@ impl DmaTranspose {
         let first = shape[0];
         let (p, n) = (index.partitions(), index.free_elements() as u32);
         let problem = if !self.src.space.is_hbm() {
-            Some(format!("`src` is in {}, rows are gathered from hbm", self.src.space))
+            Some(format!("`src` is in {}, but rows are gathered from hbm", self.src.space))
         } else if self.src.dtype.size() != 2 {
-            Some(format!("`src` is {}, gathered rows must be of a 2-byte type", self.src.dtype))
+            Some(format!("`src` is {}, but gathered rows must be of a 2-byte type", self.src.dtype))
         } else if !first.is_multiple_of(16) {
-            Some(format!("`src` has {first} rows, must be a multiple of 16"))
+            Some(format!("`src` has {first} rows, but must be a multiple of 16"))
         } else if shape.len() == 4 && shape[1] != 1 && shape[2] != 1 {
             Some(format!("`src` is {:?}: its second or third dimension must be 1", &shape[..]))
         } else if index.space != Space::Sbuf || index.dtype != DType::U32 {
-            Some(format!("the index is {} in {}, must be uint32 in sbuf", index.dtype, index.space))
+            Some(format!("the index is {} in {}, but must be uint32 in sbuf", index.dtype, index.space))
         } else if !(16..=128).contains(&p) || p % 16 != 0 || (n > 1 && p != 128) {
             Some(format!(
                 "the index is {p} x {n}: its partitions must be a multiple of 16 up to 128, and 128 for several columns"
             ))
         } else if p * n < first {
-            Some(format!("the index has {} elements, `src` has {first} rows", p * n))
+            Some(format!("the index has {} elements, but `src` has {first} rows", p * n))
         } else {
             None
         };
@@ -190,12 +190,15 @@ impl Instruction for DmaTranspose {
             return Err(Violation::new(
                 "shape-mismatch",
                 "src",
-                format!("`src` has {} dimensions, takes 2, 3 or 4", src.len()),
+                format!("`src` has {} dimensions, but must have 2, 3 or 4", src.len()),
             ));
         };
         let given = &self.axes.0;
         if !given.is_empty() && !given.iter().copied().eq(axes.iter().map(|&a| a as i64)) {
-            return Err(value("axes", format!("`axes` is {given:?}, must be {axes:?} for {} dimensions", src.len())));
+            return Err(value(
+                "axes",
+                format!("`axes` is {given:?}, but must be {axes:?} for {} dimensions", src.len()),
+            ));
         }
         let last = src[src.len() - 1];
         if last > context.arch.partitions {
@@ -369,9 +372,9 @@ mod tests {
         let e = m.check(transpose(&dst, &dst)).unwrap_err();
         assert!(e.contains("`dst` is [8, 16], the transpose of `src` [8, 16] is [16, 8]"), "{e}");
         let e = m.check(DmaTranspose { axes: Ints(vec![0, 1]), ..transpose(&dst, &src) }).unwrap_err();
-        assert!(e.contains("`axes` is [0, 1], must be [1, 0]"), "{e}");
+        assert!(e.contains("`axes` is [0, 1], but must be [1, 0]"), "{e}");
         let e = m.check(DmaTranspose { dge_mode: DgeMode::HwDge, ..transpose(&dst, &src) }).unwrap_err();
-        assert!(e.contains("`src` is float32, hwdge transposes 2-byte types"), "{e}");
+        assert!(e.contains("`src` is float32, but hwdge transposes 2-byte types"), "{e}");
         let e = m.check(DmaTranspose { dge_mode: DgeMode::SwDge, ..transpose(&dst, &src) }).unwrap_err();
         assert!(e.contains("gathered rows only"), "{e}");
         let half = m.tensor("h", Space::Sbuf, DType::BF16, &[8, 16]);

@@ -60,7 +60,7 @@ impl Instruction for Sendrecv {
             return Err(Violation::new(
                 "dtype-mismatch",
                 "src",
-                format!("`src` is {}, `dst` is {}: they must have one dtype", self.src.dtype, self.dst.dtype),
+                format!("`src` is {}, `dst` is {}: they must have the same dtype", self.src.dtype, self.dst.dtype),
             ));
         }
         let same =
@@ -70,7 +70,7 @@ impl Instruction for Sendrecv {
                 "shape-mismatch",
                 "src",
                 format!(
-                    "`src` has {:?} elements, `dst` {:?}: they must have one shape",
+                    "`src` has {:?} elements, `dst` {:?}: they must have the same shape",
                     self.src.shape(),
                     self.dst.shape()
                 ),
@@ -216,8 +216,8 @@ mod tests {
         let ok = swap(&src, &dst);
         m.check(ok.clone()).unwrap();
         for (inst, want) in [
-            (swap(&src, &narrow), "must have one dtype"),
-            (swap(&src, &short), "must have one shape"),
+            (swap(&src, &narrow), "must have the same dtype"),
+            (swap(&src, &short), "must have the same shape"),
             (Sendrecv { send_to_rank: 2, ..ok.clone() }, "`send_to_rank` is 2"),
             (Sendrecv { recv_from_rank: -1, ..ok.clone() }, "`recv_from_rank` is -1"),
             (

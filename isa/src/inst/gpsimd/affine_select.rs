@@ -96,7 +96,7 @@ impl AffineSelect {
         let value = self.on_false_value.as_f32();
         if !value.is_finite() || (value.round_ties_even() - stored as f32).abs() > f32::EPSILON * value.abs() {
             let message =
-                format!("`on_false_value` is {value:?}, and becomes {stored} in `dst`, which is {}", self.dst.dtype);
+                format!("`on_false_value` is {value:?}, which becomes {stored} in `dst`, which is {}", self.dst.dtype);
             let help = "give a value that the type holds: int32 has no infinity";
             machine.note_unexpected(Violation::new("saturated-store", "on_false_value", message).help(help));
         }
@@ -119,7 +119,7 @@ impl Instruction for AffineSelect {
                 "operand-value",
                 "cmp_op",
                 format!(
-                    "`cmp_op` is {}, must be equal, not_equal, greater, greater_equal, less or less_equal",
+                    "`cmp_op` is {}, but must be equal, not_equal, greater, greater_equal, less or less_equal",
                     self.cmp_op
                 ),
             ));

@@ -90,7 +90,7 @@ impl Instruction for LocalGather {
             return Err(Violation::new(
                 "operand-value",
                 "num_elem_per_idx",
-                format!("`num_elem_per_idx` is {}, it must be 1, 2, 4, 8, 16 or 32", self.num_elem_per_idx),
+                format!("`num_elem_per_idx` is {}; it must be 1, 2, 4, 8, 16 or 32", self.num_elem_per_idx),
             ));
         }
         let (valid, available) = (self.valid(), self.available());
@@ -227,7 +227,7 @@ mod tests {
         m.check(base.clone()).unwrap();
         let e = said(LocalGather { src_buffer: odd, index: odd_index, dst: odd_dst, ..base });
         assert!(e.contains("`src_buffer` has 17 partitions, it must have a multiple of 16"), "{e}");
-        assert!(said(LocalGather { index: signed, ..base.clone() }).contains("`index` is int16, it must be uint16"));
+        assert!(said(LocalGather { index: signed, ..base.clone() }).contains("`index` is int16; it must be uint16"));
         assert!(said(LocalGather { num_elem_per_idx: 3, ..base.clone() }).contains("`num_elem_per_idx` is 3"));
         let e = said(LocalGather { num_valid_indices: Some(33), ..base.clone() });
         assert!(e.contains("`num_valid_indices` is 33, `index` has 32 for each core"), "{e}");

@@ -35,7 +35,7 @@ impl Affine {
             return Err(Violation::new(
                 "operand-value",
                 "pattern",
-                format!("`pattern` has {} dimensions, takes 1 to 4 pairs [step, count]", pattern.0.len()),
+                format!("`pattern` has {} dimensions, but must have 1 to 4 pairs [step, count]", pattern.0.len()),
             ));
         }
         let numbers = [("offset", offset), ("channel_multiplier", channel_multiplier)];

@@ -120,7 +120,7 @@ mod tests {
         let dst = m.tensor("d", Space::Sbuf, DType::F32, &[2, 3]);
         let base = NcNGather { dst, data: data.clone(), indices: indices.clone() };
         let said = |inst: NcNGather| m.check(inst).unwrap_err();
-        assert!(said(NcNGather { indices: signed, ..base.clone() }).contains("`indices` is int32, it must be uint32"));
+        assert!(said(NcNGather { indices: signed, ..base.clone() }).contains("`indices` is int32; it must be uint32"));
         assert!(said(NcNGather { dst: indices, ..base.clone() }).contains("`dst` is uint32, `data` is float32"));
         assert!(said(NcNGather { dst: data, ..base }).contains("`dst` has [2, 4] = 4 elements"));
     }

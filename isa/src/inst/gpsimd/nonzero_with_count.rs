@@ -169,7 +169,7 @@ mod tests {
         };
         assert!(said(Target::Trn1, DType::F32, DType::I32, 5).contains("needs trn2 or later"));
         assert!(said(Target::Trn2, DType::BF16, DType::I32, 5).contains("`src` is bfloat16"));
-        assert!(said(Target::Trn2, DType::F32, DType::U32, 5).contains("`dst` is uint32, it must be int32"));
+        assert!(said(Target::Trn2, DType::F32, DType::U32, 5).contains("`dst` is uint32; it must be int32"));
         assert!(
             said(Target::Trn2, DType::F32, DType::I32, 4)
                 .contains("has 4 elements per partition, it must have one more")

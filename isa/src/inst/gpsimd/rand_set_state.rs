@@ -111,7 +111,7 @@ mod tests {
         assert!(e.contains("rand_set_state needs trn2 or later"), "{e}");
         let e = said(Target::Trn2, DType::U32, 24, Engine::Vector);
         assert!(e.contains("on the vector engine needs trn3 (target is trn2)"), "{e}");
-        assert!(said(Target::Trn2, DType::I32, 6, Engine::GpSimd).contains("is int32, it must be uint32"));
+        assert!(said(Target::Trn2, DType::I32, 6, Engine::GpSimd).contains("is int32; it must be uint32"));
         let e = said(Target::Trn3, DType::U32, 6, Engine::Vector);
         assert!(e.contains("has shape [1, 6]; the generators of a lane of the vector engine have 24 words"), "{e}");
         assert!(said(Target::Trn3, DType::U32, 6, Engine::Tensor).contains("not on tensor"));

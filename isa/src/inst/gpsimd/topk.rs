@@ -59,7 +59,7 @@ impl Instruction for Topk {
             ));
         }
         if !(8..65536).contains(&self.n) {
-            return Err(Violation::new("operand-value", "n", format!("`n` is {}, it must be 8 to 65535", self.n)));
+            return Err(Violation::new("operand-value", "n", format!("`n` is {}; it must be 8 to 65535", self.n)));
         }
         let k = self.val_dst.free_elements() as i64;
         if !(1..32768).contains(&k) || k > self.n {
@@ -175,14 +175,14 @@ mod tests {
             m.check(inst).unwrap_err()
         };
         assert!(said(17, 2, 20, 3).contains("`src` has 17 partitions, it must have a multiple of 16"));
-        assert!(said(16, 2, 7, 3).contains("`n` is 7, it must be 8 to 65535"));
+        assert!(said(16, 2, 7, 3).contains("`n` is 7; it must be 8 to 65535"));
         assert!(said(16, 5000, 65536, 3).contains("`n` is 65536"));
         assert!(said(16, 2, 20, 21).contains("k = 21 values; k must be 1 to 32767 and at most `n` = 20"));
         assert!(said(16, 2, 33, 3).contains("`src` has 2 elements per partition; for `n` = 33 it must have 3"));
         let base = topk(&mut m, 16, 2, 20, 3);
         let e = m.check(Topk { val_dst: base.idx_dst.clone(), ..base.clone() }).unwrap_err();
-        assert!(e.contains("`val_dst` is uint32, it must be bfloat16"), "{e}");
+        assert!(e.contains("`val_dst` is uint32; it must be bfloat16"), "{e}");
         let e = m.check(Topk { src: base.idx_dst.clone(), ..base }).unwrap_err();
-        assert!(e.contains("`src` is uint32, it must be bfloat16"), "{e}");
+        assert!(e.contains("`src` is uint32; it must be bfloat16"), "{e}");
     }
 }

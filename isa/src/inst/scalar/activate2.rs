@@ -126,7 +126,7 @@ impl Instruction for Activate2 {
             return Err(Violation::new(
                 "op-unsupported",
                 "op1",
-                format!("(`op0`, `op1`) is ({op0}, {op1}), it must be one of {}", pairs.join(", ")),
+                format!("(`op0`, `op1`) is ({op0}, {op1}); it must be one of {}", pairs.join(", ")),
             ));
         }
         let stages = [
@@ -348,7 +348,7 @@ mod tests {
         let base = activate2(&tile, &tile, AluOp::Multiply, AluOp::Add);
         let said = |inst: Activate2| m.check(inst).unwrap_err();
         let e = said(activate2(&tile, &tile, AluOp::Add, AluOp::Multiply));
-        assert!(e.contains("is (add, multiply), it must be one of (multiply, add)"), "{e}");
+        assert!(e.contains("is (add, multiply); it must be one of (multiply, add)"), "{e}");
         assert!(said(Activate2 { op0: None, ..base.clone() }).contains("requires `op0`"));
         assert!(said(Activate2 { imm1: None, ..base.clone() }).contains("`op1` needs `imm1`"));
         let none = Activate2 { op0: None, op1: None, ..base.clone() };

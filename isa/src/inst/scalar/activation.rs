@@ -89,13 +89,13 @@ impl Instruction for Activation {
         if let Some(op) = self.reduce_op
             && op != AluOp::Add
         {
-            return Err(Violation::new("op-unsupported", "reduce_op", format!("`reduce_op` is {op}, it must be add")));
+            return Err(Violation::new("op-unsupported", "reduce_op", format!("`reduce_op` is {op}; it must be add")));
         }
         if self.reduce_cmd == ReduceCmd::LoadReduce {
             return Err(Violation::new(
                 "op-unsupported",
                 "reduce_cmd",
-                "the scalar engine knows idle, reset, reduce and reset_reduce, not load_reduce",
+                "the scalar engine supports idle, reset, reduce and reset_reduce, not load_reduce",
             ));
         }
         if self.reduce_op.is_none() && matches!(self.reduce_cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce) {

@@ -56,7 +56,7 @@ impl Instruction for CoreBarrier {
             _ => Err(Violation::new(
                 "operand-value",
                 "cores",
-                format!("`cores` is {:?}: a logical core has the cores 0 and 1", self.cores.0),
+                format!("`cores` is {:?}, but a logical core has the cores 0 and 1", self.cores.0),
             )
             .help("write cores=(0, 1)")),
         }

@@ -22,7 +22,7 @@ operands! {
         [In Sbuf Psum Hbm] tensor: View,
     }
     numerics: "Bits are printed as the values they encode.",
-    cost: Assumed "Nothing: it is no instruction of an engine.",
+    cost: Assumed "Nothing: no engine executes it.",
     rules: {},
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn one_element(name: &'static str, view: &View) -> Result<(), Violati
     Err(Violation::new(
         "shape-mismatch",
         name,
-        format!("`{name}` has {:?} = {} elements, a register holds one", view.shape(), view.elements()),
+        format!("`{name}` has {:?} = {} elements, but a register holds one", view.shape(), view.elements()),
     )
     .help("slice one element: tensor[0:1, 0:1]"))
 }

@@ -21,7 +21,7 @@ operands! {
         /// A tensor of one element.
         [In Sbuf Hbm] src: View,
     }
-    numerics: "An integer narrower than 32 bits is extended by its sign; of a float the bits are loaded.",
+    numerics: "An integer narrower than 32 bits is sign-extended; of a float the bits are loaded.",
     cost: Measured "One access to memory by the sequencer.",
     rules: {
         "one-element": "`src` has one element",
@@ -90,7 +90,7 @@ mod tests {
         let mut m = TestMachine::new(Target::Trn2);
         let src = m.tensor("t", Space::Sbuf, DType::I32, &[1, 2]);
         let e = m.check(RegisterLoad { dst: RegId(0), src }).unwrap_err();
-        assert_eq!(e, "src: `src` has [1, 2] = 2 elements, a register holds one");
+        assert_eq!(e, "src: `src` has [1, 2] = 2 elements, but a register holds one");
     }
 
     #[test]

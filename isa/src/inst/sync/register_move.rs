@@ -38,7 +38,7 @@ impl Instruction for RegisterMove {
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         match self.src {
             RegisterOrInt::Int(i) if i < i64::from(i32::MIN) || i > i64::from(u32::MAX) => {
-                Err(Violation::new("operand-value", "src", format!("`src` is {i}, a register holds 32 bits")))
+                Err(Violation::new("operand-value", "src", format!("`src` is {i}, but a register holds 32 bits")))
             }
             _ => Ok(()),
         }
@@ -91,7 +91,7 @@ mod tests {
     fn refuses_more_than_32_bits() {
         let m = TestMachine::new(Target::Trn2);
         let e = m.check(RegisterMove { dst: RegId(0), src: RegisterOrInt::Int(1 << 32) }).unwrap_err();
-        assert_eq!(e, "src: `src` is 4294967296, a register holds 32 bits");
+        assert_eq!(e, "src: `src` is 4294967296, but a register holds 32 bits");
     }
 
     #[test]

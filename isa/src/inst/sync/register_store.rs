@@ -113,6 +113,6 @@ mod tests {
         let mut m = TestMachine::new(Target::Trn2);
         let dst = m.tensor("t", Space::Hbm, DType::I32, &[3]);
         let e = m.check(RegisterStore { dst, src: RegId(0) }).unwrap_err();
-        assert_eq!(e, "dst: `dst` has [3] = 3 elements, a register holds one");
+        assert_eq!(e, "dst: `dst` has [3] = 3 elements, but a register holds one");
     }
 }

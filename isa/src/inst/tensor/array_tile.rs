@@ -32,7 +32,7 @@ pub(super) fn given(position: &Ints, size: &Ints) -> Result<Option<(Pair, Pair)>
             Err(Violation::new(
                 "operand-value",
                 name,
-                format!("`{name}` has {n} values, but takes (row, column) when `{other}` is given"),
+                format!("`{name}` has {n} values, but must be (row, column) when `{other}` is given"),
             )
             .help("set both `tile_position` and `tile_size`, or neither"))
         }
@@ -67,7 +67,7 @@ pub(super) fn check_indirect<const N: usize>(
         Some((name, _)) if position != (0, 0) => Err(Violation::new(
             "operand-value",
             "tile_position",
-            format!("{position:?} with an indirect `{name}`, must be (0, 0)"),
+            format!("{position:?} with an indirect `{name}`, but must be (0, 0)"),
         )),
         _ => Ok(()),
     }
@@ -88,7 +88,7 @@ pub(super) fn check_contraction(stationary: &View, moving: &View, rows: u32) -> 
         return Err(Violation::new(
             "tile-size",
             "stationary",
-            format!("`stationary` has {k} partitions, the row tile has {rows}"),
+            format!("`stationary` has {k} partitions, but the row tile has {rows}"),
         ));
     }
     Ok(())
@@ -134,10 +134,10 @@ pub(super) fn check_bank(dst: &View, arch: &Arch) -> Result<(), Violation> {
         "psum-bank",
         "dst",
         format!(
-            "`dst` goes from byte {first} to {last} of its partition, over the end of a PSUM bank at a multiple of {bank}; on {} one matmul \
+            "`dst` spans bytes {first} to {last} of its partition and crosses a PSUM bank boundary (a multiple of {bank}); on {} one matmul \
              writes to one bank",
             arch.target
         ),
     )
-    .help("split the product where the bank ends, or start the slice on a bank"))
+    .help("split the product at the bank boundary, or start the slice on a bank"))
 }

@@ -32,7 +32,10 @@ impl NcMatmul {
             return Err(Violation::new(
                 "operand-value",
                 "perf_mode",
-                format!("double_row cannot be combined with column tiling (column size {}, must be 128)", size[1]),
+                format!(
+                    "double_row cannot be combined with column tiling: the column size is {}, but must be 128",
+                    size[1]
+                ),
             ));
         }
         Ok(())
@@ -45,7 +48,7 @@ impl NcMatmul {
                 return Err(Violation::new(
                     "operand-dtype",
                     name,
-                    format!("`{name}` is {dtype}, the tensor engine multiplies {}", input_names(arch)),
+                    format!("`{name}` is {dtype}, but the tensor engine multiplies {}", input_names(arch)),
                 ));
             }
             if dtype == DType::F8E4M3FN && !arch.ocp_fp8 {
@@ -63,7 +66,7 @@ impl NcMatmul {
                 return Err(Violation::new(
                     "operand-dtype",
                     name,
-                    format!("`{name}` is {dtype}, double_row takes 8-bit floats"),
+                    format!("`{name}` is {dtype}, but double_row takes 8-bit floats"),
                 ));
             }
         }
@@ -116,7 +119,7 @@ impl NcMatmul {
                     return Err(Violation::new(
                         "shape-mismatch",
                         name,
-                        format!("`{name}` has shape {:?}, double_row takes [K, 2, ...]", view.shape()),
+                        format!("`{name}` has shape {:?}, but double_row takes [K, 2, ...]", view.shape()),
                     ));
                 }
             }
@@ -140,7 +143,7 @@ impl NcMatmul {
             return Err(Violation::new(
                 "tile-size",
                 "stationary",
-                format!("`stationary` has {m} elements per partition, the limit is {m_max}"),
+                format!("`stationary` has {m} elements per partition; the limit is {m_max}"),
             )
             .help("tile the rows of the result"));
         }
@@ -149,7 +152,7 @@ impl NcMatmul {
             return Err(Violation::new(
                 "tile-size",
                 "moving",
-                format!("`moving` has {n} elements per partition, the limit on {} is {n_max}", arch.target),
+                format!("`moving` has {n} elements per partition; the limit on {} is {n_max}", arch.target),
             )
             .help(format!("tile the columns of the result{}", arch.more_columns(self.dst.dtype))));
         }
@@ -187,7 +190,7 @@ impl NcMatmul {
                 return Err(Violation::new(
                     "operand-dtype",
                     name,
-                    format!("an indirect `{name}` is {}, must be a float of 8 or 16 bits", view.dtype),
+                    format!("an indirect `{name}` is {}, but must be a float of 8 or 16 bits", view.dtype),
                 ));
             }
         }

@@ -247,7 +247,7 @@ impl NcMatmul {
         });
         if let Some((column, got)) = bad {
             let message = format!(
-                "`is_transpose` is True, but `moving` is no identity or permutation: column {column} has {got}, it must have a single 1"
+                "`is_transpose` is True, but `moving` is neither an identity nor a permutation: column {column} has {got}, it must have a single 1"
             );
             let help = "is_transpose=True moves `stationary` through an identity; leave it out to multiply. The simulator multiplies";
             machine.note_unexpected(Violation::new("unexpected-values", "is_transpose", message).help(help));
@@ -436,7 +436,7 @@ mod tests {
             assert!(e.contains(want), "{e}");
         };
         check(128, 129, 512, "`d` spans 129 partitions, the memory has 128");
-        check(128, 128, 513, "moving: `moving` has 513 elements per partition, the limit on trn2 is 512");
+        check(128, 128, 513, "moving: `moving` has 513 elements per partition; the limit on trn2 is 512");
 
         let (mut machine, mm) = operands(Target::Trn2, 128, 128, 512, DType::BF16);
         let other = machine.tensor("o", Space::Sbuf, DType::BF16, &[64, 512]);
@@ -472,7 +472,9 @@ mod tests {
             tiled(Target::Trn1, 32, &[96, 64], &[32, 64]).unwrap_err().contains("row size 32 is not one of [64, 128]")
         );
         assert!(
-            tiled(Target::Trn2, 64, &[0, 0], &[32, 128]).unwrap_err().contains("64 partitions, the row tile has 32")
+            tiled(Target::Trn2, 64, &[0, 0], &[32, 128])
+                .unwrap_err()
+                .contains("64 partitions, but the row tile has 32")
         );
         assert!(tiled(Target::Trn2, 32, &[16, 0], &[32, 128]).unwrap_err().contains("start row 16 is not a multiple"));
         assert!(tiled(Target::Trn2, 32, &[0, 0], &[]).unwrap_err().starts_with("tile_size"));

@@ -76,10 +76,16 @@ impl NcMatmulMx {
         };
         let refuse = |name, message| Err(Violation::new("operand-value", name, message));
         if columns != 128 {
-            return refuse("tile_size", format!("column size {columns}, must be 128: nc_matmul_mx tiles rows only"));
+            return refuse(
+                "tile_size",
+                format!("column size {columns}, but must be 128: nc_matmul_mx tiles rows only"),
+            );
         }
         if column != 0 {
-            return refuse("tile_position", format!("start column {column}, must be 0: nc_matmul_mx tiles rows only"));
+            return refuse(
+                "tile_position",
+                format!("start column {column}, but must be 0: nc_matmul_mx tiles rows only"),
+            );
         }
         array_tile::check_axis("row", row, rows, &[32, 64, 128], arch)
     }
@@ -111,7 +117,7 @@ impl NcMatmulMx {
                 "tile-size",
                 "stationary",
                 format!(
-                    "`stationary` has {m} packed elements per partition, must be even and at most {}",
+                    "`stationary` has {m} packed elements per partition, but must be even and at most {}",
                     arch.stationary_free_max
                 ),
             )
@@ -123,7 +129,7 @@ impl NcMatmulMx {
                 "tile-size",
                 "moving",
                 format!(
-                    "`moving` has {n} packed elements per partition, the limit with a {} result is {n_max}",
+                    "`moving` has {n} packed elements per partition; the limit with a {} result is {n_max}",
                     self.dst.dtype
                 ),
             )
@@ -301,7 +307,7 @@ mod tests {
         trn3(&|m, mm| mm.dst = m.tensor("o", Space::Psum, DType::F16, &[2, 3]), "`dst` is float16");
         trn3(&|m, mm| mm.stationary = sbuf(m, fp8, &[33, 2]), "`stationary` has 33 partitions");
         trn3(&|m, mm| mm.stationary = sbuf(m, fp8, &[64, 2]), "`moving` has 32 partitions, `stationary` has 64");
-        trn3(&|m, mm| mm.stationary = sbuf(m, fp8, &[32, 3]), "3 packed elements per partition, must be even");
+        trn3(&|m, mm| mm.stationary = sbuf(m, fp8, &[32, 3]), "3 packed elements per partition, but must be even");
         trn3(&|m, mm| mm.stationary = sbuf(m, fp8, &[32, 130]), "at most 128");
         trn3(&|m, mm| mm.moving = sbuf(m, fp8, &[32, 4097]), "the limit with a float32 result is 4096");
         trn3(&|m, mm| mm.moving = sbuf(m, fp8, &[32, 5]), "2 partitions x 3 elements");
@@ -321,8 +327,8 @@ mod tests {
         tiled(&[32, 0], &[32, 128], "");
         tiled(&[32, 0], &[], "`tile_size` has 0 values");
         tiled(&[0, 0], &[16, 128], "row size 16");
-        tiled(&[0, 0], &[32, 64], "column size 64, must be 128");
-        tiled(&[0, 32], &[32, 128], "start column 32, must be 0");
+        tiled(&[0, 0], &[32, 64], "column size 64, but must be 128");
+        tiled(&[0, 32], &[32, 128], "start column 32, but must be 0");
         tiled(&[16, 0], &[32, 128], "start row 16");
         trn3(
             &|m, mm| {
@@ -331,7 +337,7 @@ mod tests {
                 mm.tile_position = Ints(vec![0, 0]);
                 mm.tile_size = Ints(vec![32, 128]);
             },
-            "64 partitions, the row tile has 32",
+            "64 partitions, but the row tile has 32",
         );
     }
 }

@@ -55,7 +55,7 @@ impl NcTranspose {
             _ => (arch.stationary_free_max, "transpose it in tiles of 128 columns"),
         };
         if p > max || f > max {
-            let message = format!("`data` is {p} x {f}, the {engine} engine transposes up to {max} x {max}");
+            let message = format!("`data` is {p} x {f}, but the {engine} engine transposes up to {max} x {max}");
             return Err(Violation::new("tile-size", "data", message).help(help));
         }
         Ok(())
@@ -72,7 +72,7 @@ impl NcTranspose {
             return Err(Violation::new(
                 "operand-memory",
                 "data",
-                format!("`data` is in {}, the tensor engine reads sbuf{why}", self.data.space),
+                format!("`data` is in {}, but the tensor engine reads sbuf{why}", self.data.space),
             )
             .help("copy it to SBUF with nisa.tensor_copy"));
         }
@@ -80,7 +80,7 @@ impl NcTranspose {
             return Err(Violation::new(
                 "operand-memory",
                 "dst",
-                format!("`dst` is in {}, the tensor engine writes psum{why}", self.dst.space),
+                format!("`dst` is in {}, but the tensor engine writes psum{why}", self.dst.space),
             )
             .help("transpose into a PSUM tile and copy that with nisa.tensor_copy"));
         }
@@ -265,9 +265,9 @@ mod tests {
         let sbuf = m.tensor("q", Space::Sbuf, DType::F32, &[64, 64]);
         let half = m.tensor("h", Space::Psum, DType::BF16, &[64, 64]);
         let e = m.check(transpose(&psum, &data, Engine::Vector)).unwrap_err();
-        assert!(e.contains("64 x 64, the vector engine transposes up to 32 x 32"), "{e}");
+        assert!(e.contains("64 x 64, but the vector engine transposes up to 32 x 32"), "{e}");
         let e = m.check(transpose(&sbuf, &data, Engine::Unknown)).unwrap_err();
-        assert!(e.contains("`dst` is in sbuf, the tensor engine writes psum"), "{e}");
+        assert!(e.contains("`dst` is in sbuf, but the tensor engine writes psum"), "{e}");
         let e = m.check(transpose(&psum, &psum, Engine::Tensor)).unwrap_err();
         assert!(e.contains("`data` is in psum"), "{e}");
         let e = m.check(transpose(&half, &data, Engine::Tensor)).unwrap_err();

@@ -49,7 +49,7 @@ impl Instruction for BnAggr {
                 "shape-mismatch",
                 "data",
                 format!(
-                    "`data` has {n} elements per partition, it must be a multiple of 3: (count, mean, variance * count)"
+                    "`data` has {n} elements per partition; it must be a multiple of 3: (count, mean, variance * count)"
                 ),
             )
             .help("pass the results of nisa.bn_stats, 6 elements each, side by side"));
@@ -118,7 +118,7 @@ mod tests {
         let four = m.tensor("s", Space::Sbuf, DType::F32, &[1, 4]);
         let six = m.tensor("t", Space::Sbuf, DType::F32, &[1, 6]);
         let e = m.check(BnAggr { dst: four.clone(), data: four.clone() }).unwrap_err();
-        assert!(e.contains("has 4 elements per partition, it must be a multiple of 3"), "{e}");
+        assert!(e.contains("has 4 elements per partition; it must be a multiple of 3"), "{e}");
         let e = m.check(BnAggr { dst: four, data: six }).unwrap_err();
         assert!(e.contains("it must have 2"), "{e}");
     }

@@ -52,7 +52,7 @@ impl Instruction for BnStats {
             return Err(Violation::new(
                 "free-size",
                 "data",
-                format!("`data` has {n} elements per partition, bn_stats takes at most {FREE_MAX}"),
+                format!("`data` has {n} elements per partition, but bn_stats takes at most {FREE_MAX}"),
             )
             .help("call it for each 512 elements, with a dst of its own each time, and aggregate all with one nisa.bn_aggr"));
         }
@@ -165,7 +165,7 @@ mod tests {
         let data = m.tensor("t", Space::Sbuf, DType::F32, &[1, 512]);
         let dst = m.tensor("d", Space::Sbuf, DType::F32, &[1, 6]);
         let e = m.check(BnStats { dst: dst.clone(), data: long }).unwrap_err();
-        assert_eq!(e, "data: `data` has 513 elements per partition, bn_stats takes at most 512");
+        assert_eq!(e, "data: `data` has 513 elements per partition, but bn_stats takes at most 512");
         m.check(BnStats { dst, data: data.clone() }).unwrap();
         let e = m.check(BnStats { dst: data.clone(), data }).unwrap_err();
         assert!(e.contains("= 512 elements per partition, it must have 6"), "{e}");

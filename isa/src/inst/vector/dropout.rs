@@ -62,7 +62,7 @@ impl Instruction for Dropout {
         if let ScalarOperand::Imm(p) = &self.prob
             && !is_probability(p.as_f32())
         {
-            let message = format!("`prob` is {:?}, a probability is 0 to 1", p.as_f32());
+            let message = format!("`prob` is {:?}, but a probability is 0 to 1", p.as_f32());
             return Err(Violation::new("operand-value", "prob", message)
                 .help("pass the fraction of elements to drop, not that of elements to keep or a percentage"));
         }
@@ -73,7 +73,7 @@ impl Instruction for Dropout {
                 format!("`prob` is {got}, for `data` of {} it must be float32", self.data.dtype),
             )),
             Some(got) if got.is_int() => {
-                Err(Violation::new("operand-dtype", "prob", format!("`prob` is {got}, it must be a float type")))
+                Err(Violation::new("operand-dtype", "prob", format!("`prob` is {got}; it must be a float type")))
             }
             _ => Ok(()),
         }
@@ -93,7 +93,7 @@ impl Instruction for Dropout {
             ScalarOperand::View(v) => machine.read_tile(v)?.into_iter().collect(),
         };
         if let Some((partition, p)) = probabilities.iter().enumerate().find(|(_, p)| !is_probability(**p)) {
-            let message = format!("`prob` is {p:?} in partition {partition}, a probability is 0 to 1");
+            let message = format!("`prob` is {p:?} in partition {partition}, but a probability is 0 to 1");
             let help =
                 "pass the fraction of elements to drop; the simulator takes numbers below 0 as 0 and above 1 as 1";
             machine.note_unexpected(Violation::new("unexpected-values", "prob", message).help(help));

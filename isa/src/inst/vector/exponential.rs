@@ -199,7 +199,7 @@ mod tests {
         assert!(said(exponential(&ints, &tile)).contains("`dst` is uint32"));
         assert!(said(exponential(&tile, &deep)).contains("`src` has 5 dimensions"));
         let e = said(Exponential { max_value: ScalarOperand::View(half.clone()), ..base.clone() });
-        assert!(e.contains("`max_value` is bfloat16, it must be float32"), "{e}");
+        assert!(e.contains("`max_value` is bfloat16; it must be float32"), "{e}");
         assert!(said(Exponential { reduce_cmd: ReduceCmd::Reset, ..base.clone() }).contains("`reduce_cmd` is reset"));
         let reduce_init = ScalarOperand::Imm(Imm::Float(1.0));
         assert!(said(Exponential { reduce_init, ..base.clone() }).contains("`reduce_cmd` is idle; only load_reduce"));

@@ -67,7 +67,7 @@ pub(super) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), V
     Err(Violation::new(
         "access-pattern",
         name,
-        format!("`{name}` has {dims} dimensions {:?}, it can have {most}", view.shape()),
+        format!("`{name}` has {dims} dimensions {:?}, but can have at most {most}", view.shape()),
     )
     .help("merge free dimensions with `.reshape(...)` or an access pattern"))
 }
@@ -141,7 +141,7 @@ mod tests {
         let said = |dst: &View, src: &View| m.check(Max8 { dst: dst.clone(), src: src.clone() }).unwrap_err();
         assert_eq!(said(&eight, &seven), "src: `src` has 7 elements per partition, it must have 8 to 16384");
         assert!(said(&eight, &long).contains("16385"));
-        assert!(said(&eight, &deep).contains("has 4 dimensions [1, 2, 2, 2], it can have 3"));
+        assert!(said(&eight, &deep).contains("has 4 dimensions [1, 2, 2, 2], but can have at most 3"));
         assert!(said(&seven, &eight).contains("it must have 8"));
     }
 }

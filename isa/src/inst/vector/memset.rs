@@ -66,7 +66,7 @@ impl Instruction for Memset {
                 "value",
                 format!("`dst` is {}, the value {x:?} is not an integer from {low} to {high}", self.dst.dtype),
             )
-            .help("write an integer: the value must be of the kind of dst's dtype")),
+            .help("write an integer: the value must match the dtype of `dst`")),
             Imm::Float(_) => Ok(()),
             // Bit patterns may be written as signed or unsigned.
             Imm::Int(i) if i < low.min(-(high + 1) / 2) || i > high.max(-2 * low - 1) => Err(Violation::new(
@@ -85,8 +85,8 @@ impl Instruction for Memset {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let value = self.value.as_f32();
         if self.dst.dtype == DType::F8E8M0 && value <= 0.0 {
-            let message = format!("`dst` is {}, which has powers of two only: {value:?} becomes NaN", self.dst.dtype);
-            let help = "fill with 1.0, or leave a tile of scales as it is until they are written";
+            let message = format!("`dst` is {}, which holds only powers of two: {value:?} becomes NaN", self.dst.dtype);
+            let help = "fill with 1.0, or leave a tile of scales unfilled until the scales are written";
             machine.note_unexpected(Violation::new("non-finite", "value", message).help(help));
         }
         machine.fill(&self.dst, self.value)

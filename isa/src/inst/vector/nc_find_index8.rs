@@ -143,7 +143,7 @@ mod tests {
         assert!(
             said(NcFindIndex8 { vals: small, ..base.clone() }).contains("= 4 elements per partition, it must have 8")
         );
-        assert!(said(NcFindIndex8 { dst: vals, ..base.clone() }).contains("`dst` is float32, it must be uint16 or"));
+        assert!(said(NcFindIndex8 { dst: vals, ..base.clone() }).contains("`dst` is float32; it must be uint16 or"));
         assert!(said(NcFindIndex8 { dst: other, ..base }).contains("`dst` has 1 partition, `data` has 2"));
     }
 }

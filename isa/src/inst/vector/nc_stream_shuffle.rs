@@ -71,7 +71,7 @@ impl Instruction for NcStreamShuffle {
             return Err(Violation::new(
                 "operand-value",
                 "shuffle_mask",
-                format!("`shuffle_mask[{i}]` is {m}, it must be 0 to 31, or 255 to leave the partition as it is"),
+                format!("`shuffle_mask[{i}]` is {m}; it must be 0 to 31, or 255 to leave the partition as it is"),
             ));
         }
         check::same_dtype(("dst", &self.dst), ("src", &self.src))?;
@@ -99,7 +99,7 @@ impl Instruction for NcStreamShuffle {
             return Err(Violation::new(
                 "out-of-bounds",
                 "shuffle_mask",
-                format!("partition {to} of `dst` is to be partition {from} of `src`, which has {have} (0 to {})", have - 1),
+                format!("partition {to} of `dst` takes partition {from} of `src`, which has {have} (0 to {})", have - 1),
             )
             .help("each quadrant of dst reads the same quadrant of src: pass a larger src, or shuffle quadrant by quadrant"));
         }
@@ -206,6 +206,6 @@ mod tests {
         let e = said(&part(&t, 0, 64), &part(&t, 32, 1), vec![0; 32]);
         assert!(e.contains("`src` starts at partition 32; with 64 active partitions it must start at 0, 64"), "{e}");
         let e = said(&t, &part(&t, 0, 32), vec![7; 32]);
-        assert!(e.contains("partition 32 of `dst` is to be partition 39 of `src`, which has 32 (0 to 31)"), "{e}");
+        assert!(e.contains("partition 32 of `dst` takes partition 39 of `src`, which has 32 (0 to 31)"), "{e}");
     }
 }

@@ -71,7 +71,7 @@ impl Instruction for QuantizeMx {
             return Err(Violation::new(
                 "free-size",
                 "src",
-                format!("`src` has {n} elements per partition, must be a multiple of 4"),
+                format!("`src` has {n} elements per partition, but must be a multiple of 4"),
             ));
         }
         if packed != n / 4 {

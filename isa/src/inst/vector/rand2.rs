@@ -130,6 +130,6 @@ mod tests {
         assert!(m.check(rand(&dst, imm(1.), imm(1.))).unwrap_err().contains("`min` is 1.0 and `max` 1.0"));
         assert!(m.check(rand(&fn8, imm(0.), imm(1.))).unwrap_err().contains("`dst` is float8_e4m3fn"));
         let e = m.check(rand(&dst, imm(0.), ScalarOperand::View(half))).unwrap_err();
-        assert!(e.contains("`max` is bfloat16, it must be float32"), "{e}");
+        assert!(e.contains("`max` is bfloat16; it must be float32"), "{e}");
     }
 }

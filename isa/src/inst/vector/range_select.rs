@@ -257,7 +257,7 @@ mod tests {
         let said = |inst: RangeSelect| m.check(inst).unwrap_err();
         assert!(said(RangeSelect { on_true_tile: ints, ..inst.clone() }).contains("`on_true_tile` is int32"));
         let e = said(RangeSelect { comp_op1: AluOp::NotEqual, ..inst.clone() });
-        assert!(e.contains("`comp_op1` is not_equal, it must be equal, less, less_equal, greater"), "{e}");
+        assert!(e.contains("`comp_op1` is not_equal; it must be equal, less, less_equal, greater"), "{e}");
         assert!(
             said(RangeSelect { bound0: ScalarOperand::View(half), ..inst.clone() }).contains("`bound0` is bfloat16")
         );

@@ -195,7 +195,7 @@ mod tests {
         assert!(said(SelectReduce { on_false: ScalarOperand::View(tile), ..base.clone() }).contains("(2, 1)"));
         assert!(said(SelectReduce { reduce_op: AluOp::Add, ..base.clone() }).contains("`reduce_op` is add"));
         let e = said(SelectReduce { reduce_cmd: ReduceCmd::LoadReduce, ..base.clone() });
-        assert!(e.contains("is load_reduce, it must be idle, reset_reduce, reduce"), "{e}");
+        assert!(e.contains("is load_reduce; it must be idle, reset_reduce, reduce"), "{e}");
         let reduce = SelectReduce { reduce_cmd: ReduceCmd::Reduce, ..base.clone() };
         assert!(said(SelectReduce { reduce_res: Some(res), ..reduce }).contains("`reduce_res` is int16"));
         assert!(said(SelectReduce { reduce_res: Some(float), ..base }).contains("`reduce_cmd` is idle"));

@@ -36,7 +36,7 @@ impl Instruction for SetRngSeed {
             return Err(Violation::new(
                 "shape-mismatch",
                 "src_seeds",
-                format!("`src_seeds` has shape {:?}, it must be [1, 1]", self.src_seeds.shape()),
+                format!("`src_seeds` has shape {:?}; it must be [1, 1]", self.src_seeds.shape()),
             ));
         }
         Ok(())
@@ -80,8 +80,8 @@ mod tests {
         let two = m.tensor("t", Space::Sbuf, DType::U32, &[1, 2]);
         let half = m.tensor("h", Space::Sbuf, DType::U16, &[1, 1]);
         let float = m.tensor("f", Space::Psum, DType::F32, &[1, 1]);
-        assert!(m.check(SetRngSeed { src_seeds: two }).unwrap_err().contains("has shape [1, 2], it must be [1, 1]"));
-        assert!(m.check(SetRngSeed { src_seeds: half }).unwrap_err().contains("is uint16, it must be int32"));
+        assert!(m.check(SetRngSeed { src_seeds: two }).unwrap_err().contains("has shape [1, 2]; it must be [1, 1]"));
+        assert!(m.check(SetRngSeed { src_seeds: half }).unwrap_err().contains("is uint16; it must be int32"));
         m.check(SetRngSeed { src_seeds: float }).unwrap();
     }
 }

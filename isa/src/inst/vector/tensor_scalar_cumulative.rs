@@ -279,11 +279,11 @@ mod tests {
         assert!(said(cumulative(&src, &ints, AluOp::Add)).contains("`src` is int32"));
         assert!(said(cumulative(&src, &src, AluOp::Divide)).contains("`op1` is divide"));
         let e = said(TensorScalarCumulative { reduce_cmd: ReduceCmd::Idle, ..base.clone() });
-        assert_eq!(e, "reduce_cmd: `reduce_cmd` is idle, it must be reset_reduce, reduce, load_reduce");
+        assert_eq!(e, "reduce_cmd: `reduce_cmd` is idle; it must be reset_reduce, reduce, load_reduce");
         let e = said(TensorScalarCumulative { reduce_cmd: ReduceCmd::LoadReduce, ..base.clone() });
         assert!(e.contains("loads `imm1`"), "{e}");
         let e = said(TensorScalarCumulative { imm0: ScalarOperand::View(half), ..base.clone() });
-        assert!(e.contains("`imm0` is bfloat16, it must be float32"), "{e}");
+        assert!(e.contains("`imm0` is bfloat16; it must be float32"), "{e}");
         assert!(said(TensorScalarCumulative { op0: AluOp::LeftShift, ..base }).contains("bitvec"));
     }
 }

@@ -254,10 +254,10 @@ mod tests {
         assert!(said(TensorScalarReduce { op0: AluOp::BitwiseOr, ..base.clone() }).contains("bitvec"));
         assert!(said(TensorScalarReduce { operand0: None, ..base.clone() }).contains("`op0=multiply` needs"));
         let e = said(TensorScalarReduce { op0: AluOp::Abs, ..base.clone() });
-        assert!(e.contains("`operand0` is 2.0, it must be None or 0"), "{e}");
+        assert!(e.contains("`operand0` is 2.0; it must be None or 0"), "{e}");
         assert!(said(TensorScalarReduce { reverse0: true, ..base.clone() }).contains("not supported yet"));
         let e = said(TensorScalarReduce { reduce_op: AluOp::Subtract, ..base.clone() });
-        assert_eq!(e, "reduce_op: `reduce_op` is subtract, it must be add, multiply, maximum, minimum");
+        assert_eq!(e, "reduce_op: `reduce_op` is subtract; it must be add, multiply, maximum, minimum");
         assert!(said(TensorScalarReduce { reduce_cmd: ReduceCmd::Idle, ..base.clone() }).contains("is idle"));
         assert!(said(TensorScalarReduce { reduce_cmd: ReduceCmd::LoadReduce, ..base.clone() }).contains("loads"));
         let init = Some(ScalarOperand::View(ints));

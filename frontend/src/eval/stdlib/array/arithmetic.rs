@@ -130,8 +130,9 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
 
 /// The shape of the result for two arrays.
 fn joined(a: &Array, b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
-    let shape = broadcast(&a.shape, b)
-        .ok_or_else(|| wrong(format!("arrays of shapes {} and {} do not fit", text(&a.shape), text(b)), span))?;
+    let shape = broadcast(&a.shape, b).ok_or_else(|| {
+        wrong(format!("arrays of shapes {} and {} cannot be broadcast together", text(&a.shape), text(b)), span)
+    })?;
     bounded(&shape, span)?;
     Ok(shape)
 }
@@ -250,7 +251,7 @@ pub(crate) fn matmul(a: &Array, b: &Array, span: Span) -> EvalResult<Value> {
         _ => return Err(wrong(format!("{}: only vectors and matrices are supported here", shapes()), span)),
     };
     if depth != inner {
-        return Err(wrong(format!("{}: {inner} columns and {depth} rows do not fit", shapes()), span));
+        return Err(wrong(format!("{}: {inner} columns do not match {depth} rows", shapes()), span));
     }
     let dtype = common(a.dtype, b.dtype, span)?;
     let shape: Vec<usize> = [rows, columns].into_iter().flatten().collect();
@@ -403,7 +404,7 @@ pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<
             && (0..first.shape.len()).all(|i| i as i64 == at || p.shape[i] == first.shape[i])
     };
     if !(0..n).contains(&at) || !parts.iter().all(fits) {
-        return Err(wrong("np.concatenate: the arrays do not fit along this axis", span));
+        return Err(wrong("np.concatenate: the arrays differ in shape outside of this axis", span));
     }
     let at = at as usize;
     let mut shape = first.shape.clone();

@@ -109,7 +109,7 @@ pub(crate) fn device_dtype(array: &Array, span: Span) -> EvalResult<DType> {
             Err(Raise::new(
                 Diagnostic::error("unsupported-dtype", format!("a constant of {wide}: the machine has no such type"))
                     .at(span, "here")
-                    .help(format!("say which type it shall have: array.astype(np.{instead})")),
+                    .help(format!("choose a supported type: array.astype(np.{instead})")),
             ))
         }
     }

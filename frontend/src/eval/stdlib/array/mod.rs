@@ -154,7 +154,7 @@ impl Array {
                 return Err(wrong(message, span));
             }
             let message =
-                format!("{} is no array: it must be nested lists of numbers, all rows of one length", value.a_type());
+                format!("{} is not an array: write nested lists of numbers with rows of equal length", value.a_type());
             return Err(wrong(message, span));
         }
         // NumPy's type for an empty array is float64.

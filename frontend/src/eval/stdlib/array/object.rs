@@ -116,7 +116,7 @@ impl NdArray {
     fn write(&self, places: &[usize], new: &Array, span: Span) -> EvalResult<()> {
         if !self.writable {
             let message =
-                "this array belongs to the program around the kernel: what the kernel writes to it would be lost";
+                "this array belongs to the program around the kernel: the kernel's writes to it would be lost";
             return Err(Raise::at("frozen-object", message, span, "written here")
                 .help("change a copy: `own = array.copy()`, or let Python execute the kernel"));
         }
@@ -139,8 +139,7 @@ impl NdArray {
         };
         let new = binary(op, this, value, span)?;
         if kind(new.dtype) > kind(self.dtype) {
-            let message =
-                format!("`{}=` gives {}, which an array of {} does not hold", op.text(), new.dtype, self.dtype);
+            let message = format!("`{}=` gives {}, which an array of {} cannot hold", op.text(), new.dtype, self.dtype);
             return Err(Raise::at("type-error", message, span, "here")
                 .help(format!("make a new array: `a = a {} b`", op.text())));
         }
@@ -246,7 +245,12 @@ impl Object for NdArray {
             Value::Float(x)
                 if !x.is_finite() && !self.dtype.is_float() && self.dtype != HostDtype::Device(DType::Bool) =>
             {
-                return Err(Raise::at("value-error", format!("{x} is no {}", self.dtype), span, "assigned here"));
+                return Err(Raise::at(
+                    "value-error",
+                    format!("{x} is not a value of {}", self.dtype),
+                    span,
+                    "assigned here",
+                ));
             }
             _ => {}
         }
@@ -322,7 +326,7 @@ impl Object for NdArray {
             [one] => Ok(float(*one) != 0.0),
             _ => Err(wrong(
                 format!(
-                    "the truth of an array of shape {} is not one thing: use .any() or .all()",
+                    "the truth value of an array of shape {} is ambiguous: use .any() or .all()",
                     text(&self.shape())
                 ),
                 span,

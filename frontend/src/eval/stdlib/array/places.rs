@@ -69,7 +69,7 @@ pub(super) fn pick(
         return match picks.dtype {
             HostDtype::Device(DType::Bool) => masked(offset, dims, &picks, span),
             dtype if dtype.is_float() => {
-                Err(Raise::at("type-error", "floats are no indices of an array", span, "used as an index here"))
+                Err(Raise::at("type-error", "floats cannot index an array", span, "used as an index here"))
             }
             _ => rows(interp, offset, dims, &picks, span),
         };
