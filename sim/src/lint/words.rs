@@ -64,7 +64,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
                 let what = if over.loc == loc {
                     "what it wrote there the last time this line ran".to_owned()
                 } else {
-                    format!("all that `{inst}` on line {} wrote there", loc.line)
+                    format!("what `{inst}` on line {} wrote there", loc.line)
                 };
                 let message = format!("`{by}` overwrites `{name}`: nothing has read {what}");
                 let out = at(

@@ -232,7 +232,6 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
-    use crate::machine::Machine as _;
     use crate::names::Space;
     use crate::testing::TestMachine;
 
@@ -257,7 +256,7 @@ mod tests {
         let data = m.tensor("data", Space::Sbuf, DType::F32, &[2, 3, 4]);
         let mut help = |columns: u32| {
             let dst = m.tensor("dst", Space::Sbuf, DType::F32, &[2, columns]);
-            inst(&dst, AluOp::Max, &data, &[1]).validate(&m.context()).unwrap_err().help.to_string()
+            inst(&dst, AluOp::Max, &data, &[1]).validate(&m.context()).unwrap_err().help
         };
         assert_eq!(help(3), "up to NKI 0.2, axis=1 was the innermost dimension, which fits `dst`: write axis=2");
         assert_eq!(help(4), "reduce the view data.permute((0, 2, 1)) with axis=2");
