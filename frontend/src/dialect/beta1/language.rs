@@ -10,7 +10,7 @@ use super::access::Place;
 use super::affine::{IndexTile, Moved, arange, check_reduced, clip_of, clips_of, clips_of_reduced, one_clip};
 use super::assign::LoopReduce;
 use super::clips::{narrowed, of_rank, of_reduction};
-use super::instruction::iota_tile as iota;
+use super::instruction::iota_tile;
 use super::{make, matmul, memory, ops, programs, selection};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents, is_column};
@@ -214,6 +214,10 @@ fn masked(
 
 /// The operands, with index tiles as tiles of their numbers in as many partitions as the others have.
 fn with_numbers(interp: &mut Interp<'_>, operands: &[&Value], what: &str, span: Span) -> EvalResult<Vec<Value>> {
+    let is_index = |value: &&Value| value.downcast::<IndexTile>().is_some() || value.downcast::<Moved>().is_some();
+    if !operands.iter().any(is_index) {
+        return Ok(operands.iter().map(|value| (*value).clone()).collect());
+    }
     let mut rows = 1;
     for value in operands {
         if let Some(place) = Place::of(value, what, span)? {
@@ -226,7 +230,7 @@ fn with_numbers(interp: &mut Interp<'_>, operands: &[&Value], what: &str, span: 
 /// An index tile as a tile of int32, which the old compiler made of it; other values unchanged.
 pub(super) fn numbers(interp: &mut Interp<'_>, value: &Value, rows: u32, span: Span) -> EvalResult<Value> {
     if let Some(tile) = value.downcast::<IndexTile>() {
-        return iota(interp, &tile.in_partitions(rows), DType::I32, span).map(Value::object);
+        return iota_tile(interp, &tile.in_partitions(rows), DType::I32, span).map(Value::object);
     }
     let Some(moved) = value.downcast::<Moved>() else { return Ok((*value).clone()) };
     let (offset, tile) = (Value::object(moved.by.clone()), Value::object(moved.tile.clone()));

@@ -67,6 +67,11 @@ pub(super) fn tensors(
     Ok(out)
 }
 
+/// The argument for an operand, if it is a tile.
+fn tile(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) -> Option<Tensor> {
+    given(interp, &POLICY, schema, args, operand).and_then(|v| v.downcast::<Tensor>()).cloned()
+}
+
 /// The arguments, with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
 /// compiler inserted such copies.
 pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs) -> EvalResult<CallArgs> {
@@ -107,7 +112,7 @@ pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs)
 /// Copies the factor of a matmul that is narrower than the other, if that is float32.
 fn widen_factors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let names = ["stationary", "moving"];
-    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let tile = |name| tile(interp, schema, args, name);
     let [Some(stationary), Some(moving)] = names.map(tile) else { return Ok(()) };
     let (left, right) =
         lower(interp, "nisa.nc_matmul", args.span, &[&stationary.storage], |l| widened(l, &stationary, &moving))?;
@@ -133,7 +138,7 @@ pub(super) fn arranged(interp: &mut Interp<'_>, schema: &Schema, mut args: CallA
 /// Moves the reduced dimensions to the end.
 fn move_reduced(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let (what, span) = ("nisa.tensor_reduce", args.span);
-    let tile = given(interp, &POLICY, schema, args, "data").and_then(|v| v.downcast::<Tensor>()).cloned();
+    let tile = tile(interp, schema, args, "data");
     let (Some(tile), Some(axis)) = (tile, given(interp, &POLICY, schema, args, "axis").cloned()) else { return Ok(()) };
     let axes = ints(&axis, "nisa.tensor_reduce: axis", span)?;
     let (moved, last) = reduced_last(&tile, &axes).map_err(|v| raise(what, &v, span, &[&tile.storage]))?;
@@ -147,7 +152,7 @@ fn move_reduced(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -
 /// Broadcasts each of two operands along the free dimensions in which it has one element, or none, and the other more. Partitions are not
 /// broadcast.
 fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
-    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let tile = |name| tile(interp, schema, args, name);
     let (Some(one), Some(other)) = (tile("data1"), tile("data2")) else { return };
     let (of_one, of_other) = (extents(&one), extents(&other));
     // (P, 1, n) and (P, n, 1) have as many elements, but each repeats along the axis of the other.
@@ -165,7 +170,7 @@ fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs
 
 /// Repeats a predicate along the free dimensions in which it has one element, or which it lacks, as far as `dst` has more.
 fn repeat_predicate(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
-    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let tile = |name| tile(interp, schema, args, name);
     let (Some(dst), Some(predicate)) = (tile("dst"), tile("predicate")) else { return };
     if predicate.view.free_elements() == dst.view.free_elements() || predicate.ndim() > dst.ndim() {
         return;
@@ -221,7 +226,7 @@ fn prepare_vectors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs
     let operators: Vec<AluOp> = ["op0", "op1"].into_iter().filter_map(operator).collect();
     let of = VECTORS.iter().find(|(name, _)| *name == schema.name);
     for operand in of.into_iter().flat_map(|(_, operands)| *operands) {
-        let tile = given(interp, &POLICY, schema, args, operand).and_then(|v| v.downcast::<Tensor>()).cloned();
+        let tile = tile(interp, schema, args, operand);
         let Some(given) = tile.filter(Tensor::on_chip) else { continue };
         let mut vector = column(&given).unwrap_or_else(|| given.clone());
         let is_converted = !matches!(*operand, "bias" | "scale" | "reduce_res");
@@ -249,7 +254,7 @@ fn column(tile: &Tensor) -> Option<Tensor> {
 
 /// Rejects biases of activations that the manual excludes: the current language accepts any type.
 fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResult<()> {
-    let bias = given(interp, &POLICY, schema, args, "bias").and_then(|v| v.downcast::<Tensor>());
+    let bias = tile(interp, schema, args, "bias");
     let Some(bias) = bias.filter(|b| !matches!(b.view.dtype, DType::F32 | DType::F16 | DType::BF16)) else {
         return Ok(());
     };
