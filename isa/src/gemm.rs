@@ -8,13 +8,13 @@
 //! to the result one after the other. The bits are the same on every CPU, for every tiling and number of threads, chained or not.
 
 use std::cell::RefCell;
-use std::hint::black_box;
 use std::ops::Range;
 
 use crate::dtype::DType;
 use crate::share::{share, threads};
 use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
+use prefetch_index::prefetch_index;
 use pulp::Simd;
 
 /// An operand as the engine reads it: tfloat32 keeps 10 bits of mantissa.
@@ -261,37 +261,42 @@ pub fn accumulate(chain: &[(Packed<'_>, Packed<'_>)], add: bool, out: ArrayViewM
 /// Below this many multiply-adds, the overhead of another thread exceeds the gain.
 pub const SPLIT_ABOVE: usize = 1 << 20;
 
-/// Pieces of a multiplication for each thread.
+/// Small pieces of a multiplication for each thread.
 const PIECES: usize = 4;
 
 fn accumulate_on(threads: usize, chain: &[(Packed<'_>, Packed<'_>)], add: bool, out: ArrayViewMut2<'_, f32>) {
     let work: usize = chain.iter().map(|(s, m)| s.layout.k * s.layout.columns * m.layout.columns).sum();
     let threads = threads.min(1 + work / SPLIT_ABOVE);
-    let pieces = if threads > 1 { PIECES * threads } else { 1 };
-    share(threads, split(pieces, chain, add, out), |piece| pulp::Arch::new().dispatch(piece));
+    share(threads, split(threads, chain, add, out), |piece| pulp::Arch::new().dispatch(piece));
 }
 
-/// Splits the columns of the result, by whole panels, into at most this many pieces.
+/// Splits the columns of the result, by whole panels, into pieces for these threads. All pieces but the last two have twice their size: each piece
+/// reads the stationary operands anew, and the threads are to finish together.
 fn split<'a>(
-    pieces: usize,
+    threads: usize,
     chain: &'a [(Packed<'a>, Packed<'a>)],
     add: bool,
     out: ArrayViewMut2<'a, f32>,
 ) -> Vec<Share<'a>> {
     let panels = chain.iter().map(|(_, m)| m.layout.columns.div_ceil(m.layout.width)).min().unwrap_or(0);
     let width = chain.first().map_or(1, |(_, m)| m.layout.width);
-    let mut rest = Some(out);
-    let piece = |k: usize| {
-        let panels = panels * k / pieces..panels * (k + 1) / pieces;
-        let out = rest.take()?;
-        let (out, others) = match k + 1 < pieces {
-            true => out.split_at(Axis(1), panels.len() * width),
-            false => return Some(Share { chain, panels, add, out }),
-        };
-        rest = Some(others);
-        (!panels.is_empty()).then_some(Share { chain, panels, add, out })
-    };
-    (0..pieces).filter_map(piece).collect()
+    let small = if threads > 1 { PIECES * threads } else { 1 };
+    let last = small.saturating_sub(2);
+    let ends = (2..=last).step_by(2).chain(last + 1..=small);
+    let mut rest = out;
+    let mut pieces = Vec::new();
+    let mut first = 0;
+    for end in ends {
+        let panels = first..panels * end / small;
+        first = panels.end;
+        let columns = if end == small { rest.ncols() } else { panels.len() * width };
+        let (out, others) = rest.split_at(Axis(1), columns);
+        rest = others;
+        if !panels.is_empty() {
+            pieces.push(Share { chain, panels, add, out });
+        }
+    }
+    pieces
 }
 
 /// The block of the result that the inner loop holds in registers on this CPU.
@@ -323,6 +328,8 @@ fn many_registers<S: Simd>() -> bool {
 const ROWS: usize = 5;
 /// The same for 32 registers (AVX-512, NEON): divides 128.
 const MANY_ROWS: usize = 8;
+/// Rows of the operands between two prefetches.
+const STEPS: usize = 4;
 /// Registers per row.
 const WIDTH: usize = 2;
 
@@ -349,22 +356,29 @@ impl Share<'_> {
         let Share { chain, panels, mut add, mut out } = self;
         let width = WIDTH * S::F32_LANES;
         for (at, (stationary, moving)) in chain.iter().enumerate() {
-            let of_next = chain.get(at + 1).map(|(_, moving)| moving.panel(panels.start));
+            let (next_stationary, next_moving) = chain.get(at + 1).unwrap_or(&chain[at]);
             let blocks = stationary.layout.columns.div_ceil(R).max(1);
+            let mut of_stationary = shares_of(next_stationary.floats, blocks * panels.len());
             for (i, first) in panels.clone().zip((0..out.ncols()).step_by(width)) {
                 let panel = moving.panel(i);
-                // Each block prefetches a part of the next panel, since prefetching all of it would stall the first block.
-                let next = if i + 1 < panels.end { moving.panel(i + 1) } else { of_next.unwrap_or_default() };
-                let mut shares = next.chunks(next.len().div_ceil(blocks).next_multiple_of(LINE).max(LINE));
+                // Each block prefetches its share of the next panel and of the next stationary operand. All at once would stall the first block.
+                let next = if i + 1 < panels.end { moving.panel(i + 1) } else { next_moving.panel(panels.start) };
+                let mut of_moving = shares_of(next, blocks);
                 let columns = width.min(out.ncols() - first);
                 for (stationary, out) in stationary.panels().zip(out.axis_chunks_iter_mut(Axis(0), R)) {
-                    let sums = inner::<S, R>(simd, stationary, panel, shares.next().unwrap_or_default());
+                    let ahead = [&mut of_moving, &mut of_stationary].map(|shares| shares.next().unwrap_or(stationary));
+                    let sums = inner::<S, R>(simd, stationary, panel, ahead);
                     put(simd, &sums, add, out, first..first + columns);
                 }
             }
             add = true;
         }
     }
+}
+
+/// Splits what is to be prefetched into this many shares of whole cache lines.
+fn shares_of(floats: &[f32], count: usize) -> std::slice::Chunks<'_, f32> {
+    floats.chunks(floats.len().div_ceil(count.max(1)).next_multiple_of(LINE).max(LINE))
 }
 
 /// Writes or adds a block of sums to these columns of the result, which may have fewer rows.
@@ -384,27 +398,50 @@ fn put<S: Simd>(simd: S, sums: &[[S::f32s; WIDTH]], add: bool, mut out: ArrayVie
     }
 }
 
-/// `R` rows of sums over all of `k`. Also reads one element of each line of `ahead`, to prefetch it.
+/// `R` rows of sums over all of `k`. Also prefetches `ahead`.
 #[inline(always)]
-fn inner<S: Simd, const R: usize>(simd: S, stationary: &[f32], panel: &[f32], ahead: &[f32]) -> [[S::f32s; WIDTH]; R] {
+fn inner<S: Simd, const R: usize>(
+    simd: S,
+    stationary: &[f32],
+    panel: &[f32],
+    ahead: [&[f32]; 2],
+) -> [[S::f32s; WIDTH]; R] {
     let mut sums = [[simd.splat_f32s(0.0); WIDTH]; R];
     let (panel, _) = S::as_simd_f32s(panel);
     let (panel, _) = panel.as_chunks::<WIDTH>();
     let (stationary, _) = stationary.as_chunks::<R>();
-    let every = stationary.len().div_ceil(ahead.len().div_ceil(LINE).max(1)).max(1);
-    let mut ahead = ahead.iter().step_by(LINE);
-    for (panel, stationary) in panel.chunks(every).zip(stationary.chunks(every)) {
-        black_box(ahead.next().copied());
-        for (moving, column) in panel.iter().zip(stationary) {
-            for (sum, &x) in sums.iter_mut().zip(column) {
-                let x = simd.splat_f32s(x);
-                for (s, &m) in sum.iter_mut().zip(moving) {
-                    *s = simd.mul_add_f32s(x, m, *s);
-                }
+    let (panel, last_of_panel) = panel.as_chunks::<STEPS>();
+    let (stationary, last_of_stationary) = stationary.as_chunks::<STEPS>();
+    // Floats from one prefetch of each slice to the next: at most a line.
+    let strides = ahead.map(|slice| slice.len().div_ceil(panel.len().max(1)).min(LINE));
+    let mut at = [0; 2];
+    for (panel, stationary) in panel.iter().zip(stationary) {
+        for ((slice, at), stride) in ahead.iter().zip(&mut at).zip(strides) {
+            prefetch_index(slice, *at);
+            *at += stride;
+        }
+        add_products(simd, &mut sums, panel, stationary);
+    }
+    add_products(simd, &mut sums, last_of_panel, last_of_stationary);
+    sums
+}
+
+/// Adds the products of some rows of the operands.
+#[inline(always)]
+fn add_products<S: Simd, const R: usize>(
+    simd: S,
+    sums: &mut [[S::f32s; WIDTH]; R],
+    panel: &[[S::f32s; WIDTH]],
+    stationary: &[[f32; R]],
+) {
+    for (moving, column) in panel.iter().zip(stationary) {
+        for (sum, &x) in sums.iter_mut().zip(column) {
+            let x = simd.splat_f32s(x);
+            for (s, &m) in sum.iter_mut().zip(moving) {
+                *s = simd.mul_add_f32s(x, m, *s);
             }
         }
     }
-    sums
 }
 
 /// Writes or adds a row of sums, up to the number of elements.

@@ -14,6 +14,8 @@ const COLUMNS: u32 = 32;
 /// Tiles of each shape; the last is replaced by a new one whenever it is written whole.
 const TILES: usize = 3;
 const RESULTS: usize = 2;
+/// Blocks of `[COLUMNS, COLUMNS]` in HBM for whole products.
+const SQUARES: usize = 2;
 /// Parts of a tile: quarters of its columns, or of the rows of a transposed one.
 const QUARTERS: u32 = 4;
 /// Columns of a quarter, or its rows if the tile is transposed.
@@ -22,37 +24,50 @@ const PART: u32 = COLUMNS / QUARTERS;
 /// A step of a program. A quarter applies to both tiles.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Rows of the input, or of the output if they have been written, to a tile; optionally every n-th column before the others.
-    Load { to: usize, block: usize, from_output: bool, quarter: Option<u32>, every: u32 },
+    /// Rows of the input, or of an output if they have been written, to a tile; optionally every n-th column before the others.
+    Load { to: usize, block: usize, source: HbmSource, quarter: Option<u32>, every: u32 },
     /// A tile to a transposed one, or the reverse.
     Transpose { from: usize, to: usize, back: bool, on_tensor: bool, quarter: Option<u32> },
     /// A tile to another of the same shape.
     Copy { from: usize, to: usize, turned: bool, quarter: Option<u32> },
-    /// A product of two tiles of the same shape, or of parts of them from this column (row of transposed ones) on. The last destination is the first
-    /// transposed tile, if the product fits and the tile is fp32.
-    Product { to: usize, operands: [usize; 2], turned: bool, accumulate: Option<bool>, part: Option<u32> },
+    /// A product of two tiles of the same shape, or of parts of them from this column (row of transposed ones) on, to a new tensor if it is `fresh` and whole.
+    /// The last destination is the first transposed tile, if the product fits and the tile is fp32.
+    Product { fresh: bool, to: usize, operands: [usize; 2], turned: bool, accumulate: Option<bool>, part: Option<u32> },
     /// A part of a result to a transposed tile, if both are fp32.
     TransposeResult { from: usize, to: usize },
     /// A part of a result to a tile, and optionally the tile to the output.
     Evict { from: usize, to: usize, store: Option<usize> },
+    /// The result of the last product, on chip and then to this block of the squares, or directly to it. The copy may be stored a second time.
+    Square { from: usize, block: usize, on_chip: bool, again: Option<usize> },
+}
+
+/// What a tile is loaded from. An fp32 program can also load rows of the squares.
+#[derive(Debug, Clone, Copy)]
+enum HbmSource {
+    Input,
+    Output,
+    Squares,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let tile = || 0..TILES;
     let quarter = || proptest::option::weighted(0.2, 0..QUARTERS);
-    let load = (tile(), tile(), proptest::bool::weighted(0.2), quarter(), prop::sample::select(&[1, 2, 8][..]));
+    let source = prop_oneof![3 => Just(HbmSource::Input), 1 => Just(HbmSource::Output), 1 => Just(HbmSource::Squares)];
+    let load = (tile(), tile(), source, quarter(), prop::sample::select(&[1, 2, 8][..]));
     let transpose = (tile(), tile(), any::<bool>(), any::<bool>(), quarter());
     let copied = (tile(), tile(), any::<bool>(), quarter());
     let part = proptest::option::of(0..=COLUMNS - PART);
-    let product = (0..=RESULTS, [tile(), tile()], any::<bool>(), any::<Option<bool>>(), part);
+    let product = (any::<bool>(), 0..=RESULTS, [tile(), tile()], any::<bool>(), any::<Option<bool>>(), part);
+    let square = (0..RESULTS, 0..SQUARES, any::<bool>(), proptest::option::weighted(0.3, 0..SQUARES));
     let evict = (0..RESULTS, tile(), proptest::option::of(tile()));
     let step = prop_oneof![
-        3 => load.prop_map(|(to, block, from_output, quarter, every)| Step::Load { to, block, from_output, quarter, every }),
+        3 => load.prop_map(|(to, block, source, quarter, every)| Step::Load { to, block, source, quarter, every }),
         5 => transpose.prop_map(|(from, to, back, on_tensor, quarter)| Step::Transpose { from, to, back, on_tensor, quarter }),
         4 => copied.prop_map(|(from, to, turned, quarter)| Step::Copy { from, to, turned, quarter }),
-        5 => product.prop_map(|(to, operands, turned, accumulate, part)| {
-            Step::Product { to, operands, turned, accumulate, part }
+        5 => product.prop_map(|(fresh, to, operands, turned, accumulate, part)| {
+            Step::Product { fresh, to, operands, turned, accumulate, part }
         }),
+        4 => square.prop_map(|(from, block, on_chip, again)| Step::Square { from, block, on_chip, again }),
         1 => (0..RESULTS, tile()).prop_map(|(from, to)| Step::TransposeResult { from, to }),
         1 => evict.prop_map(|(from, to, store)| Step::Evict { from, to, store }),
     ];
@@ -112,7 +127,8 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
     let x = b.input("x", &[rows * ROWS, COLUMNS], dtype);
     let out = b.output("out", &[rows * ROWS, COLUMNS], dtype);
     let out_turned = b.output("turned", &[rows * COLUMNS, ROWS], dtype);
-    let results: Vec<TensorId> =
+    let squares = b.output("squares", &[SQUARES as u32 * COLUMNS, COLUMNS], DType::F32);
+    let mut results: Vec<TensorId> =
         (0..RESULTS).map(|_| b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32)).collect();
     let mut tiles = [false, true].map(|turned| Tiles::new(&mut b, turned, dtype));
     let block = |b: &Builder, id, n: usize, quarter: Option<u32>| {
@@ -131,10 +147,26 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
         let [left, right] = operands;
         b.push(matmul(b.whole(to), left, right, None));
     }
+    let square = |b: &Builder, n: usize| {
+        let first = i64::from(n as u32 * COLUMNS * COLUMNS);
+        pattern(b.whole(squares), 0, first, &[(COLUMNS.into(), COLUMNS), (1, COLUMNS)])
+    };
+    for n in 0..SQUARES {
+        let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
+        b.push(copy(b.whole(copied), b.whole(results[0])));
+        let to = square(&b, n);
+        b.push(dma(to, b.whole(copied)));
+    }
+    // The size of the last product to each result.
+    let mut sizes = [COLUMNS; RESULTS];
     for step in steps {
         match *step {
-            Step::Load { to, block: n, from_output, quarter, every } => {
-                let source = if from_output { out } else { x };
+            Step::Load { to, block: n, source, quarter, every } => {
+                let source = match source {
+                    HbmSource::Squares if dtype == DType::F32 => squares,
+                    HbmSource::Output => out,
+                    _ => x,
+                };
                 let from = if every > 1 && quarter.is_none() {
                     let first = i64::from(n as u32 * ROWS * COLUMNS);
                     let dims = [(COLUMNS.into(), ROWS), (1, every), (every.into(), COLUMNS / every)];
@@ -157,7 +189,7 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
                 let to = tiles[usize::from(turned)].target(&mut b, to, quarter);
                 b.push(copy(to, from));
             }
-            Step::Product { to, operands, turned, accumulate, part } => {
+            Step::Product { fresh, to, operands, turned, accumulate, part } => {
                 let side = &tiles[usize::from(turned)];
                 // The first transposed tile is in PSUM, which cannot hold operands.
                 let operand = |n: usize| {
@@ -166,8 +198,14 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
                 };
                 let [left, right] = operands.map(operand);
                 let size = if turned || part.is_none() { side.shape()[1] } else { PART };
-                let to = match results.get(to) {
-                    Some(&result) => result,
+                let to = match results.get_mut(to) {
+                    Some(result) => {
+                        sizes[to] = size;
+                        if fresh && size == COLUMNS {
+                            *result = b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32);
+                        }
+                        *result
+                    }
                     None if dtype == DType::F32 && size <= ROWS => tiles[1].tensors[0],
                     None => continue,
                 };
@@ -185,6 +223,28 @@ fn program_of(steps: &[Step], dtype: DType) -> Program {
                 b.push(copy(to.clone(), from));
                 if let Some(n) = store {
                     b.push(dma(block(&b, out, n, None), to));
+                }
+            }
+            Step::Square { from, block: n, on_chip, again } => {
+                let size = sizes[from];
+                let part = |view| pattern(view, 0, 0, &[(1, size), (1, size)]);
+                let result = part(b.whole(results[from]));
+                let to = |b: &Builder, n: usize| {
+                    let first = i64::from(n as u32 * COLUMNS * COLUMNS);
+                    pattern(b.whole(squares), 0, first, &[(COLUMNS.into(), size), (1, size)])
+                };
+                let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
+                let copied = part(b.whole(copied));
+                let direct = to(&b, n);
+                if !on_chip {
+                    b.push(dma(direct, result));
+                    continue;
+                }
+                b.push(copy(copied.clone(), result));
+                b.push(dma(direct, copied.clone()));
+                if let Some(n) = again {
+                    let second = to(&b, n);
+                    b.push(dma(second, copied));
                 }
             }
         }
