@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nki_diag::Diagnostic;
-use nki_frontend::{Arg, Compiled, Loader, Options, compile};
+use nki_frontend::{Arg, Compiled, Loader, Options, Returned, compile};
 use nki_isa::program::{Bound, Control, NodeKind};
 use nki_isa::{DType, Index, Node, Program, Space, Target};
 
@@ -414,6 +414,26 @@ return a, b.reshape((512, 128))",
     ));
     assert_eq!(&*p.outputs[0].name, "a");
     assert_eq!(p.tensor(p.outputs[1].tensor).shape[..], [512, 128]);
+}
+
+#[test]
+fn a_named_tuple_of_outputs_is_a_tuple() {
+    let source = format!(
+        "from typing import NamedTuple
+{HEAD}class Two(NamedTuple):
+    a: object
+    b: object = None
+
+@nki.jit
+def kernel(x):
+    out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=x[0:128, :])
+    return Two(out, Two(x))
+"
+    );
+    let c = run_with(&source, &[("x", f32s(&[256, 512]))], &Options::default());
+    let inner = Returned::Tuple(vec![Returned::Output(1), Returned::None]);
+    assert_eq!(c.returned, Returned::Tuple(vec![Returned::Output(0), inner]), "{:#?}", c.diagnostics);
 }
 
 #[test]

@@ -187,8 +187,10 @@ def _lend(value, name, inputs, done):
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, tuple):
-        items = [_lend(item, f"{name}.{i}", inputs, done) for i, item in enumerate(value)]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        # The arrays of a NamedTuple have the names of its fields, as those of any other object.
+        keys = getattr(value, "_fields", range(len(value)))
+        items = [_lend(item, f"{name}.{key}", inputs, done) for key, item in zip(keys, value)]
+        return value._make(items) if hasattr(value, "_make") else tuple(items)
     if isinstance(value, list):
         made = done[id(value)] = []
         made.extend(_lend(item, f"{name}.{i}", inputs, done) for i, item in enumerate(value))

@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import threading
+import typing
 import warnings
 
 import helpers
@@ -43,6 +44,36 @@ def test_the_text_of_an_exception_begins_with_the_error(monkeypatch, frontend):
     with pytest.raises(nki_sim.KernelError, match=r"^error\[shape-mismatch\](.|\n)*warning\[divide-operator\]") as info:
         kernel(ramp())
     assert [d["id"] for d in info.value.diagnostics] == ["divide-operator", "shape-mismatch"]
+
+
+class Operands(typing.NamedTuple):
+    left: np.ndarray
+    right: np.ndarray
+    factor: float = 2.0
+
+
+class Results(typing.NamedTuple):
+    total: object
+    parts: tuple
+
+
+@pytest.mark.parametrize("frontend", ["tracer", "parser"])
+def test_a_named_tuple_holds_arrays_and_results(monkeypatch, frontend):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
+
+    @nki.jit
+    def kernel(pairs):
+        first, second = pairs["first"], pairs["rest"][0]
+        a, b = kernels.load(first.left), kernels.load(second.right)
+        nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
+        kernels.scaled(b, first.factor * second.factor)
+        return Results(kernels.store(a), (kernels.store(b),))
+
+    for x in (ramp(), ramp() + 5):
+        operands = Operands(x, x + 1), Operands(x + 2, x + 3, 0.5)
+        total, (part,) = kernel({"first": operands[0], "rest": list(operands[1:])})
+        np.testing.assert_array_equal(total, x + (x + 3))
+        np.testing.assert_array_equal(part, x + 3)
 
 
 def test_a_kernel_is_called_in_every_way():

@@ -387,6 +387,13 @@ impl Interp<'_> {
                 }
                 if matches!(value, Value::List(_)) { Returned::List(items) } else { Returned::Tuple(items) }
             }
+            Value::Instance(_) if depth < 8 && self.named_tuple_items(value).is_some() => {
+                let mut items = Vec::new();
+                for item in self.named_tuple_items(value).unwrap_or_default() {
+                    items.push(self.flatten(&item, None, span, out, depth + 1)?);
+                }
+                Returned::Tuple(items)
+            }
             Value::Dict(dict) if depth < 8 => {
                 let entries: Vec<(Value, Value)> =
                     dict.borrow().iter().map(|(_, k, v)| (k.clone(), v.clone())).collect();
