@@ -50,7 +50,11 @@ pub fn render(diagnostic: &Diagnostic, map: &SourceMap, color: ColorChoice) -> S
         shown.push(underlined.file);
         let source = map.text(underlined.file).unwrap_or("");
         let mut snippet = Snippet::source(source).path(path.to_string()).fold(true);
-        for label in &ordered {
+        for (index, label) in ordered.iter().enumerate() {
+            // Two operands of one tensor have the same label, and so have the levels of a recursion.
+            if ordered[..index].contains(label) {
+                continue;
+            }
             if label.place.file(map) != Some(underlined.file) {
                 continue;
             }
@@ -146,6 +150,20 @@ error[uninitialized-read]: dst: 200 partitions, limit 128
   = note: the first dimension is the partition
   = help: split it into tiles of 128"
         );
+    }
+
+    #[test]
+    fn equal_labels_are_shown_once() {
+        let (map, f) = map();
+        let allocated = Span::new(f, 4, 24);
+        let d = Diagnostic::error("partition-size", "too many")
+            .at(Span::new(f, 31, 37), "here")
+            .with(allocated, "`a` is allocated here")
+            .with(allocated, "`a` is allocated here")
+            .with(allocated, "in this call");
+        let text = render(&d, &map, ColorChoice::Plain);
+        assert_eq!(text.matches("allocated").count(), 1, "{text}");
+        assert_eq!(text.matches("in this call").count(), 1, "{text}");
     }
 
     #[test]

@@ -46,6 +46,15 @@ def test_the_text_of_an_exception_begins_with_the_error(monkeypatch, frontend):
     assert [d["id"] for d in info.value.diagnostics] == ["divide-operator", "shape-mismatch"]
 
 
+def test_an_integer_beyond_64_bits_is_no_operand():
+    @nki.jit
+    def kernel(x):
+        return kernels.store(kernels.scaled(kernels.load(x), 10**400))
+
+    with pytest.raises(nki_sim.KernelError, match="got `a large int`, which has no value.*\n(.|\n)*does not fit in 64"):
+        kernel(ramp())
+
+
 class Operands(typing.NamedTuple):
     left: np.ndarray
     right: np.ndarray

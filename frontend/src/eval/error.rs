@@ -46,6 +46,12 @@ impl Raise {
         self
     }
 
+    /// Adds a fact that explains the error.
+    pub(crate) fn note(mut self: Box<Self>, text: impl Into<String>) -> Box<Self> {
+        self.diagnostic = self.diagnostic.note(text);
+        self
+    }
+
     /// The diagnostic, with the call sites that it left as secondary labels.
     pub(crate) fn into_diagnostic(self) -> Diagnostic {
         let mut diagnostic = self.diagnostic;

@@ -233,13 +233,11 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
         {
             return empty;
         }
-        let message = format!(
-            "nisa.{}: `{}` takes {}, got a value of type {}",
-            schema.name,
-            o.name,
-            kind_text(o.kind),
-            value.type_name()
-        );
+        let got = match value {
+            Value::Host(host) => format!("`{}`, which has no value in a kernel", host.path),
+            _ => format!("a value of type {}", value.type_name()),
+        };
+        let message = format!("nisa.{}: `{}` takes {}, got {got}", schema.name, o.name, kind_text(o.kind));
         let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
         match value {
             Value::Object(_) if value.downcast::<Handle>().is_some() => raise.help(policy.handle_help),
@@ -255,7 +253,10 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
                 Some(("numpy" | "operator", name)) => {
                     raise.help(format!("Python functions are not operators: write nl.{name}"))
                 }
-                _ => raise,
+                _ => match &host.reason {
+                    Some(reason) => raise.note(reason.clone()),
+                    None => raise,
+                },
             },
             _ => raise,
         }
