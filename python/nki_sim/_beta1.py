@@ -80,9 +80,10 @@ class Beta1Kernel(Kernel):
         try:
             return super()._compile(arguments)
         except KernelError as error:
-            # The older tool chain parsed the source, where `and` combines masks. In Python, `and`
-            # takes the truth value of its first operand.
-            if error.slug != "tile-condition":
+            # The older tool chain parsed the source. There, `and` combines masks, and all iterations
+            # of a loop with a `return` run. In Python, `and` takes the truth value of its first
+            # operand (`tile-condition`), and `return` ends the loop (`unsupported-syntax`).
+            if error.slug not in ("tile-condition", "unsupported-syntax"):
                 raise
             try:
                 return self._compile_with(arguments, False)
