@@ -83,6 +83,12 @@ impl Array {
         Ok(())
     }
 
+    /// Whether the two are the same block of memory.
+    pub(crate) fn is_same_block(&self, other: &Array) -> bool {
+        let (Place::Block(address), Place::Block(other_address)) = (self.place, other.place) else { return false };
+        address == other_address && self.length == other.length
+    }
+
     /// Whether the two share memory.
     pub(crate) fn overlaps(&self, py: Python<'_>, other: &Array) -> PyResult<bool> {
         let (Some((low, high)), Some((other_low, other_high))) = (self.range(), other.range()) else {

@@ -118,6 +118,36 @@ def test_outputs_that_are_arguments():
     assert np.isnan(out).all()
 
 
+@nki.trace
+def masked_square(x, out):
+    rows, columns = nl.arange(128)[:, None], nl.arange(512)[None, :]
+    tile = nl.load(x[rows, columns])
+    square = nl.square(tile)
+    nl.store(out[rows, columns], square, mask=rows < 64)
+    # The argument is read again after the store.
+    nl.store(out[128 + rows, columns], nl.load(x[rows, columns]))
+
+
+def test_an_array_may_be_read_and_written():
+    x = X.copy()
+    nki.simulate_kernel(masked_square, x, x)
+    np.testing.assert_array_equal(x, np.concatenate([np.square(X[:64]), X[64:128], X[:128]]))
+
+
+def test_an_array_is_written_through_one_argument_only():
+    @nki.trace
+    def twice(x, out, other):
+        nl.store(out[0:128], nl.load(x[0:128]))
+        nl.store(other[0:127], nl.load(x[128:255]))
+
+    x, y = X.copy(), X.copy()
+    with pytest.raises(nki_sim.ArgumentError, match="share memory"):
+        nki.simulate_kernel(twice, y, x, x)
+    with pytest.raises(nki_sim.ArgumentError, match="share memory"):
+        nki.simulate_kernel(twice, x[:255], x[1:], y)
+    np.testing.assert_array_equal(x, X)
+
+
 def test_benchmark(capsys):
     bench = nki.benchmark(warmup=1, iters=3)(total)
     assert bench.benchmark_result is None
