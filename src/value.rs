@@ -330,7 +330,7 @@ impl<'a> Parser<'a> {
         if let Some((word, _)) = token.split_once('[') {
             let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
             let near = crate::kernel::suggestion(word, names.iter().copied());
-            return format!("`{word}` is not a dtype{near}; dtypes are {}", names.join(", "));
+            return format!("`{word}` is not a dtype ({}){near}", names.join(", "));
         }
         format!(
             "`{token}` is not a value: expected FILE.npy, dtype[d0,d1,...], a dtype or a Python literal; \
