@@ -83,10 +83,15 @@ impl Array {
         Ok(())
     }
 
-    /// Whether the two are the same block of memory.
-    pub(crate) fn is_same_block(&self, other: &Array) -> bool {
-        let (Place::Block(address), Place::Block(other_address)) = (self.place, other.place) else { return false };
-        address == other_address && self.length == other.length
+    /// Whether the two are one object, or the same block of memory.
+    pub(crate) fn is_same(&self, other: &Array) -> bool {
+        let same_block = match (self.place, other.place) {
+            (Place::Block(address), Place::Block(other_address)) => {
+                address == other_address && self.length == other.length
+            }
+            _ => false,
+        };
+        same_block || self.original.is(&other.original)
     }
 
     /// Whether the two share memory.

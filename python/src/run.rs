@@ -182,8 +182,7 @@ impl Compiled {
             }
             for (other, with) in arrays.iter().enumerate() {
                 // The tensors of a kernel for the older compiler are apart: one argument may be passed twice, once to be written.
-                let apart =
-                    older && array.is_same_block(with) && !ready.written.iter().any(|(input, _)| *input == other);
+                let apart = older && array.is_same(with) && !ready.written.iter().any(|(input, _)| *input == other);
                 if other != *input && !apart && array.overlaps(py, with)? {
                     let message = format!(
                         "arguments `{name}` and `{}` share memory and the kernel writes `{name}`; pass a copy of one",

@@ -128,8 +128,9 @@ def masked_square(x, out):
     nl.store(out[128 + rows, columns], nl.load(x[rows, columns]))
 
 
-def test_an_array_may_be_read_and_written():
-    x = X.copy()
+@pytest.mark.parametrize("strided", [False, True])
+def test_an_array_may_be_read_and_written(strided):
+    x = np.repeat(X, 2, axis=1)[:, ::2] if strided else X.copy()
     nki.simulate_kernel(masked_square, x, x)
     np.testing.assert_array_equal(x, np.concatenate([np.square(X[:64]), X[64:128], X[:128]]))
 
