@@ -100,17 +100,29 @@ def wait_for_threads():
             return
 
 
-def compare(calls, ours, theirs, rounds):
-    """For each side, the minimum of wall time, processor time and page faults per call."""
+def compare(calls, ours, theirs, rounds, pause=False):
+    """For each side, the minimum of wall time, processor time and page faults per call. With a
+    `pause`, both sides wait before each round, and their first call after that is not measured."""
     for run in (ours, theirs):
         run(), run()
     sides = [[], []]
     for _ in range(rounds):
         for side, run in zip(sides, (ours, theirs)):
-            side.append(measure(calls, run))
-            if calls == 1 and not SHORT:
+            if pause:
                 wait_for_threads()
+                run()
+            side.append(measure(calls, run))
     return [[min(column) for column in zip(*side)] for side in sides]
+
+
+def after_a_pause(ours, theirs, rounds):
+    """For each side, the minimum of the wall time of the first call after a pause."""
+    times = [[], []]
+    for _ in range(rounds):
+        for side, run in zip(times, (ours, theirs)):
+            wait_for_threads()
+            side.append(measure(1, run)[0])
+    return [min(side) for side in times]
 
 
 def vector_units():
@@ -173,11 +185,16 @@ def full():
             other.start()
         print(f"{THREADS} threads, {busy} other processes busy; ours, then NumPy")
         for name, _, calls, ours, theirs in cases():
-            (wall, cpu, faults), (theirs_wall, theirs_cpu, _) = compare(calls, ours, theirs, 10)
-            print(
+            large = calls == 1
+            (wall, cpu, faults), (theirs_wall, theirs_cpu, _) = compare(3 if large else calls, ours, theirs, 10, pause=large)
+            line = (
                 f"{name}: {wall * 1e3:.4f} ms, {theirs_wall * 1e3:.4f} ms, ratio {wall / theirs_wall:.2f};"
                 f" processor time {cpu * 1e3:.3f} ms, {theirs_cpu * 1e3:.3f} ms, ratio {cpu / theirs_cpu:.2f}; {faults:.0f} page faults"
             )
+            if large:
+                first, theirs_first = after_a_pause(ours, theirs, 10)
+                line += f"; first call after a pause {first * 1e3:.1f} ms, {theirs_first * 1e3:.1f} ms, ratio {first / theirs_first:.2f}"
+            print(line)
         for other in others:
             other.kill()
     return True
