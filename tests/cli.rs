@@ -18,7 +18,7 @@ fn misspelt_names_are_reported_with_what_was_meant() {
             &["run", "k.py", "--kernel", "add_onne"],
             "has no kernel called `add_onne`; it has add_one; did you mean `add_one`?",
         ),
-        (&["run", "k.py", "--arg", "x=flot32[64,4]"], "`flot32` is not a dtype; did you mean `float32`?"),
+        (&["run", "k.py", "--arg", "x=flot32[64,4]"], "float4_e2m1fn_x4); did you mean `float32`?"),
         (&["sweep", "k.py", "--grid", "COLUMN=1,2"], "at the top level of `k.py`; did you mean `COLUMNS`?"),
     ] {
         s.run(words).exits(2).says(expected);

@@ -37,6 +37,15 @@ to reject `divide` and `mod` as operators of instructions. The simulator compute
     nisa.reciprocal(dst=r, data=y)                                     # right
     nisa.tensor_tensor(dst=q, data1=x, data2=r, op=nl.multiply)";
 
+    "element-order" (Suspicious), "tiles that an instruction combines have the same sizes in another order", "
+An instruction needs operands with the same number of elements in each partition, and takes the elements of each operand in the order of
+its dimensions. So it accepts shapes like (128, 2, 3) and (128, 3, 2), and element [p, 0, 2] of one meets element
+[p, 1, 0] of the other. Copies of one tile, which may be meant to reshape it, are not reported.
+
+    nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add)                        # wrong if b is a with two dimensions swapped
+    nisa.tensor_tensor(dst=c, data1=a, data2=b.permute((0, 2, 1)), op=nl.add)     # pairs equal indices
+    nisa.tensor_tensor(dst=c, data1=a, data2=b.reshape((128, 2, 3)), op=nl.add)   # right if only the positions matter";
+
     "inexact-integer" (Suspicious), "an integer above 2^24 loses bits in fp32", "
 The engines compute in fp32, which represents all integers up to 2^24 = 16777216, and above that
 only every second, fourth, ... integer. The message names the first operand or result that changes,

@@ -5,7 +5,9 @@ use nki_isa::inst::find;
 use nki_isa::schema::{Now, Role, Schema};
 use nki_isa::view::{Index, Indirect};
 use nki_isa::{Arg, View};
+use smallvec::SmallVec;
 
+use crate::build::tensor::shape_text;
 use crate::dialect::common::bind::{self, Policy, given, given_tensor, signature};
 use crate::dialect::common::errors::span_of;
 use crate::dialect::common::strict::reject;
@@ -34,6 +36,7 @@ pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
         if let Some(operator) = ["divide", "mod", "fmod"].into_iter().find(|operator| is_given(operator)) {
             report_divide(interp, entry.schema.name, operator, span);
         }
+        report_order(interp, entry.schema, slots, span);
         unique(entry.schema, slots, span)
     })
 }
@@ -65,6 +68,54 @@ fn report_divide(interp: &mut Interp<'_>, what: &str, operator: &str, span: Span
     let message = format!("nisa.{what}: the compiler has no operator nl.{operator}");
     let finding = Diagnostic::warning("divide-operator", message).at(span, "in this call").help(help);
     interp.report_once(finding, span);
+}
+
+/// "The two tiles must have the same partition axis size and the same number of elements per partition" (`tensor_tensor` in the manual, SDK 2.32). So an
+/// instruction that combines tiles accepts free sizes in another order, but most likely a `permute` is missing.
+fn report_order(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], span: Span) {
+    let has_dimensions = |arg: &Arg| matches!(arg, Arg::View(view) if view.free_dims().len() > 1);
+    if !slots.iter().flatten().any(has_dimensions) || !schema.rules.iter().any(|rule| rule.id == "same-size") {
+        return;
+    }
+    let mut views: SmallVec<[_; 4]> = SmallVec::new();
+    for (operand, slot) in schema.operands.iter().zip(slots) {
+        if let Some(Arg::View(view)) = slot {
+            views.push((operand.name, view));
+        }
+    }
+    let most = views.iter().map(|(_, view)| view.free_elements()).max();
+    views.retain(|(_, view)| Some(view.free_elements()) == most);
+    // A copy of one tile may well be a reshape.
+    if views.len() < 3 {
+        return;
+    }
+    let mut pairs = views.iter().enumerate().flat_map(|(i, a)| views[i + 1..].iter().map(move |b| (a, b)));
+    let Some(((name, view), (other_name, other))) = pairs.find(|((_, a), (_, b))| has_reordered_sizes(a, b)) else {
+        return;
+    };
+    let [shape, other_shape] = [view, other].map(|v| shape_text(v.shape().iter().map(|&size| i64::from(size))));
+    let message = format!(
+        "nisa.{}: `{name}` has shape {shape}, `{other_name}` {other_shape}; elements are paired by position, not by index",
+        schema.name
+    );
+    let finding = Diagnostic::warning("element-order", message).at(span, "in this call").help(
+        "permute one of them, if its dimensions are in another order; reshape it to the other's shape, if the order of the elements is right",
+    );
+    interp.report_once(finding, span);
+}
+
+/// Whether the free sizes above 1 of two views are the same, but in another order.
+fn has_reordered_sizes(a: &View, b: &View) -> bool {
+    let sizes = |view: &View| -> SmallVec<[u32; 4]> {
+        view.free_dims().iter().map(|d| d.count).filter(|&count| count > 1).collect()
+    };
+    let (mut a, mut b) = (sizes(a), sizes(b));
+    if a == b || a.len() != b.len() {
+        return false;
+    }
+    a.sort_unstable();
+    b.sort_unstable();
+    a == b
 }
 
 /// Keywords that no schema lists: older spellings, and removed ones.

@@ -121,152 +121,187 @@ impl Tiles {
     }
 }
 
-fn program_of(steps: &[Step], dtype: DType) -> Program {
-    let mut b = Builder::new();
-    let rows = TILES as u32;
-    let x = b.input("x", &[rows * ROWS, COLUMNS], dtype);
-    let out = b.output("out", &[rows * ROWS, COLUMNS], dtype);
-    let out_turned = b.output("turned", &[rows * COLUMNS, ROWS], dtype);
-    let squares = b.output("squares", &[SQUARES as u32 * COLUMNS, COLUMNS], DType::F32);
-    let mut results: Vec<TensorId> =
-        (0..RESULTS).map(|_| b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32)).collect();
-    let mut tiles = [false, true].map(|turned| Tiles::new(&mut b, turned, dtype));
-    let block = |b: &Builder, id, n: usize, quarter: Option<u32>| {
+/// A program that is being built, with its tensors.
+struct Making {
+    b: Builder,
+    dtype: DType,
+    x: TensorId,
+    out: TensorId,
+    out_turned: TensorId,
+    squares: TensorId,
+    results: Vec<TensorId>,
+    /// The size of the last product to each result.
+    sizes: [u32; RESULTS],
+    /// Tiles, and transposed ones.
+    tiles: [Tiles; 2],
+}
+
+impl Making {
+    /// All tiles, results and outputs are written.
+    fn new(dtype: DType) -> Self {
+        let mut b = Builder::new();
+        let rows = TILES as u32;
+        let x = b.input("x", &[rows * ROWS, COLUMNS], dtype);
+        let out = b.output("out", &[rows * ROWS, COLUMNS], dtype);
+        let out_turned = b.output("turned", &[rows * COLUMNS, ROWS], dtype);
+        let squares = b.output("squares", &[SQUARES as u32 * COLUMNS, COLUMNS], DType::F32);
+        let result = |b: &mut Builder| b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32);
+        let results = (0..RESULTS).map(|_| result(&mut b)).collect();
+        let tiles = [false, true].map(|turned| Tiles::new(&mut b, turned, dtype));
+        let mut making = Making { b, dtype, x, out, out_turned, squares, results, sizes: [COLUMNS; RESULTS], tiles };
+        for n in 0..TILES {
+            let [tile, turned] = [0, 1].map(|side: usize| making.tiles[side].view(&making.b, n, None));
+            making.b.push(dma(tile.clone(), making.block(x, n, None)));
+            making.b.push(dma(making.block(out, n, None), tile.clone()));
+            making.b.push(nc_transpose(turned, tile, false));
+        }
+        for n in 0..RESULTS {
+            let [left, right] = [0, 1].map(|n| making.tiles[0].view(&making.b, n, None));
+            let to = making.b.whole(making.results[n]);
+            making.b.push(matmul(to, left, right, None));
+        }
+        for n in 0..SQUARES {
+            let to = square(&making.b, squares, n, COLUMNS);
+            making.store_result(0, to);
+        }
+        making
+    }
+
+    /// Rows of a tensor in HBM with the shape of a tile, or a quarter of their columns.
+    fn block(&self, tensor: TensorId, n: usize, quarter: Option<u32>) -> View {
         let (first, count) = quarter.map_or((0, COLUMNS), |q| (q * PART, PART));
         let first = i64::from(n as u32 * ROWS * COLUMNS + first);
-        pattern(b.whole(id), 0, first, &[(COLUMNS.into(), ROWS), (1, count)])
-    };
-    for n in 0..TILES {
-        let [tile, turned] = [0, 1].map(|side: usize| tiles[side].view(&b, n, None));
-        b.push(dma(tile.clone(), block(&b, x, n, None)));
-        b.push(dma(block(&b, out, n, None), tile.clone()));
-        b.push(nc_transpose(turned, tile, false));
+        pattern(self.b.whole(tensor), 0, first, &[(COLUMNS.into(), ROWS), (1, count)])
     }
-    for &to in &results {
-        let operands = [0, 1].map(|n| tiles[0].view(&b, n, None));
-        let [left, right] = operands;
-        b.push(matmul(b.whole(to), left, right, None));
+
+    /// Copies a whole result to SBUF, and from there to HBM.
+    fn store_result(&mut self, n: usize, to: View) {
+        let copied = self.b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
+        self.b.push(copy(self.b.whole(copied), self.b.whole(self.results[n])));
+        self.b.push(dma(to, self.b.whole(copied)));
     }
-    let square = |b: &Builder, n: usize| {
-        let first = i64::from(n as u32 * COLUMNS * COLUMNS);
-        pattern(b.whole(squares), 0, first, &[(COLUMNS.into(), COLUMNS), (1, COLUMNS)])
-    };
-    for n in 0..SQUARES {
-        let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
-        b.push(copy(b.whole(copied), b.whole(results[0])));
-        let to = square(&b, n);
-        b.push(dma(to, b.whole(copied)));
-    }
-    // The size of the last product to each result.
-    let mut sizes = [COLUMNS; RESULTS];
-    for step in steps {
+
+    fn step(&mut self, step: &Step) {
         match *step {
             Step::Load { to, block: n, source, quarter, every } => {
                 let source = match source {
-                    HbmSource::Squares if dtype == DType::F32 => squares,
-                    HbmSource::Output => out,
-                    _ => x,
+                    HbmSource::Squares if self.dtype == DType::F32 => self.squares,
+                    HbmSource::Output => self.out,
+                    _ => self.x,
                 };
                 let from = if every > 1 && quarter.is_none() {
                     let first = i64::from(n as u32 * ROWS * COLUMNS);
                     let dims = [(COLUMNS.into(), ROWS), (1, every), (every.into(), COLUMNS / every)];
-                    pattern(b.whole(source), 0, first, &dims)
+                    pattern(self.b.whole(source), 0, first, &dims)
                 } else {
-                    block(&b, source, n, quarter)
+                    self.block(source, n, quarter)
                 };
-                let to = tiles[0].target(&mut b, to, quarter);
-                b.push(dma(to, from));
+                let to = self.tiles[0].target(&mut self.b, to, quarter);
+                self.b.push(dma(to, from));
             }
             Step::Transpose { from, to, back, on_tensor, quarter } => {
                 let (from_side, to_side) = if back { (1, 0) } else { (0, 1) };
-                let from = tiles[from_side].view(&b, from, quarter);
+                let from = self.tiles[from_side].view(&self.b, from, quarter);
                 let on_tensor = on_tensor && to_side == 1 && to == 0;
-                let to = tiles[to_side].target(&mut b, to, quarter);
-                b.push(nc_transpose(to, from, on_tensor));
+                let to = self.tiles[to_side].target(&mut self.b, to, quarter);
+                self.b.push(nc_transpose(to, from, on_tensor));
             }
             Step::Copy { from, to, turned, quarter } => {
-                let from = tiles[usize::from(turned)].view(&b, from, quarter);
-                let to = tiles[usize::from(turned)].target(&mut b, to, quarter);
-                b.push(copy(to, from));
+                let from = self.tiles[usize::from(turned)].view(&self.b, from, quarter);
+                let to = self.tiles[usize::from(turned)].target(&mut self.b, to, quarter);
+                self.b.push(copy(to, from));
             }
-            Step::Product { fresh, to, operands, turned, accumulate, part } => {
-                let side = &tiles[usize::from(turned)];
-                // The first transposed tile is in PSUM, which cannot hold operands.
-                let operand = |n: usize| {
-                    let n = n.max(turned.into());
-                    part.map_or_else(|| side.view(&b, n, None), |first| side.part(&b, n, first))
-                };
-                let [left, right] = operands.map(operand);
-                let size = if turned || part.is_none() { side.shape()[1] } else { PART };
-                let to = match results.get_mut(to) {
-                    Some(result) => {
-                        sizes[to] = size;
-                        if fresh && size == COLUMNS {
-                            *result = b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32);
-                        }
-                        *result
-                    }
-                    None if dtype == DType::F32 && size <= ROWS => tiles[1].tensors[0],
-                    None => continue,
-                };
-                b.push(matmul(pattern(b.whole(to), 0, 0, &[(1, size), (1, size)]), left, right, accumulate));
-            }
-            Step::TransposeResult { from, to } if dtype == DType::F32 => {
-                let from = pattern(b.whole(results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);
-                let to = tiles[1].target(&mut b, to, None);
-                b.push(nc_transpose(to, from, false));
+            Step::Product { .. } => self.product(step),
+            Step::TransposeResult { from, to } if self.dtype == DType::F32 => {
+                let from = pattern(self.b.whole(self.results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);
+                let to = self.tiles[1].target(&mut self.b, to, None);
+                self.b.push(nc_transpose(to, from, false));
             }
             Step::TransposeResult { .. } => {}
             Step::Evict { from, to, store } => {
-                let from = pattern(b.whole(results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);
-                let to = tiles[0].target(&mut b, to, None);
-                b.push(copy(to.clone(), from));
+                let from = pattern(self.b.whole(self.results[from]), 0, 0, &[(1, ROWS), (1, COLUMNS)]);
+                let to = self.tiles[0].target(&mut self.b, to, None);
+                self.b.push(copy(to.clone(), from));
                 if let Some(n) = store {
-                    b.push(dma(block(&b, out, n, None), to));
+                    self.b.push(dma(self.block(self.out, n, None), to));
                 }
             }
             Step::Square { from, block: n, on_chip, again } => {
-                let size = sizes[from];
+                let size = self.sizes[from];
                 let part = |view| pattern(view, 0, 0, &[(1, size), (1, size)]);
-                let result = part(b.whole(results[from]));
-                let to = |b: &Builder, n: usize| {
-                    let first = i64::from(n as u32 * COLUMNS * COLUMNS);
-                    pattern(b.whole(squares), 0, first, &[(COLUMNS.into(), size), (1, size)])
-                };
-                let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
-                let copied = part(b.whole(copied));
-                let direct = to(&b, n);
+                let result = part(self.b.whole(self.results[from]));
+                let first = square(&self.b, self.squares, n, size);
                 if !on_chip {
-                    b.push(dma(direct, result));
-                    continue;
+                    self.b.push(dma(first, result));
+                    return;
                 }
-                b.push(copy(copied.clone(), result));
-                b.push(dma(direct, copied.clone()));
+                let copied = self.b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
+                let copied = part(self.b.whole(copied));
+                self.b.push(copy(copied.clone(), result));
+                self.b.push(dma(first, copied.clone()));
                 if let Some(n) = again {
-                    let second = to(&b, n);
-                    b.push(dma(second, copied));
+                    self.b.push(dma(square(&self.b, self.squares, n, size), copied));
                 }
             }
         }
     }
-    let out_results = b.output("results", &[RESULTS as u32 * COLUMNS, COLUMNS], DType::F32);
-    for (n, &result) in results.iter().enumerate() {
-        let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, COLUMNS], DType::F32);
-        b.push(copy(b.whole(copied), b.whole(result)));
-        let first = i64::from(n as u32 * COLUMNS * COLUMNS);
-        let rows = pattern(b.whole(out_results), 0, first, &[(COLUMNS.into(), COLUMNS), (1, COLUMNS)]);
-        b.push(dma(rows, b.whole(copied)));
+
+    fn product(&mut self, step: &Step) {
+        let Step::Product { fresh, to, operands, turned, accumulate, part } = *step else { return };
+        let side = &self.tiles[usize::from(turned)];
+        // The first transposed tile is in PSUM, which cannot hold operands.
+        let operand = |n: usize| {
+            let n = n.max(turned.into());
+            part.map_or_else(|| side.view(&self.b, n, None), |first| side.part(&self.b, n, first))
+        };
+        let [left, right] = operands.map(operand);
+        let size = if turned || part.is_none() { side.shape()[1] } else { PART };
+        let to = match self.results.get_mut(to) {
+            Some(result) => {
+                self.sizes[to] = size;
+                if fresh && size == COLUMNS {
+                    *result = self.b.tensor("result", Space::Psum, &[COLUMNS, COLUMNS], DType::F32);
+                }
+                *result
+            }
+            None if self.dtype == DType::F32 && size <= ROWS => self.tiles[1].tensors[0],
+            None => return,
+        };
+        let to = pattern(self.b.whole(to), 0, 0, &[(1, size), (1, size)]);
+        self.b.push(matmul(to, left, right, accumulate));
     }
-    for n in 0..TILES {
-        let tile = tiles[0].view(&b, n, None);
-        b.push(dma(block(&b, out, n, None), tile));
-        let turned = tiles[1].view(&b, n, None);
-        let copied = b.tensor("copied", Space::Sbuf, &[COLUMNS, ROWS], dtype);
-        b.push(copy(b.whole(copied), turned));
-        let first = i64::from(n as u32 * COLUMNS * ROWS);
-        b.push(dma(pattern(b.whole(out_turned), 0, first, &[(ROWS.into(), COLUMNS), (1, ROWS)]), b.whole(copied)));
+
+    /// Stores all results and tiles.
+    fn finish(mut self) -> Program {
+        let out_results = self.b.output("results", &[RESULTS as u32 * COLUMNS, COLUMNS], DType::F32);
+        for n in 0..RESULTS {
+            let to = square(&self.b, out_results, n, COLUMNS);
+            self.store_result(n, to);
+        }
+        for n in 0..TILES {
+            let tile = self.tiles[0].view(&self.b, n, None);
+            self.b.push(dma(self.block(self.out, n, None), tile));
+            let turned = self.tiles[1].view(&self.b, n, None);
+            let copied = self.b.tensor("copied", Space::Sbuf, &[COLUMNS, ROWS], self.dtype);
+            self.b.push(copy(self.b.whole(copied), turned));
+            let first = i64::from(n as u32 * COLUMNS * ROWS);
+            let to = pattern(self.b.whole(self.out_turned), 0, first, &[(ROWS.into(), COLUMNS), (1, ROWS)]);
+            self.b.push(dma(to, self.b.whole(copied)));
+        }
+        self.b.program
     }
-    b.program
+}
+
+/// The first `size` rows and columns of a block of `[COLUMNS, COLUMNS]` in HBM.
+fn square(b: &Builder, tensor: TensorId, n: usize, size: u32) -> View {
+    let first = i64::from(n as u32 * COLUMNS * COLUMNS);
+    pattern(b.whole(tensor), 0, first, &[(COLUMNS.into(), size), (1, size)])
+}
+
+fn program_of(steps: &[Step], dtype: DType) -> Program {
+    let mut making = Making::new(dtype);
+    steps.iter().for_each(|step| making.step(step));
+    making.finish()
 }
 
 fn input(dtype: DType) -> HostTensor {
