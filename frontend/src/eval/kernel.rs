@@ -374,25 +374,24 @@ impl Interp<'_> {
         out: &mut Vec<(Option<String>, Value)>,
         depth: u32,
     ) -> EvalResult<Returned> {
+        let sequence = match value {
+            Value::Tuple(_) | Value::List(_) => value.sequence(),
+            _ => self.named_tuple_items(value),
+        };
+        if let Some(sequence) = sequence
+            && depth < 8
+        {
+            let mut items = Vec::new();
+            for item in sequence {
+                items.push(self.flatten(&item, None, span, out, depth + 1)?);
+            }
+            return Ok(if matches!(value, Value::List(_)) { Returned::List(items) } else { Returned::Tuple(items) });
+        }
         Ok(match value {
             Value::None => Returned::None,
             Value::Object(object) if object.is_device_data() => {
                 out.push((key, value.clone()));
                 Returned::Output(out.len() - 1)
-            }
-            Value::Tuple(_) | Value::List(_) if depth < 8 => {
-                let mut items = Vec::new();
-                for item in value.sequence().unwrap_or_default() {
-                    items.push(self.flatten(&item, None, span, out, depth + 1)?);
-                }
-                if matches!(value, Value::List(_)) { Returned::List(items) } else { Returned::Tuple(items) }
-            }
-            Value::Instance(_) if depth < 8 && self.named_tuple_items(value).is_some() => {
-                let mut items = Vec::new();
-                for item in self.named_tuple_items(value).unwrap_or_default() {
-                    items.push(self.flatten(&item, None, span, out, depth + 1)?);
-                }
-                Returned::Tuple(items)
             }
             Value::Dict(dict) if depth < 8 => {
                 let entries: Vec<(Value, Value)> =
