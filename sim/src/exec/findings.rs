@@ -5,7 +5,7 @@ use nki_isa::ids::{Loc, RegId, TensorId};
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
-use nki_isa::{Arch, Arg, Fault, Program, View, Violation};
+use nki_isa::{Arch, Fault, Program, View, Violation};
 use rustc_hash::FxHashSet;
 
 use super::limits::MEMORY_LIMIT;
@@ -60,16 +60,39 @@ fn passes_on(node: &Node) -> bool {
     !footprint.writes.is_empty() && !keeps_what_it_reads(inst, &footprint)
 }
 
-/// The name of the instruction, and of the operand by which it reads this view.
-fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
+/// The operand by which an instruction reads a view.
+struct Operand {
+    /// Its name in the schema.
+    name: &'static str,
+    /// The partition of the operand at which the view starts, if the view is only a part of it: instructions read
+    /// scales quadrant by quadrant.
+    part: Option<u32>,
+}
+
+/// The name of the instruction, and the operand by which it reads this view. `None`: the view is an index.
+fn operand(node: &Node, view: &View) -> (&'static str, Option<Operand>) {
     let NodeKind::Inst(inst) = &node.kind else { return ("loop", None) };
-    let schema = inst.schema();
-    let args = inst.args();
-    let same = |arg: &Arg| matches!(arg, Arg::View(v) if v == view);
-    let mut all = args.iter().zip(schema.operands).filter(|(arg, _)| same(arg)).map(|(_, o)| o);
+    let mut all = Vec::new();
+    inst.each_view(&mut |schema, v| all.push((schema, v)));
     // A matmul also reads its destination.
-    let read = all.clone().find(|o| o.role != Role::Out).or_else(|| all.next());
-    (schema.name, read.map(|o| o.name))
+    all.sort_by_key(|(schema, _)| schema.role == Role::Out);
+    let whole = all.iter().find(|(_, v)| *v == view).map(|(schema, _)| Operand { name: schema.name, part: None });
+    let part = || {
+        let (schema, v) = all.iter().find(|(_, v)| is_part(view, v))?;
+        Some(Operand { name: schema.name, part: Some(view.partition - v.partition) })
+    };
+    (inst.schema().name, whole.or_else(part))
+}
+
+/// The operand for a message.
+fn name(operand: Option<Operand>) -> String {
+    operand.map_or_else(|| "its index".to_owned(), |o| format!("`{}`", o.name))
+}
+
+/// Whether a view consists of partitions of another view.
+fn is_part(view: &View, of: &View) -> bool {
+    let columns = |v: &View| (v.tensor, v.dtype, v.offset, v.dims[1..].to_vec());
+    of.space.is_on_chip() && view.partition >= of.partition && columns(view) == columns(of)
 }
 
 /// The index `[i, j]` of an element of a tensor, from its row-major number.
@@ -161,10 +184,16 @@ impl Findings {
         if operand.is_some() && passes_on(node) {
             self.passed_on.push(self.list.len());
         }
-        let operand = operand.map_or_else(|| "its index".to_owned(), |o| format!("`{o}`"));
-        let total = view.elements();
+        // Of a part, only the elements that are missing are known.
+        let part = operand.as_ref().and_then(|o| o.part);
+        let of_total = part.map_or_else(|| format!(" of {}", view.elements()), |_| String::new());
+        let operand = name(operand);
         let at = if view.space.is_on_chip() {
-            format!("partition {}, element {} of the access", gap.row, gap.element)
+            format!(
+                "partition {}, element {} of the access",
+                part.map_or(0, |first| first as usize) + gap.row,
+                gap.element
+            )
         } else {
             format!("element {} of the access", gap.row * view.free_elements() + gap.element)
         };
@@ -172,7 +201,7 @@ impl Findings {
         let mut out = Diagnostic::warning(
             "uninitialized-read",
             format!(
-                "`{inst}` reads {} of {total} elements of {operand} (`{}`) before anything has written them; first: {at}",
+                "`{inst}` reads {}{of_total} elements of {operand} (`{}`) before anything has written them; first: {at}",
                 gap.elements, tensor.name
             ),
         )
@@ -308,7 +337,7 @@ impl Findings {
         }
         let (victim, writer) = (program.tensor(view.tensor), program.tensor(by.by));
         let (inst, operand) = operand(node, view);
-        let operand = operand.map_or_else(|| "its index".to_owned(), |o| format!("`{o}`"));
+        let operand = name(operand);
         let over = by.node.loc;
         let mut out = Diagnostic::warning(
             "clobbered-read",

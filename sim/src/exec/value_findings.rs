@@ -78,18 +78,10 @@ fn show_exact(x: f64) -> String {
 }
 
 /// The memory operands of an instruction, by name, in schema order.
-fn operands(node: &Node) -> Vec<(&'static str, Role, View)> {
-    let NodeKind::Inst(inst) = &node.kind else { return Vec::new() };
+fn operands(node: &Node) -> Vec<(&'static str, Role, &View)> {
     let mut out = Vec::new();
-    for (arg, operand) in inst.args().into_iter().zip(inst.schema().operands) {
-        match arg {
-            Arg::View(v) => out.push((operand.name, operand.role, v)),
-            Arg::List(list) => out.extend(list.into_iter().filter_map(|a| match a {
-                Arg::View(v) => Some((operand.name, operand.role, v)),
-                _ => None,
-            })),
-            _ => {}
-        }
+    if let NodeKind::Inst(inst) = &node.kind {
+        inst.each_view(&mut |schema, v| out.push((schema.name, schema.role, v)));
     }
     out
 }

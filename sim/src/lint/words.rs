@@ -5,9 +5,9 @@ use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint};
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind, Step as TrailStep};
-use nki_isa::schema::{OperandSchema, Role};
+use nki_isa::schema::Role;
 use nki_isa::tensor::Tensor;
-use nki_isa::{Arg, Imm, Inst, Program, Space, TensorId, View, Violation};
+use nki_isa::{Imm, Inst, Program, Space, TensorId, View, Violation};
 
 use super::independent::Dependent;
 use super::lost::Lost;
@@ -27,10 +27,9 @@ fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnos
 /// Whether the instruction reads from HBM.
 pub(super) fn is_load(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
-    let from_hbm = |(arg, operand): (&Arg, &OperandSchema)| {
-        operand.role == Role::In && matches!(arg, Arg::View(v) if v.space.is_hbm())
-    };
-    inst.values().are_moved() && inst.args().iter().zip(inst.schema().operands).any(from_hbm)
+    let mut from_hbm = false;
+    inst.each_view(&mut |operand, view| from_hbm |= operand.role == Role::In && view.space.is_hbm());
+    from_hbm && inst.values().are_moved()
 }
 
 /// The value with which an instruction fills its destination; `None` for other instructions.
@@ -130,16 +129,15 @@ pub(super) fn operand_finding(program: &Program, node: &Node, why: &Violation) -
     }
 }
 
-/// The operand that is this view.
+/// The operand that an instruction writes with this view.
 fn operand(inst: &Inst, view: &View) -> &'static str {
-    let args = inst.args();
-    let mut named = args.iter().zip(inst.schema().operands).filter(|(_, o)| matches!(o.role, Role::Out | Role::InOut));
-    let same = |arg: &Arg| match arg {
-        Arg::View(v) => v == view,
-        Arg::List(all) => all.iter().any(|a| matches!(a, Arg::View(v) if v == view)),
-        _ => false,
-    };
-    named.find(|(arg, _)| same(arg)).map_or("dst", |(_, o)| o.name)
+    let mut name = None;
+    inst.each_view(&mut |schema, v| {
+        if name.is_none() && v == view && matches!(schema.role, Role::Out | Role::InOut) {
+            name = Some(schema.name);
+        }
+    });
+    name.unwrap_or("dst")
 }
 
 /// Two elements of a destination have the same address according to its static dimensions.
