@@ -99,7 +99,7 @@ pub fn same_dtype(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     .help("nisa.tensor_copy converts"))
 }
 
-/// The views have the same partitions and elements per partition, so that element-wise operations are possible.
+/// The views have the same number of partitions and of elements per partition, so that element-wise operations are possible.
 ///
 /// # Errors
 /// `partition-mismatch`, `shape-mismatch`.

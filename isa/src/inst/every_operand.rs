@@ -15,17 +15,17 @@ use crate::violation::Violation;
 ///
 /// For each rule, tests/refused/every_operand.py has a call that breaks it.
 pub const COMMON_RULES: &[Rule] = &[
-    Rule { id: "required", text: "an operand without a default is given" },
+    Rule { id: "required", text: "every operand without a default is given" },
     Rule { id: "kind", text: "an operand is of the kind in the table" },
     Rule { id: "memory", text: "a tile is in one of the memories in the table; GpSimd and DMA never reach PSUM" },
-    Rule { id: "dtype", text: "a tile has one of the dtypes in the table; no dtypes there: any" },
+    Rule { id: "dtype", text: "a tile has one of the dtypes in the table, or any dtype if the table names none" },
     Rule {
         id: "packed",
-        text: "a packed dtype is taken by nc_matmul_mx, quantize_mx, memset, tensor_copy, dma_copy, dma_transpose and sendrecv only",
+        text: "only nc_matmul_mx, quantize_mx, memset, tensor_copy, dma_copy, dma_transpose and sendrecv take packed dtypes",
     },
-    Rule { id: "int64", text: "an int64 tensor is taken by dma_copy, scalar_load and scalar_store only" },
-    Rule { id: "generation", text: "the target has the instruction" },
-    Rule { id: "engine", text: "`engine=` names an engine that has the instruction, on this target" },
+    Rule { id: "int64", text: "only dma_copy, scalar_load and scalar_store take int64 tensors" },
+    Rule { id: "generation", text: "the target supports the instruction" },
+    Rule { id: "engine", text: "`engine=` names an engine that supports the instruction on this target" },
     Rule { id: "partitions", text: "a tile spans at most 128 partitions" },
     Rule {
         id: "partition-start",
@@ -35,7 +35,7 @@ pub const COMMON_RULES: &[Rule] = &[
     Rule { id: "partition-stride", text: "a compute engine accesses neighbouring partitions" },
     Rule {
         id: "elements",
-        text: "a compute engine takes at most 65536 elements per partition, and 4096 different ones in PSUM",
+        text: "a compute engine accesses at most 65536 elements per partition, and at most 4096 distinct ones in PSUM",
     },
     Rule {
         id: "dimensions",

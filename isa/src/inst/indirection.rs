@@ -13,14 +13,14 @@ use crate::violation::Violation;
 
 /// Rules of tensor indirection. For each rule, tests/refused/every_indirect.py has a call that breaks it.
 pub const INDIRECT_RULES: &[Rule] = &[
-    Rule { id: "operands", text: "the instruction takes it for this operand, as its page says" },
+    Rule { id: "operands", text: "the instruction's page lists the operand as one that may be indirect" },
     Rule { id: "generation", text: "the target is trn3" },
     Rule { id: "index-memory", text: "the index is in SBUF" },
-    Rule { id: "index-dtype", text: "the index is of integers of 16 or 32 bits" },
+    Rule { id: "index-dtype", text: "the index consists of 16-bit or 32-bit integers" },
     Rule { id: "index-partitions", text: "the index has as many partitions as the tensor" },
     Rule {
         id: "offsets",
-        text: "there are no more offsets than one group of partitions has (16 partitions; 32 for the tensor engine)",
+        text: "the number of offsets is at most that of one group of partitions (16 partitions; 32 for the tensor engine)",
     },
     Rule { id: "index-start", text: "an index with an address starts at partition 0, 32, 64 or 96" },
     Rule {
@@ -32,11 +32,11 @@ pub const INDIRECT_RULES: &[Rule] = &[
         text: "the index of `dst` starts where the operand streamed from SBUF does, or, from PSUM, where that one's index does",
     },
     Rule { id: "scatter-psum", text: "the scalar engine does not scatter to PSUM" },
-    Rule { id: "gpsimd", text: "tensor_copy with it does not run on GpSimd" },
-    Rule { id: "address-arithmetic", text: "tensor_scalar of 32-bit integers throughout does not take it" },
-    Rule { id: "transpose", text: "`moving` of a matmul in transpose mode does not take it" },
+    Rule { id: "gpsimd", text: "GpSimd does not run tensor_copy of an indirect operand" },
+    Rule { id: "address-arithmetic", text: "tensor_scalar of only 32-bit integers takes no indirect operand" },
+    Rule { id: "transpose", text: "`moving` of a matmul in transpose mode is not indirect" },
     Rule { id: "matmul-dtype", text: "an indirect operand of nc_matmul is a float of 8 or 16 bits" },
-    Rule { id: "matmul-tile", text: "a matmul with it has `tile_position` (0, 0)" },
+    Rule { id: "matmul-tile", text: "a matmul with an indirect operand has `tile_position` (0, 0)" },
     Rule { id: "mx-pairs", text: "data and scales of nc_matmul_mx are indirect by the same index, or neither is" },
 ];
 

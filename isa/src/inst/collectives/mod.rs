@@ -47,10 +47,10 @@ pub const COLLECTIVE_RULES: &[Rule] = &[
     },
     Rule { id: "pairs", text: "there are as many destinations as sources, at least one" },
     Rule { id: "one-memory", text: "all tensors are in HBM or all in SBUF" },
-    Rule { id: "coalesced", text: "several tensors at once are in HBM" },
+    Rule { id: "coalesced", text: "several tensors in one call are in HBM" },
     Rule { id: "sbuf-dims", text: "a tile in SBUF has two dimensions" },
     Rule { id: "same-dtype", text: "a destination has the dtype of its source" },
-    Rule { id: "priority", text: "`priority` is 0 to 3, and for trn3" },
+    Rule { id: "priority", text: "`priority` is 0 to 3 and requires trn3" },
 ];
 
 /// Rules of groups of ranks.

@@ -35,19 +35,19 @@ operands! {
         each run that is contiguous on both sides, cut at the packet size. Issue, dispatch and notification are \
         fixed.",
     rules: {
-        "packed-copy": "packed dtypes are copied to the same dtype",
-        "int64-copy": "int64 is copied to int64",
-        "same-elements": "`src` and `dst` have as many elements",
+        "packed-copy": "a packed dtype is copied only to the same dtype",
+        "int64-copy": "int64 is copied only to int64",
+        "same-elements": "`src` and `dst` have the same number of elements",
         "index-memory": "a tensor indexed by a vector is in HBM and its index in SBUF",
         "index-dtype": "the index is int32 or uint32",
         "index-count": "the index has an element for each row",
         "hwdge-target": "hwdge needs trn2 or later",
         "hwdge-dtype": "hwdge moves elements of one dtype",
-        "gather-swdge": "only swdge (or unknown) gathers and scatters by a vector index",
-        "dynamic-none": "an address that is known only when the program runs is not for `dge_mode` none",
+        "gather-swdge": "a gather or scatter by a vector index requires swdge (or unknown)",
+        "dynamic-none": "`dge_mode` none requires an address known at compile time",
         "priority-target": "`priority` needs trn3",
         "priority": "`priority` is 0 to 3",
-        "engine": "`engine` is sync or scalar, and given with hwdge only",
+        "engine": "`engine` is sync or scalar and requires hwdge",
     },
 }
 

@@ -35,7 +35,7 @@ operands! {
         bytes.",
     rules: {
         "same-dtype": "`src` and `dst` have the same dtype",
-        "same-size": "`src` and `dst` have the same partitions and elements per partition",
+        "same-size": "`src` and `dst` have the same number of partitions and of elements per partition",
         "ranks": "`send_to_rank` and `recv_from_rank` are 0 or 1",
         "gpsimd-size": "gpsimd_dma moves at most 256 elements per partition",
     },

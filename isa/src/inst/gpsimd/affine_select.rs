@@ -38,7 +38,7 @@ operands! {
         else is converted through fp32.",
     cost: Documented "150 + N steps for N elements of a partition.",
     rules: {
-        "same-size": "`on_true_tile` and `dst` have the same partitions and elements per partition",
+        "same-size": "`on_true_tile` and `dst` have the same number of partitions and of elements per partition",
         "comparison": "`cmp_op` is equal, not_equal, greater, greater_equal, less or less_equal",
         "pattern-dims": "`pattern` has 1 to 4 dimensions",
         "int32": "`offset`, `channel_multiplier` and the steps of `pattern` fit 32 bits",

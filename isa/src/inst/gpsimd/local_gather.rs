@@ -32,11 +32,11 @@ operands! {
     cost: Derived "150 + v (7 + e) / min(4 / b, e) steps for v indices of a core, with e elements of b bytes each; all cores at \
         once. That is the published formula with one quotient turned round: as printed, shorter runs would cost less.",
     rules: {
-        "same-partitions": "`src_buffer`, `index` and `dst` have the same partitions",
-        "cores": "their number is a multiple of 16",
+        "same-partitions": "`src_buffer`, `index` and `dst` have the same number of partitions",
+        "cores": "the number of partitions is a multiple of 16",
         "same-dtype": "`dst` has the dtype of `src_buffer`",
         "run": "`num_elem_per_idx` is 1, 2, 4, 8, 16 or 32",
-        "valid": "`num_valid_indices` is 1 up to the indices that a core has",
+        "valid": "`num_valid_indices` is at least 1 and at most the number of indices of a core",
         "indices": "a core gathers at most 4096 indices",
         "dst-size": "`dst` has `num_elem_per_idx` elements for each valid index",
     },

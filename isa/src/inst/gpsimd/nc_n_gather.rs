@@ -25,7 +25,7 @@ operands! {
     numerics: "Bits move unchanged. An index out of bounds is a run-time error.",
     cost: Derived "For each 512 indices of a partition a fixed part, then 8 steps for each index, as local_gather with runs of one element.",
     rules: {
-        "same-partitions": "`data`, `indices` and `dst` have the same partitions",
+        "same-partitions": "`data`, `indices` and `dst` have the same number of partitions",
         "same-indices": "`dst` has as many elements per partition as `indices`",
         "same-dtype": "`dst` has the dtype of `data`",
     },

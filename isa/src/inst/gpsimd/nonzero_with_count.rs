@@ -30,7 +30,7 @@ operands! {
     numerics: "Zero is compared in fp32 (-0.0 is zero); positions are 32-bit integers, wrapping.",
     cost: Assumed "One pass over the elements of a partition; one partition for each core.",
     rules: {
-        "same-partitions": "`src` and `dst` have the same partitions",
+        "same-partitions": "`src` and `dst` have the same number of partitions",
         "one-more": "`dst` has one element more per partition than `src`",
         "int32": "`index_offset` and `padding_val` fit 32 bits",
     },

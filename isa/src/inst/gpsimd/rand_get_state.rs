@@ -26,7 +26,7 @@ operands! {
     cost: Assumed "One pass over the words of a lane.",
     rules: {
         "words": "`dst` has two dimensions, (lanes, 6) for gpsimd and (lanes, 24) for vector",
-        "psum-target": "`dst` is in PSUM from trn3 on only",
+        "psum-target": "`dst` in PSUM requires trn3",
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
 }

@@ -51,7 +51,7 @@ operands! {
         "one-partition": "`dst` has one partition",
         "same-elements": "`dst` has as many elements per partition as `data`",
         "bitvec-ints": "bitwise operators take integers only",
-        "maximum-target": "maximum is not for trn3",
+        "maximum-target": "trn3 does not support maximum",
     },
 }
 

@@ -32,9 +32,9 @@ operands! {
         16 partitions: here each group of 16 has one result, written to all of its partitions.",
     cost: Documented "4 n + k steps for each group of 16 partitions, all groups at once.",
     rules: {
-        "same-partitions": "`src`, `val_dst` and `idx_dst` have the same partitions",
-        "same-size": "`val_dst` and `idx_dst` have as many elements per partition",
-        "cores": "the partitions are a multiple of 16",
+        "same-partitions": "`src`, `val_dst` and `idx_dst` have the same number of partitions",
+        "same-size": "`val_dst` and `idx_dst` have the same number of elements per partition",
+        "cores": "the number of partitions is a multiple of 16",
         "n": "`n` is 8 to 65535",
         "k": "k is 1 to 32767, and at most `n`",
         "src-size": "`src` has at least n / 16 elements per partition, rounded up",

@@ -56,12 +56,12 @@ operands! {
     cost: Derived "One pass over the elements of a partition; a function table is loaded when the function changes; tiles \
         as scalars and reading the accumulators add fixed parts.",
     rules: {
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
         "pairs": "`(op0, op1)` is (multiply, add), (multiply, subtract), (multiply, bypass), (add, bypass), (subtract, \
             bypass) or (bypass, bypass)",
         "op0": "`op1` requires `op0`",
         "reverse": "`reverse0` requires `op0`, `reverse1` requires `op1`",
-        "immediates": "an operator other than bypass has its scalar",
+        "immediates": "an operator other than bypass requires its scalar",
         "per-partition": "`imm0`, `imm1`, `relu_param`, `reduce_res`: a tile has one element per partition, and as many partitions \
             as the input",
         "same-dtype": "`imm0` and `imm1` have the same dtype if both are tiles",

@@ -45,7 +45,7 @@ operands! {
         as scale or bias and reading the accumulators add fixed parts.",
     rules: {
         "reciprocal-bias": "on trn1 reciprocal takes no `bias`",
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
         "per-partition": "`scale`, `bias`, `reduce_res`: a tile has one element per partition, and as many partitions as the input",
         "bias-target": "on trn1 `bias` is a tile",
         "bias-dtype": "`bias` is not tfloat32",

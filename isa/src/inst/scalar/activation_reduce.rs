@@ -40,11 +40,11 @@ operands! {
         as scale or bias and reading the accumulators add fixed parts.",
     rules: {
         "reciprocal-bias": "on trn1 reciprocal takes no `bias`",
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
         "per-partition": "`scale`, `bias`, `reduce_res`: a tile has one element per partition, and as many partitions as the input",
         "bias-target": "on trn1 `bias` is a tile",
         "bias-dtype": "`bias` is not tfloat32",
-        "reduce-op": "`reduce_op` is add; from trn2 on also multiply, maximum or minimum",
+        "reduce-op": "`reduce_op` is add; from trn2, also multiply, maximum or minimum",
     },
 }
 

@@ -58,14 +58,14 @@ operands! {
         "double-row-stride": "with double_row the two rows of `moving` are a multiple of 16 elements apart",
         "tile-pair": "`tile_position` and `tile_size` are (row, column) pairs and given together",
         "tile-size": "row and column tile sizes are 32 (from trn2 on), 64 or 128",
-        "tile-position": "a tile starts at a multiple of its size, inside the array's 128",
+        "tile-position": "a tile starts at a multiple of its size, within the array's 128",
         "inputs": "operands are float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 or float32; float8_e4m3fn from trn3 \
             on",
         "ocp-target": "float8_e4m3fn needs trn3",
-        "fp32-mix": "float32 and tfloat32 are multiplied with float32 and tfloat32 only",
-        "e4m3-mix": "float8_e4m3 and float8_e4m3fn are not mixed",
+        "fp32-mix": "float32 and tfloat32 are multiplied only with float32 or tfloat32",
+        "e4m3-mix": "float8_e4m3 is not multiplied with float8_e4m3fn",
         "dst-dtype": "`dst` is float32; bfloat16 too from trn3 on; in transpose mode also the dtype of `stationary`",
-        "contraction": "`stationary` and `moving` have the same partitions",
+        "contraction": "`stationary` and `moving` have the same number of partitions",
         "rows": "`stationary` has at most as many partitions as the row tile (128 without tiling)",
         "columns": "`stationary` has at most as many elements per partition as the column tile (128 without tiling)",
         "moving-size": "`moving` has at most 512 elements per partition; from trn3 on 4096 for a float32 and 8192 for a bfloat16 \

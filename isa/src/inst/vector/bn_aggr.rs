@@ -25,7 +25,7 @@ operands! {
         not documented). The variance divides by the count, not by one less.",
     cost: Documented "13 N / 3 steps for N elements of a partition, at least 64.",
     rules: {
-        "same-partitions": "`data` and `dst` have the same partitions",
+        "same-partitions": "`data` and `dst` have the same number of partitions",
         "triples": "`data` has a multiple of 3 elements per partition",
         "dst-size": "`dst` has 2 elements per partition",
     },

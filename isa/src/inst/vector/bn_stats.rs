@@ -26,7 +26,7 @@ operands! {
         is not documented).",
     cost: Documented "N steps for N elements of a partition, at least 64.",
     rules: {
-        "same-partitions": "`data` and `dst` have the same partitions",
+        "same-partitions": "`data` and `dst` have the same number of partitions",
         "data-size": "`data` has at most 512 elements per partition",
         "dst-size": "`dst` has 6 elements per partition",
     },

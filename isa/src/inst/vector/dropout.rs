@@ -31,11 +31,11 @@ operands! {
         of 2^32, are below the probability.",
     cost: Documented "N steps for N elements of a partition, at least 64.",
     rules: {
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
         "same-dtype": "`dst` has the dtype of `data`",
         "per-partition": "`prob`: a tile has one element per partition, and as many partitions as the input",
-        "prob-range": "`prob`: a number is 0 to 1",
-        "prob-dtype": "a tile as `prob` is float32 for integer data, of any float type for floats",
+        "prob-range": "`prob` is between 0 and 1 if it is a number",
+        "prob-dtype": "a tile as `prob` is float32 for integer data, and of any float type for float data",
     },
 }
 

@@ -40,12 +40,12 @@ operands! {
         once to the dtype of `dst`. With idle the accumulators are unknown afterwards (NaN here).",
     cost: Documented "A step for four elements of a partition; reading the accumulators adds 64.",
     rules: {
-        "same-size": "`src` and `dst` have the same partitions and elements per partition",
+        "same-size": "`src` and `dst` have the same number of partitions and of elements per partition",
         "rank": "`src` and `dst` have at most 4 dimensions",
         "per-partition": "`max_value`, `reduce_res`, `reduce_init`: a tile has one element per partition, and as many partitions \
             as the input",
         "reduce-cmd": "`reduce_cmd` is idle, reset_reduce, reduce or load_reduce",
-        "result-idle": "`reduce_res` is not given with idle",
+        "result-idle": "idle takes no `reduce_res`",
         "init": "`reduce_init` is 0 unless `reduce_cmd` is load_reduce",
     },
 }

@@ -26,7 +26,7 @@ operands! {
         result is rounded once to the dtype of `dst`.",
     cost: Documented "N steps for N elements of a partition.",
     rules: {
-        "same-partitions": "`src` and `dst` have the same partitions",
+        "same-partitions": "`src` and `dst` have the same number of partitions",
         "src-size": "`src` has 8 to 16384 elements per partition",
         "rank": "`src` has at most 3 dimensions",
         "dst-rank": "`dst` has 2 dimensions",

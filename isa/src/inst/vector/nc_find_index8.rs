@@ -30,7 +30,7 @@ operands! {
         nc_match_replace8 says; that of nc_find_index8 says \"first occurrence\" only.",
     cost: Documented "N steps for N elements of a partition of `data`.",
     rules: {
-        "same-partitions": "`data`, `vals` and `dst` have the same partitions",
+        "same-partitions": "`data`, `vals` and `dst` have the same number of partitions",
         "data-size": "`data` has 8 to 16384 elements per partition",
         "rank": "`data` and `vals` have at most 3 dimensions",
         "vals-size": "`vals` has 8 elements per partition",

@@ -34,8 +34,8 @@ operands! {
     numerics: "Values are compared in fp32; what is not replaced is converted through fp32 if `dst` has another dtype.",
     cost: Documented "N steps for N elements of a partition of `data`.",
     rules: {
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
-        "same-partitions": "`vals` and `dst_idx` have the partitions of `data`",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
+        "same-partitions": "`vals` and `dst_idx` have as many partitions as `data`",
         "data-size": "`data` has 8 to 16384 elements per partition",
         "rank": "`data` and `vals` have at most 3 dimensions",
         "vals-size": "`vals` has 8 elements per partition",

@@ -29,10 +29,10 @@ operands! {
         "mask-length": "`shuffle_mask` has 32 elements",
         "mask-values": "each is 0 to 31, or 255",
         "same-dtype": "`dst` has the dtype of `src`",
-        "same-elements": "`src` and `dst` have as many elements per partition",
+        "same-elements": "`src` and `dst` have the same number of elements per partition",
         "quadrant-start": "both start at 0 for more than 64 partitions of the larger, at 0 or 64 for more than 32, else at 0, 32, \
             64 or 96",
-        "mask-source": "the mask names partitions that `src` has",
+        "mask-source": "the mask names only partitions of `src`",
     },
 }
 

@@ -32,7 +32,7 @@ operands! {
     cost: Documented "A step for four elements of a partition of `src`.",
     rules: {
         "quadrants": "`src` has 32, 64, 96 or 128 partitions",
-        "same-partitions": "`src` and `dst` have the same partitions",
+        "same-partitions": "`src` and `dst` have the same number of partitions",
         "multiple": "`src` has a multiple of 4 elements per partition",
         "dst-size": "`dst` has a quarter of the elements of `src`",
         "scale-size": "`dst_scale` has one element for each packed element",

@@ -48,15 +48,15 @@ operands! {
         it, also where it becomes -inf in a narrower `dst`.",
     cost: Documented "N steps for N elements of a partition, at least 64; reading the accumulators adds 64.",
     rules: {
-        "same-size": "`on_true_tile` and `dst` have the same partitions and elements per partition",
+        "same-size": "`on_true_tile` and `dst` have the same number of partitions and of elements per partition",
         "comparisons": "`comp_op0` and `comp_op1` are equal, less, less_equal, greater or greater_equal",
         "per-partition": "`bound0`, `bound1`, `reduce_res`: a tile has one element per partition, and as many partitions as the \
             input",
         "range": "positions stay within 2^24",
-        "false-value": "`on_false_value` is the lowest fp32 number",
+        "false-value": "`on_false_value` is the most negative finite fp32 number",
         "reduce-op": "`reduce_op` is maximum",
         "reduce-cmd": "`reduce_cmd` is idle, reset, reduce or reset_reduce",
-        "result-idle": "`reduce_res` is not given with idle",
+        "result-idle": "idle takes no `reduce_res`",
     },
 }
 

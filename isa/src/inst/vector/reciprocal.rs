@@ -25,7 +25,7 @@ operands! {
     numerics: facts::FP32,
     cost: Measured "6 steps for each element of a partition; the manual says 8, which trn1 takes.",
     rules: {
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
     },
 }
 

@@ -39,7 +39,7 @@ operands! {
     numerics: facts::FP32,
     cost: Measured "One pass over the elements of a partition with two tiles read, as tensor_tensor.",
     rules: {
-        "same-size": "`data`, `operand1` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data`, `operand1` and `dst` have the same number of partitions and of elements per partition",
         "per-partition": "`operand0`: a tile has one element per partition, and as many partitions as the input",
         "arithmetic": "`op0` and `op1` are arithmetic",
         "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",

@@ -38,12 +38,12 @@ operands! {
     numerics: "Through fp32, also between equal dtypes. With idle the accumulators are unknown afterwards (NaN here).",
     cost: Derived "As tensor_copy_predicated, which reads a tile and a predicate too; reading the accumulators adds 64 steps.",
     rules: {
-        "same-size": "`on_true`, `predicate` and `dst` have the same partitions and elements per partition",
+        "same-size": "`on_true`, `predicate` and `dst` have the same number of partitions and of elements per partition",
         "both-psum": "`on_true` and `predicate` are not both in PSUM",
         "per-partition": "`on_false`, `reduce_res`: a tile has one element per partition, and as many partitions as the input",
         "reduce-op": "`reduce_op` is maximum",
         "reduce-cmd": "`reduce_cmd` is idle, reset_reduce or reduce",
-        "result-idle": "`reduce_res` is not given with idle",
+        "result-idle": "idle takes no `reduce_res`",
     },
 }
 

@@ -28,8 +28,8 @@ operands! {
     cost: Measured "One pass over the elements of a partition. Vector: 16-bit floats in SBUF go faster, PSUM slower; wide \
         strides slow all engines.",
     rules: {
-        "packed-copy": "packed dtypes are copied to the same dtype",
-        "same-size": "`src` and `dst` have the same partitions and elements per partition",
+        "packed-copy": "a packed dtype is copied only to the same dtype",
+        "same-size": "`src` and `dst` have the same number of partitions and of elements per partition",
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
 }

@@ -34,7 +34,7 @@ operands! {
     numerics: "Bits move unchanged.",
     cost: Measured "One pass over the elements of a partition with two tiles read.",
     rules: {
-        "same-size": "`src`, `predicate` and `dst` have the same partitions and elements per partition",
+        "same-size": "`src`, `predicate` and `dst` have the same number of partitions and of elements per partition",
         "both-psum": "`src` and `predicate` are not both in PSUM",
         "same-dtype": "a tile as `src` has the dtype of `dst`",
     },

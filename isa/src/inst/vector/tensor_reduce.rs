@@ -37,9 +37,9 @@ operands! {
     rules: {
         "reduction": "`op` is a reduction operator: add, subtract, multiply, maximum, minimum, logical_and/or/xor, \
             bitwise_and/or/xor",
-        "same-partitions": "`data` and `dst` have the same partitions",
+        "same-partitions": "`data` and `dst` have the same number of partitions",
         "bitvec-ints": "bitwise operators take integers only",
-        "negate": "`negate` is for arithmetic operators",
+        "negate": "`negate` requires an arithmetic operator",
         "axis": "`axis` names the last dimensions without gaps, and not dimension 0; dimensions of size 1 need not be \
             named, nor counted if `dst` has the size of that reading",
         "dst-size": "`dst` has as many elements as the reduction yields",

@@ -48,18 +48,18 @@ operands! {
     cost: Measured "One pass over the elements of a partition, with one operator as with two. Vector: 16-bit floats in SBUF \
         go faster, PSUM slower.",
     rules: {
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
         "per-partition": "`operand0`, `operand1`: a tile has one element per partition, and as many partitions as the input",
-        "operand": "an operator of two operands has its scalar, and a scalar its operator",
+        "operand": "an operator of two operands requires its scalar, and a scalar requires its operator",
         "unary-operand": "the scalar of a unary operator is None or 0",
         "unary-reverse": "a unary operator is not reversed",
         "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",
         "op-mix": "`op0` and `op1` are both bitwise or both arithmetic",
         "bitvec-ints": "bitwise operators take integers only, scalars included",
         "bitvec-engine": "bitwise operators run on the vector engine",
-        "operand-float32": "with arithmetic operators a tile as scalar is float32 (int32 or uint32 in address arithmetic)",
-        "scalar-engine": "the scalar engine has multiply and add, multiply alone, or add alone",
-        "gpsimd-op": "GpSimd has rsqrt only",
+        "operand-float32": "the scalar tile of an arithmetic operator is float32 (int32 or uint32 in address arithmetic)",
+        "scalar-engine": "the scalar engine supports multiply followed by add, multiply alone, and add alone",
+        "gpsimd-op": "GpSimd supports only rsqrt",
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
 }

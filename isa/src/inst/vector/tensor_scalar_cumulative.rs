@@ -43,7 +43,7 @@ operands! {
     cost: Assumed "N steps for N elements of a partition, each after the one before: one operator in the chain, where \
         tensor_tensor_scan has two and takes 2 N.",
     rules: {
-        "same-size": "`src` and `dst` have the same partitions and elements per partition",
+        "same-size": "`src` and `dst` have the same number of partitions and of elements per partition",
         "arithmetic": "`op0` is arithmetic, with two operands",
         "op-target": "`op0`: abs_max and abs_min need trn3",
         "running": "`op1` is add, subtract, multiply, maximum or minimum",

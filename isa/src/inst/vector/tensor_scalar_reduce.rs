@@ -44,17 +44,17 @@ operands! {
     numerics: "fp32; the reduction sees the fp32 result before it is rounded once to the dtype of `dst`.",
     cost: Documented "N steps for N elements of a partition, at least 64, and 64 for reading the accumulators.",
     rules: {
-        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
         "op-target": "`op0`: abs_max and abs_min need trn3",
         "arithmetic": "`op0` is arithmetic",
-        "operand": "an operator of two operands has its scalar",
+        "operand": "an operator of two operands requires its scalar",
         "unary-operand": "the scalar of a unary operator is None or 0",
         "per-partition": "`operand0`, `reduce_res`, `reduce_init`: a tile has one element per partition, and as many partitions as \
             the input",
         "reverse": "`reverse0` is False",
         "reduce-op": "`reduce_op` is add, multiply, maximum or minimum",
         "reduce-cmd": "`reduce_cmd` is reset_reduce, reduce or load_reduce",
-        "init": "`reduce_init` is given with load_reduce, and only then",
+        "init": "load_reduce requires `reduce_init`, and no other command takes it",
     },
 }
 

@@ -34,7 +34,7 @@ operands! {
     cost: Measured "One pass over the elements of a partition with two tiles read. Vector: 16-bit floats in SBUF with add, \
         subtract, multiply or maximum go twice as fast. On trn1, products of other types take twice as long.",
     rules: {
-        "same-size": "`data1`, `data2` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data1`, `data2` and `dst` have the same number of partitions and of elements per partition",
         "binary": "`op` is an operator of two operands",
         "op-target": "`op`: abs_max and abs_min need trn3",
         "bitvec-ints": "bitwise operators take integers only",

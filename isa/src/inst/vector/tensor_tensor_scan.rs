@@ -39,7 +39,7 @@ operands! {
     numerics: "fp32, the running value too; each element is rounded once to the dtype of `dst`.",
     cost: Measured "2 N steps for N elements of a partition, each after the one before.",
     rules: {
-        "same-size": "`data0`, `data1` and `dst` have the same partitions and elements per partition",
+        "same-size": "`data0`, `data1` and `dst` have the same number of partitions and of elements per partition",
         "both-psum": "`data0` and `data1` are not both in PSUM",
         "per-partition": "`initial`: a tile has one element per partition, and as many partitions as the input",
         "arithmetic": "`op0` and `op1` are arithmetic, with two operands",
