@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: check run
 @nki.jit
 def ring_one_too_short(x):
-    """Three tiles are needed at a time, the ring has two places."""
+    """Three tiles are needed at a time; the ring holds two."""
     out = nl.ndarray((2, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     ring = []
     for i in range(4):
@@ -42,7 +42,7 @@ def ring_one_too_short_fixed(x):
 # seen-by: check run
 @nki.jit
 def offset_in_elements(x, y):
-    """The second tile is placed 64 elements behind the first; addresses are in bytes."""
+    """The second tile is placed at 64, meant as elements; addresses are in bytes."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     a = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf, address=(0, 0))
     b = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf, address=(0, 64))
@@ -69,7 +69,7 @@ def offset_in_elements_fixed(x, y):
 # seen-by: check run
 @nki.jit
 def one_bank_for_two_products(a, b):
-    """Both products lie in PSUM bank 0; the first is copied out after the second was computed."""
+    """Both products are in PSUM bank 0; the first is copied out after the second has been computed."""
     out = nl.ndarray((2, 128, 256), dtype=nl.float32, buffer=nl.shared_hbm)
     left = nl.ndarray((128, 128), dtype=a.dtype, buffer=nl.sbuf)
     right = nl.ndarray((128, 512), dtype=b.dtype, buffer=nl.sbuf)
@@ -108,7 +108,7 @@ def one_bank_for_two_products_fixed(a, b):
 # seen-by: check run
 @nki.jit
 def tile_grew_with_its_dtype(x, y):
-    """The layout was made for bfloat16; with float32 the first tile reaches into the second."""
+    """The layout was made for bfloat16; with float32 the first tile overlaps the second."""
     out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     data = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.sbuf, address=(0, 0))
     gate = nl.ndarray((64, 64), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 128))
@@ -137,7 +137,7 @@ def tile_grew_with_its_dtype_fixed(x, y):
 # seen-by: check run
 @nki.jit
 def address_past_the_end(x):
-    """The last buffer of the layout ends behind the partition."""
+    """The last buffer of the layout extends past the end of the partition."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 512), dtype=x.dtype, buffer=nl.sbuf, address=(0, 228 * 1024))  # plant: bad-address
     nisa.dma_copy(dst=tile, src=x)

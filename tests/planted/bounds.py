@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: check run
 @nki.jit
 def last_tile_too_long(x):
-    """The tile count is rounded up, the last tile is not shortened."""
+    """The tile count is rounded up; the last tile is not shortened."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for t in range((rows + 127) // 128):

@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: check run
 @nki.jit
 def reduction_left_idle(x):
-    """`reduce_res` gets nothing: the default of `reduce_cmd` is idle."""
+    """`reduce_res` receives nothing: the default of `reduce_cmd` is idle."""
     out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -42,7 +42,7 @@ def reduction_left_idle_fixed(x):
 # seen-by: check run
 @nki.jit
 def reduction_without_operator(x):
-    """`reduce_cmd` resets and reduces, but nothing says with which operator."""
+    """`reduce_cmd` resets and reduces, but no operator is given."""
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
@@ -65,7 +65,7 @@ def reduction_without_operator_fixed(x):
 # seen-by: check run
 @nki.jit
 def decorator_as_a_statement(x):
-    """`nki.jit` stands where `nisa.dma_copy` was meant: nothing is loaded."""
+    """`nki.jit` is called instead of `nisa.dma_copy`: nothing is loaded."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.memset(dst=tile, value=0.0)
@@ -89,7 +89,7 @@ def decorator_as_a_statement_fixed(x):
 # seen-by: check run
 @nki.jit
 def view_that_nobody_takes(x):
-    """`permute` makes a view and changes nothing in place; the tile is stored as it was."""
+    """`permute` returns a view and changes nothing in place; the tile is stored unchanged."""
     out = nl.ndarray((128, 8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 8, 8), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x.reshape((128, 8, 8)))
@@ -112,7 +112,7 @@ def view_that_nobody_takes_fixed(x):
 # seen-by: check run
 @nki.jit
 def second_operand_without_operator(x):
-    """`operand1` is given, `op1` was forgotten: the shift is not added."""
+    """`operand1` is given without `op1`: the shift is not added."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
@@ -135,7 +135,7 @@ def second_operand_without_operator_fixed(x):
 # seen-by: check run
 @nki.jit
 def initial_value_ignored(x):
-    """A running sum is to begin with 5, but `reduce_cmd` resets the accumulators by default."""
+    """A running sum should start at 5, but `reduce_cmd` resets the accumulators by default."""
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)

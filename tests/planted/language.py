@@ -1,4 +1,4 @@
-"""Python code with another effect on the device, or that the official compiler rejects"""
+"""Python code that behaves differently on the device, or that the official compiler rejects"""
 
 import nki
 import nki.isa as nisa
@@ -60,7 +60,7 @@ def arithmetic_on_tensors_fixed(x):
 # seen-by: check run
 @nki.jit
 def true_division_of_sizes(x):
-    """`/` gives a float, and a float is no size."""
+    """`/` yields a float, which is not a valid size."""
     rows, columns = x.shape
     half = columns / 2
     out = nl.ndarray((rows, columns // 2), dtype=x.dtype, buffer=nl.shared_hbm)
@@ -139,7 +139,7 @@ def choice_by_lambda_fixed(x):
 # seen-by: check run
 @nki.jit
 def tiles_by_list(x):
-    """A list cannot be a key of a dict."""
+    """A list cannot be a dict key."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tiles = {}
     for t in range(4):
@@ -164,7 +164,7 @@ def tiles_by_list_fixed(x):
 # seen-by: check run
 @nki.jit
 def refused_copy_is_caught(x):
-    """A copy into a narrower tile is refused, caught, and missing in the program."""
+    """A copy into a narrower tile is rejected; the error is caught, and the program lacks the copy."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.memset(dst=tile, value=0.0)

@@ -71,7 +71,7 @@ def consumer_behind_the_loop_fixed(x):
 # seen-by: check run
 @nki.jit
 def product_replaced(a, b):
-    """`accumulate=False` on both halves of the contraction: the first product is gone."""
+    """`accumulate=False` on both halves of the contraction: the first product is lost."""
     out = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
     for k in range(2):
@@ -106,7 +106,7 @@ def product_replaced_fixed(a, b):
 # seen-by: check run
 @nki.jit
 def blocks_stored_in_one_place(x):
-    """The offset of the store lacks the block's number: three blocks, one place."""
+    """The offset of the store ignores the block index: three blocks go to one place."""
     out = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
     joined = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
     for b in range(3):
@@ -133,7 +133,7 @@ def blocks_stored_in_one_place_fixed(x):
 # seen-by: check run
 @nki.jit
 def weight_never_used(x, weight):
-    """The weight is loaded, and the product is taken of the data with itself."""
+    """The weight is loaded, but the data is multiplied by itself."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     scale = nl.ndarray(x.shape, dtype=weight.dtype, buffer=nl.sbuf)
@@ -160,7 +160,7 @@ def weight_never_used_fixed(x, weight):
 # seen-by: check run
 @nki.jit
 def mask_loaded_not_applied(x, mask):
-    """A causal mask is brought to SBUF once per tile; the scores never see it."""
+    """A causal mask is loaded once per tile and never applied to the scores."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for half in range(2):
         rows = nl.ds(half * 64, 64)
@@ -192,7 +192,7 @@ def mask_loaded_not_applied_fixed(x, mask):
 # seen-by: check run
 @nki.jit
 def result_left_in_its_tile(x):
-    """The normalised tile is computed, and the tile before normalisation is stored."""
+    """The normalised tile is computed, but the tile before normalisation is stored."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -221,7 +221,7 @@ def result_left_in_its_tile_fixed(x):
 # seen-by: check run
 @nki.jit
 def scratch_never_read(x):
-    """Statistics go to a private HBM tensor that nobody reads."""
+    """Statistics go to a private HBM tensor that nothing reads."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     statistics = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.private_hbm)
     data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
@@ -279,7 +279,7 @@ def sum_reset_in_each_iteration_fixed(x):
 # seen-by: run
 @nki.jit
 def result_of_an_iteration_left(x, n):
-    """A loop of as many iterations as the input says computes something besides its sum. There is one here."""
+    """A loop whose trip count is an input keeps its last partial sum, which nothing reads. The trip count here is 1."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -344,7 +344,7 @@ def _begin(dst, data):
 # seen-by: check run
 @nki.jit
 def sum_begun_twice(x):
-    """The second half resets the sum of the first instead of going on with it."""
+    """The second half resets the sum of the first instead of continuing it."""
 
     def last(dst, data, total):
         nisa.activation(dst=dst, op=nl.exp, data=data, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce)  # plant: overwritten-before-read
@@ -459,7 +459,7 @@ def three_tiles_loaded_in_vain_fixed(x, which):
 # seen-by: run
 @nki.jit
 def filled_before_a_gather(table, rows):
-    """A tile is filled for the rows that the gather leaves out, but without `oob_mode=skip` it leaves out none."""
+    """A tile is filled for the rows that the gather skips, but without `oob_mode=skip` it skips none."""
     out = nl.ndarray((64, 128), dtype=table.dtype, buffer=nl.shared_hbm)
     index = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)
     tile = nl.ndarray((64, 128), dtype=table.dtype, buffer=nl.sbuf)

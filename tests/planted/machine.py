@@ -66,7 +66,7 @@ def moving_operand_too_wide_fixed(a, b):
 # seen-by: check run
 @nki.jit
 def half_the_partitions(x, y):
-    """A tile of 64 rows is added to one of 128, in the hope of a broadcast."""
+    """A tile of 64 rows is added to one of 128, expecting a broadcast."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     a = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     b = nl.ndarray((64, 64), dtype=y.dtype, buffer=nl.sbuf)
@@ -120,7 +120,7 @@ def shifted_by_one_partition_fixed(x):
 # seen-by: check run
 @nki.jit
 def stored_from_psum(a, b):
-    """The product is stored by DMA straight from PSUM."""
+    """DMA stores the product directly from PSUM."""
     out = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
     right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)

@@ -10,7 +10,7 @@ import nki.language as nl
 # seen-by: run
 @nki.jit
 def barrier_in_a_branch(x):
-    """Only the core that publishes the table comes to the barrier."""
+    """Only the core that publishes the table reaches the barrier."""
     core = nl.program_id(0)
     table = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)

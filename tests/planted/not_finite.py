@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: run
 @nki.jit
 def log_of_a_negative(x):
-    """Log of data that was thought to be positive."""
+    """Logarithm of data that is assumed to be positive."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)

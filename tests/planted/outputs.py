@@ -1,4 +1,4 @@
-"""Outputs that are not written, or only partly"""
+"""Outputs that are not written, or only in part"""
 
 import nki
 import nki.isa as nisa
@@ -55,7 +55,7 @@ def returns_the_other_tensor_fixed(x):
 # seen-by: check run
 @nki.jit
 def last_tile_missing(x):
-    """300 rows are two tiles of 128 and one of 44, which the loop leaves out."""
+    """300 rows are two tiles of 128 and one of 44, which the loop omits."""
     rows, columns = x.shape
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)  # plant: output-partly-written
     for t in range(rows // 128):
@@ -167,7 +167,7 @@ def launched_on_one_core_fixed(x):
 # seen-by: run
 @nki.jit
 def dynamic_count_too_small(x, count):
-    """The trip count is data: nothing says that it covers all tiles."""
+    """The trip count is data: nothing guarantees that it covers all tiles."""
     out = nl.ndarray((6, 128, 16), dtype=x.dtype, buffer=nl.shared_hbm)  # plant: output-partly-written
     count_tile = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
     nisa.dma_copy(dst=count_tile, src=count)

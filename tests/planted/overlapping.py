@@ -63,7 +63,7 @@ def windows_overlap_fixed(x):
 # seen-by: run
 @nki.jit
 def scatter_hits_a_row_twice(x):
-    """Row p goes to row p // 2 of the table: two sources, one place."""
+    """Row p goes to row p // 2 of the table: two sources share each destination."""
     table = nl.ndarray((32, 32), dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
     rows = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -93,7 +93,7 @@ def scatter_hits_a_row_twice_fixed(x):
 # seen-by: check run
 @nki.jit
 def rows_of_an_output_collapse(x):
-    """The row stride of the destination pattern is 0: 128 rows of a store fall on the first."""
+    """The row stride of the destination pattern is 0: all 128 rows of a store go to the first."""
     out = nl.ndarray((1, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)

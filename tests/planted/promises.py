@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: run
 @nki.jit
 def transpose_mode_for_a_product(a, b):
-    """`is_transpose` is taken for the transpose of an operand; it moves `stationary` through an identity."""
+    """`is_transpose` is mistaken for the transpose of an operand; it moves `stationary` through an identity."""
     out = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     left = nl.ndarray((128, 128), dtype=a.dtype, buffer=nl.sbuf)
     right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
@@ -161,7 +161,7 @@ def indices_in_one_partition_fixed(table):
 # seen-by: check run
 @nki.jit
 def exchange_with_itself(x):
-    """The rank of the partner is computed modulo the wrong number: each core is its own."""
+    """The rank of the partner is computed modulo the wrong number: each core names itself."""
     core = nl.program_id(0)
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)

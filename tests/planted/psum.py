@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: check run
 @nki.jit
 def product_onto_a_bias(a, b, bias):
-    """The bias is put into PSUM first, and the matmul is to add to it."""
+    """The bias is written to PSUM first, for the matmul to add to."""
     out = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
     right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
@@ -116,7 +116,7 @@ def first_product_accumulates_fixed(a, b):
 # seen-by: check run
 @nki.jit
 def accumulators_for_nine_banks(a, b):
-    """Nine accumulators of a whole bank each are alive together."""
+    """Nine accumulators, each a whole bank, are live at once."""
     out = nl.ndarray((9, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
     left = nl.ndarray((128, 128), dtype=a.dtype, buffer=nl.sbuf)
     right = nl.ndarray((128, 512), dtype=b.dtype, buffer=nl.sbuf)
@@ -225,7 +225,7 @@ def accumulator_not_reset_fixed(a, b):
 # seen-by: check run
 @nki.jit
 def one_tile_for_all_iterations(a, b):
-    """Each iteration needs a product of its own, and the tile is made before the loop."""
+    """Each iteration needs its own product, but the tile is allocated before the loop."""
     out = nl.ndarray((4, 64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=right, src=b)

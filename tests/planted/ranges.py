@@ -9,7 +9,7 @@ import nki.language as nl
 # seen-by: run
 @nki.jit
 def log_of_tiny_numbers(x):
-    """Probabilities around 1e-30 are outside of the range of the log table, 2^-64 to 2^64."""
+    """Probabilities around 1e-30 are outside the range of the log table, 2^-64 to 2^64."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
@@ -66,7 +66,7 @@ def rsqrt_of_a_tiny_sum_fixed(x):
 # seen-by: run
 @nki.jit
 def arctan_of_slopes(x):
-    """Slopes beyond pi/2 are outside of the range of the arctan table."""
+    """Slopes beyond pi/2 are outside the range of the arctan table."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)

@@ -1,4 +1,4 @@
-"""Instructions that read what they have written themselves"""
+"""Instructions that read their own result"""
 
 import nki
 import nki.isa as nisa
@@ -34,7 +34,7 @@ def shifts_a_tile_in_place_fixed(x):
 # seen-by: check run
 @nki.jit
 def sums_prefixes_in_place(x):
-    """Prefix sums by doubling, each step in place: the second operand is partly new already."""
+    """Prefix sums by doubling, each step in place: the second operand is already partly overwritten."""
     out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     sums = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=sums, src=x)
@@ -64,7 +64,7 @@ def sums_prefixes_in_place_fixed(x):
 # seen-by: check run
 @nki.jit
 def rotates_a_cache_in_memory(x):
-    """The rows of a cache move up by one in HBM, by one transfer onto itself."""
+    """One transfer moves the rows of a cache in HBM up by one, within the same tensor."""
     cache = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)

@@ -167,7 +167,7 @@ def largest_key_as_a_float_fixed(x):
 # seen-by: run
 @nki.jit
 def trip_count_as_a_float(count, x):
-    """A float32 count is loaded into a register, which gets its bits: 1.0 becomes 1065353216."""
+    """A float32 count is loaded into a register, which receives its bits: 1.0 becomes 1065353216."""
     out = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.shared_hbm)
     count_tile = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=count_tile, src=count)
@@ -321,7 +321,7 @@ def mask_of_integers_with_infinity_fixed(x):
 # seen-by: run
 @nki.jit
 def negative_maximum_of_bytes(x):
-    """The negative of a maximum, stored as it came."""
+    """The negated maximum of bytes is stored as a byte, which has no negative numbers."""
     out = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)

@@ -306,7 +306,7 @@ def barrier_of_another_tensor_fixed(x):
 # expect: same
 @nki.jit
 def norm_without_epsilon(x):
-    """A row of zeros would divide by zero, but no such row is given."""
+    """A row of zeros would divide by zero, but the input has no such row."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     squares = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)

@@ -185,7 +185,7 @@ def bias_only_if_given_fixed(x, bias):
 # seen-by: check run
 @nki.jit
 def running_sum_not_reset(x):
-    """A running sum goes on from accumulators that no instruction has set."""
+    """A running sum continues from accumulators that no instruction has set."""
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
@@ -286,7 +286,7 @@ def accumulators_after_an_idle_instruction_fixed(x, p):
 # seen-by: check run
 @nki.jit
 def accumulators_of_half_the_partitions(x):
-    """The first part resets and adds 64 partitions, the second one goes on in 128."""
+    """The first part resets and adds 64 partitions, the second continues in 128."""
     out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -318,7 +318,7 @@ def accumulators_of_half_the_partitions_fixed(x):
 # seen-by: check run
 @nki.jit
 def tile_of_an_earlier_iteration(x):
-    """The tile is made in the body of a loop on the device, and its second half is written behind the read."""
+    """The tile is allocated in the body of a device loop, and its second half is written after the read."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for i in nl.dynamic_range(4):
         tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
