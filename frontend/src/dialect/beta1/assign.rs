@@ -6,8 +6,8 @@ use nki_isa::view::Dims;
 use nki_isa::{Arg, DType, Dim, Imm, Space, Violation};
 
 use super::access::Place;
+use super::calls::operand;
 use super::clips::{narrowed, parts_of_view};
-use super::language::operand;
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::ops::OpKind;

@@ -5,9 +5,10 @@ use nki_isa::Violation;
 use smallvec::SmallVec;
 
 use super::access::{Access, access, gathered};
-use super::affine::{Axis, IndexTile, MgridTiles, Moved};
+use super::affine::{Axis, IndexTile, Moved};
 use super::blocks::Blocks;
 use super::matmul::MaskedOperand;
+use super::mgrid::MgridTiles;
 use crate::build::tensor::{Key, Tensor};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::Ds;

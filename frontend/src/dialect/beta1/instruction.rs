@@ -7,9 +7,10 @@ use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, check_reduced, clip_of, clips_of, clips_of_reduced, each_part, one_clip};
+use super::affine::IndexTile;
+use super::calls::{bind_known, lower, no_mask, opt_dtype, take};
 use super::clips::{narrowed, of_axes, of_partitions, of_reduction};
-use super::language::{bind_known, lower, no_mask, opt_dtype, take};
+use super::mask::{check_reduced, clip_of, clips_of, clips_of_reduced, each_part, one_clip};
 use super::matmul::{MaskedOperand, MatmulClips};
 use super::operands::{arranged, outlined, prepare, readable, set, tensors};
 use super::selection::pattern;

@@ -2,31 +2,30 @@
 
 use std::rc::Rc;
 
-use nki_diag::{Diagnostic, Span};
-use nki_isa::names::AluOp;
-use nki_isa::{Arg, DType, Imm, Space};
+use nki_diag::Span;
+use nki_isa::{Arg, DType, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, Moved, arange, check_reduced, clip_of, clips_of, clips_of_reduced, one_clip};
+use super::arithmetic::{opt_bool_dtype, truth};
 use super::assign::LoopReduce;
-use super::clips::{narrowed, of_rank, of_reduction};
-use super::instruction::iota_tile;
+use super::calls::{
+    all_or_nothing, bind_known, compute, either_dtype, given, lower, masked, need, operand, opt_dtype, take, tile_of,
+};
+use super::mask::{clip_of, clips_of, clips_of_reduced, one_clip};
+use super::mgrid::arange;
 use super::{make, matmul, memory, ops, programs, selection};
-use crate::build;
-use crate::build::lower::{Lower, Operand, extents, is_column};
-use crate::build::ops::{Op, OpKind};
-use crate::build::tensor::{Storage, Tensor};
+use crate::build::lower::Operand;
+use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;
 use crate::dialect::common::errors::raise;
-use crate::dialect::common::state::{site, state, target_name};
+use crate::dialect::common::state::state;
 use crate::dialect::common::tensor::option;
 use crate::eval::Interp;
 use crate::eval::convert::{int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
-use crate::eval::stdlib::{self, dtype::dtype as to_dtype};
+use crate::eval::stdlib;
 use crate::eval::value::{Range, Value};
-use crate::syntax::{CmpOp, Symbol};
 
 /// Functions that are not operators.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
@@ -72,422 +71,6 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("program_ndim", programs::program_ndim),
 ];
 
-pub(super) fn given(value: Option<Value>) -> Option<Value> {
-    value.filter(|v| !v.is_none())
-}
-
-pub(super) fn opt_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
-    given(value).map(|v| to_dtype(&v, format_args!("{what}: dtype"), span)).transpose()
-}
-
-/// A tile or a number.
-pub(super) fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Operand> {
-    if let Some(place) = Place::of(value, what, span)? {
-        return place.tensor(None, span).map(Operand::Tile);
-    }
-    match value {
-        Value::Float(x) => Ok(Operand::Number(Imm::Float(*x))),
-        other => match other.as_int() {
-            Some(i) => Ok(Operand::Number(Imm::Int(i))),
-            None => Err(wrong(what, "a tile or a number", other, span)),
-        },
-    }
-}
-
-/// Removes a keyword from the arguments.
-pub(super) fn take(interp: &mut Interp<'_>, args: &mut CallArgs, name: &str) -> Option<Value> {
-    let symbol = interp.sym(name);
-    args.take_keyword(symbol).filter(|v| !v.is_none())
-}
-
-/// Sorts the arguments into the parameters `names`, of which the first `required` are mandatory. Other keywords have no effect: most functions took
-/// `**kwargs`.
-pub(super) fn bind_known<const N: usize>(
-    interp: &mut Interp<'_>,
-    mut args: CallArgs,
-    what: &str,
-    names: [&str; N],
-    required: usize,
-) -> EvalResult<[Option<Value>; N]> {
-    let is_unknown = |symbol: &Symbol| !names.contains(&&*interp.name(*symbol));
-    let unknown: Vec<Symbol> = args.keyword.iter().map(|(symbol, _)| *symbol).filter(is_unknown).collect();
-    if !unknown.is_empty() {
-        let quoted: Vec<String> = unknown.iter().map(|symbol| format!("`{}=`", interp.name(*symbol))).collect();
-        let verb = if quoted.len() == 1 { "has" } else { "have" };
-        let finding =
-            Diagnostic::warning("ignored-argument", format!("{what}: {} {verb} no effect", quoted.join(", ")))
-                .at(args.span, "in this call")
-                .note(format!("it has: {}", names.join(", ")))
-                .help("Beta 1 ignored unknown keywords: leave it out");
-        interp.report_once(finding, args.span);
-        for symbol in unknown {
-            args.take_keyword(symbol);
-        }
-    }
-    args.bind(interp, what, names, required)
-}
-
-/// Runs a lowering at the location of the call.
-pub(super) fn lower<T>(
-    interp: &mut Interp<'_>,
-    what: &str,
-    span: Span,
-    about: &[&Storage],
-    run: impl FnOnce(&mut Lower<'_>) -> build::Result<T>,
-) -> EvalResult<T> {
-    let name = target_name(interp, span);
-    let site = site(interp, span);
-    let mut lower = Lower { builder: &mut state(interp).builder, site, name: &name };
-    run(&mut lower).map_err(|v| raise(what, &v, span, about))
-}
-
-/// A function of tiles that returns one, of the parts left by a mask: [`clips_of`] for elementwise functions, else
-/// [`one_clip`].
-pub(super) fn compute(
-    interp: &mut Interp<'_>,
-    what: &str,
-    span: Span,
-    clips: Option<Vec<Clip>>,
-    operands: &[&Value],
-    run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
-) -> EvalResult<Value> {
-    masked(interp, what, span, clips, operands, None, run)
-}
-
-/// [`compute`] whose result lacks the axes `reduced` of the first operand.
-fn masked(
-    interp: &mut Interp<'_>,
-    what: &str,
-    span: Span,
-    clips: Option<Vec<Clip>>,
-    operands: &[&Value],
-    reduced: Option<&[i64]>,
-    run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
-) -> EvalResult<Value> {
-    let operands = with_numbers(interp, operands, what, span)?;
-    let places = operands.iter().map(|value| Place::of(value, what, span)).collect::<EvalResult<Vec<_>>>()?;
-    let widest = places.iter().flatten().map(Place::rank).max().unwrap_or(0);
-    let mut about: Vec<Rc<Storage>> = Vec::new();
-    for place in places.iter().flatten() {
-        about.push(place.outline(span)?.storage);
-    }
-    let about: Vec<&Storage> = about.iter().map(|s| &**s).collect();
-    let each = |of: &dyn Fn(&Place) -> EvalResult<Tensor>| {
-        let one = |(value, place): (&Value, &Option<Place>)| match place {
-            Some(place) => of(place).map(Operand::Tile),
-            None => operand(value, what, span),
-        };
-        operands.iter().zip(&places).map(one).collect::<EvalResult<Vec<_>>>()
-    };
-    let Some(clips) = clips else {
-        let parts = each(&|place| place.tensor(None, span))?;
-        let made = lower(interp, what, span, &about, |l| {
-            let parts = l.all_accessible(&parts)?;
-            run(l, &parts)
-        });
-        return made.map(Value::object);
-    };
-    let all = each(&|place| place.outline(span))?;
-    let whole = lower(interp, what, span, &about, |l| l.rehearse(&all, &run))?;
-    let of_result = |clip: &Clip| match (reduced, all.first()) {
-        (Some(axes), Some(Operand::Tile(data))) => of_reduction(clip, data, axes, &whole, span),
-        _ => Ok(clip.clone()),
-    };
-    let left = clips.iter().map(of_result).collect::<EvalResult<Vec<Clip>>>()?;
-    if reduced.is_some() {
-        check_reduced(&clips, &left, span)?;
-    }
-    for (clip, of_result) in clips.iter().zip(&left) {
-        if !of_result.is_empty() {
-            let parts = each(&|place| place.tensor(Some(&of_rank(clip, place.rank(), widest)), span))?;
-            let to = narrowed(&whole, of_result, span)?;
-            lower(interp, what, span, &about, |l| {
-                let parts = l.all_accessible(&parts)?;
-                let made = run(l, &parts)?;
-                if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
-            })?;
-        }
-    }
-    state(interp).note_mask(whole.storage.id, left);
-    Ok(Value::object(whole))
-}
-
-/// The operands, with index tiles as tiles of their numbers in as many partitions as the others have.
-fn with_numbers(interp: &mut Interp<'_>, operands: &[&Value], what: &str, span: Span) -> EvalResult<Vec<Value>> {
-    let is_index = |value: &&Value| value.downcast::<IndexTile>().is_some() || value.downcast::<Moved>().is_some();
-    if !operands.iter().any(is_index) {
-        return Ok(operands.iter().map(|value| (*value).clone()).collect());
-    }
-    let mut rows = 1;
-    for value in operands {
-        if let Some(place) = Place::of(value, what, span)? {
-            rows = rows.max(place.outline(span)?.view.partitions());
-        }
-    }
-    operands.iter().map(|value| numbers(interp, value, rows, span)).collect()
-}
-
-/// An index tile as a tile of int32, which the old compiler made of it; other values unchanged.
-pub(super) fn numbers(interp: &mut Interp<'_>, value: &Value, rows: u32, span: Span) -> EvalResult<Value> {
-    if let Some(tile) = value.downcast::<IndexTile>() {
-        return iota_tile(interp, &tile.in_partitions(rows), DType::I32, span).map(Value::object);
-    }
-    let Some(moved) = value.downcast::<Moved>() else { return Ok((*value).clone()) };
-    let (offset, tile) = (Value::object(moved.by.clone()), Value::object(moved.tile.clone()));
-    operator(interp, AluOp::Add, &offset, &tile, span)
-}
-
-pub(super) fn need(value: Option<Value>) -> Value {
-    value.unwrap_or(Value::None)
-}
-
-pub(super) fn tile_of(operand: &Operand) -> build::Result<&Tensor> {
-    match operand {
-        Operand::Tile(t) => Ok(t),
-        Operand::Number(_) => Err(nki_isa::Violation::new("operand-kind", "", "takes a tile, got a number")),
-    }
-}
-
-/// Whether a result is 1 or 0, of type bool.
-fn comparison(alu: AluOp) -> bool {
-    use AluOp::{LogicalAnd, LogicalOr, LogicalXor};
-    alu.is_comparison() || matches!(alu, LogicalAnd | LogicalOr | LogicalXor)
-}
-
-/// The common type of both operands: Python's numbers count as int32 and float32.
-pub(super) fn promoted(x: &Operand, y: &Operand) -> DType {
-    own_type(x).promote(own_type(y))
-}
-
-fn own_type(operand: &Operand) -> DType {
-    match operand {
-        Operand::Tile(t) => t.view.dtype,
-        Operand::Number(Imm::Int(_)) => DType::I32,
-        Operand::Number(Imm::Float(_)) => DType::F32,
-    }
-}
-
-/// The type of a binary operation's result.
-fn binary_type(alu: AluOp, x: &Operand, y: &Operand) -> DType {
-    if comparison(alu) {
-        return DType::U8;
-    }
-    let promoted = promoted(x, y);
-    if alu.is_bitvec() && !promoted.is_int() {
-        // There is no wider type for bits of uint32 and int32.
-        return [x, y].into_iter().map(own_type).find(|d| *d == DType::U32).unwrap_or(promoted);
-    }
-    // As in Python, the quotient of ints is not an int.
-    if alu == AluOp::Divide && promoted.is_int() { DType::F32 } else { promoted }
-}
-
-/// An operation on two tiles, or a tile and a number. A function broadcasts an operand of one partition, an operator does not.
-pub(super) fn binary(
-    l: &mut Lower<'_>,
-    name: &str,
-    alu: AluOp,
-    x: &Operand,
-    y: &Operand,
-    dtype: Option<DType>,
-    spread: bool,
-) -> build::Result<Tensor> {
-    let dtype = dtype.unwrap_or_else(|| binary_type(alu, x, y));
-    let (mut x, mut y) = (x.clone(), y.clone());
-    let mut is_row = false;
-    if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
-        let (rows, other) = (a.view.partitions(), b.view.partitions());
-        is_row = !spread && rows != other && rows.min(other) == 1;
-        let (a, b) = aligned(a, b)?;
-        let wide = |l: &mut Lower<'_>, t: Tensor, n: u32| {
-            if spread && t.view.partitions() == 1 && n > 1 { l.spread(&t, n) } else { Ok(t) }
-        };
-        (x, y) = (Operand::Tile(wide(l, a, other)?), Operand::Tile(wide(l, b, rows)?));
-    }
-    // At most one operand is read from PSUM.
-    if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y)
-        && a.view.space == Space::Psum
-        && b.view.space == Space::Psum
-    {
-        y = Operand::Tile(l.copy(b, None)?);
-    }
-    if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
-        let widened = |l: &mut Lower<'_>, vector: &Tensor, data: &Tensor| {
-            let is_read = vector_is_read(&[alu], vector.view.dtype, data.view.dtype, dtype);
-            if is_read { Ok(vector.clone()) } else { l.copy(vector, Some(DType::F32)) }
-        };
-        if is_column(b, a) {
-            y = Operand::Tile(widened(l, b, a)?);
-        } else if is_column(a, b) {
-            x = Operand::Tile(widened(l, a, b)?);
-        }
-    }
-    let made = l.binary(name, alu, &x, &y, Some(dtype));
-    let help =
-        || format!("an operator does not repeat partitions: write nl.{name}(x, y), or x.broadcast_to((rows, columns))");
-    made.map_err(|refused| if is_row { refused.help(help()) } else { refused })
-}
-
-/// Whether the engines read a vector of this type unchanged: float32, any type for bitwise operators, and 32-bit integers if all tiles have them.
-/// The older language accepted all types, which count as float32.
-pub(super) fn vector_is_read(ops: &[AluOp], vector: DType, data: DType, result: DType) -> bool {
-    let is_exact = |op: &AluOp| matches!(op, AluOp::Add | AluOp::Subtract | AluOp::Multiply);
-    let is_wide_int = |d: DType| matches!(d, DType::I32 | DType::U32);
-    vector == DType::F32
-        || ops.iter().any(|op| op.is_bitvec())
-        || ops.iter().all(is_exact) && [vector, data, result].into_iter().all(is_wide_int)
-}
-
-/// The operands of a matmul. The older compiler multiplied float32 by narrower types, which the current language does not: copied to float32.
-pub(super) fn widened(l: &mut Lower<'_>, a: &Tensor, b: &Tensor) -> build::Result<(Tensor, Tensor)> {
-    let is_wide = |t: &Tensor| matches!(t.view.dtype, DType::F32 | DType::TF32);
-    let copied = |l: &mut Lower<'_>, t: &Tensor, other: &Tensor| match is_wide(other)
-        && !is_wide(t)
-        && t.view.dtype.is_float()
-    {
-        true => l.copy(t, Some(DType::F32)),
-        false => Ok(t.clone()),
-    };
-    Ok((copied(l, a, b)?, copied(l, b, a)?))
-}
-
-/// Two tiles with as many dimensions. Missing ones come after the partitions, as in NumPy, or last if only then the shapes are compatible: kernels
-/// combine tiles with the results of reductions over the last axis, which lack it. Tiles that do not fit at all are unchanged.
-pub(super) fn aligned(a: &Tensor, b: &Tensor) -> build::Result<(Tensor, Tensor)> {
-    let rank = a.ndim().max(b.ndim());
-    let ranked = |t: &Tensor, at_end: bool| {
-        let mut t = t.clone();
-        while t.ndim() < rank {
-            t = t.expand_dim(if at_end { t.ndim() as i64 } else { 1 })?;
-        }
-        Ok(t)
-    };
-    let both = |at_end| Ok((ranked(a, at_end)?, ranked(b, at_end)?));
-    let fit = |(a, b): &(Tensor, Tensor)| compatible(&extents(a)[1..], &extents(b)[1..]);
-    let of_numpy = both(false)?;
-    if a.ndim() == b.ndim() || fit(&of_numpy) {
-        return Ok(of_numpy);
-    }
-    let at_end = both(true)?;
-    Ok(if fit(&at_end) { at_end } else { (a.clone(), b.clone()) })
-}
-
-/// Whether shapes with as many dimensions can be broadcast.
-pub(super) fn compatible(a: &[i64], b: &[i64]) -> bool {
-    a.iter().zip(b).all(|(&m, &n)| m == n || m == 1 || n == 1)
-}
-
-/// `nl.add(...)` and all other called operators.
-pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = format!("nl.{}", op.name);
-    match op.kind {
-        OpKind::Binary(alu) => {
-            let [x, y, d, mask, _] = bind_known(interp, args, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
-            let dtype = opt_bool_dtype(d, &what, span)?;
-            let made = compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x), &need(y)], |l, o| {
-                binary(l, op.name, alu, &o[0], &o[1], dtype, true)
-            })?;
-            Ok(if comparison(alu) { truth(interp, made, dtype) } else { made })
-        }
-        OpKind::Unary if op.name == "copy" => {
-            let [x, mask, d, _] = bind_known(interp, args, &what, ["src", "mask", "dtype", "name"], 1)?;
-            let dtype = opt_dtype(d, &what, span)?;
-            compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
-                l.copy(tile_of(&o[0])?, dtype)
-            })
-        }
-        OpKind::Unary => {
-            let [x, d, mask, _] = bind_known(interp, args, &what, ["x", "dtype", "mask", "name"], 1)?;
-            let of_truth = op.name == "logical_not";
-            let dtype = opt_bool_dtype(d, &what, span)?.or(of_truth.then_some(DType::U8));
-            let made = compute(interp, &what, span, clips_of(mask.as_ref(), span)?, &[&need(x)], |l, o| {
-                let x = tile_of(&o[0])?;
-                // Where the current language uses GpSimd for precision, the old compiler used Scalar.
-                if op.name == "rsqrt" || op.name == "square" {
-                    l.activation(op.name, x, dtype)
-                } else {
-                    l.unary(op.name, x, dtype)
-                }
-            })?;
-            Ok(if of_truth { truth(interp, made, dtype) } else { made })
-        }
-        OpKind::Name => Err(Raise::at(
-            "unsupported-api",
-            format!("{what} is a name for op= arguments and cannot be called"),
-            span,
-            "in this call",
-        )),
-    }
-}
-
-/// `dtype=`; Python's `bool` is a byte.
-fn opt_bool_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
-    Ok(opt_dtype(value, what, span)?.map(|d| if d == DType::Bool { DType::U8 } else { d }))
-}
-
-/// `left op right` for tiles.
-pub(super) fn operator(
-    interp: &mut Interp<'_>,
-    alu: AluOp,
-    left: &Value,
-    right: &Value,
-    span: Span,
-) -> EvalResult<Value> {
-    let name = nki_isa::names::Named::name(alu);
-    let made = compute(interp, &format!("`{name}`"), span, None, &[left, right], |l, o| {
-        binary(l, name, alu, &o[0], &o[1], None, false)
-    })?;
-    let joins = matches!(alu, AluOp::BitwiseAnd | AluOp::BitwiseOr | AluOp::BitwiseXor);
-    if comparison(alu) || joins && is_truth(interp, left) && is_truth(interp, right) {
-        note_truth(interp, &made);
-    }
-    Ok(made)
-}
-
-/// `-tile` and `~tile`, of the tile's type. The result of a comparison had Python's type bool in the old language, whose `~` is `not`.
-pub(super) fn unary(interp: &mut Interp<'_>, name: &'static str, value: &Value, span: Span) -> EvalResult<Value> {
-    let of_truth = name == "invert" && is_truth(interp, value);
-    let name = if of_truth { "logical_not" } else { name };
-    let made =
-        compute(interp, &format!("nl.{name}"), span, None, &[value], |l, o| l.unary(name, tile_of(&o[0])?, None))?;
-    if of_truth {
-        note_truth(interp, &made);
-    }
-    Ok(made)
-}
-
-fn is_truth(interp: &mut Interp<'_>, value: &Value) -> bool {
-    let tile = value.downcast::<Tensor>().map(|t| t.storage.id);
-    tile.is_some_and(|id| state(interp).truths.contains(&id))
-}
-
-/// The result of a comparison, of Python's type bool unless the call names another type.
-fn truth(interp: &mut Interp<'_>, made: Value, dtype: Option<DType>) -> Value {
-    if dtype.is_none_or(|d| d == DType::U8) {
-        note_truth(interp, &made);
-    }
-    made
-}
-
-fn note_truth(interp: &mut Interp<'_>, made: &Value) {
-    if let Some(tile) = made.downcast::<Tensor>() {
-        state(interp).truths.insert(tile.storage.id);
-    }
-}
-
-/// The operation of a comparison.
-pub(super) fn relation(op: CmpOp) -> Option<AluOp> {
-    Some(match op {
-        CmpOp::Lt => AluOp::Less,
-        CmpOp::Le => AluOp::LessEqual,
-        CmpOp::Gt => AluOp::Greater,
-        CmpOp::Ge => AluOp::GreaterEqual,
-        CmpOp::Eq => AluOp::Equal,
-        CmpOp::Ne => AluOp::NotEqual,
-        _ => return None,
-    })
-}
-
 fn range(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     // Advice for the old compiler's scheduler.
@@ -505,20 +88,6 @@ fn range(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     }
     state(interp).offset_loops |= start != 0;
     Ok(Value::Range(Rc::new(Range { start, stop, step })))
-}
-
-/// Rejects a partial mask of an operation that moves elements to other axes.
-fn all_or_nothing(mask: Option<&Value>, what: &str, span: Span) -> EvalResult<()> {
-    match clip_of(mask, span)? {
-        Some(clip) if !clip.is_empty() && clip.restricts() => Err(no_mask(what, span)),
-        _ => Ok(()),
-    }
-}
-
-/// The error for `mask=` where it is not supported.
-pub(super) fn no_mask(what: &str, span: Span) -> Box<Raise> {
-    Raise::at("bad-mask", format!("{what} with mask="), span, "here")
-        .help("restrict the operands instead: slices or index tiles of the part that is used")
 }
 
 fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalResult<Value> {
@@ -552,11 +121,6 @@ fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     compute(interp, what, span, one_clip(mask.as_ref(), span)?, &[&need(x)], |l, o| {
         l.softmax(tile_of(&o[0])?, &axis, dtype)
     })
-}
-
-/// "currently `dtype` and `compute_dtype` behave the same, both sets internal compute and return dtype" (nl.softmax, nl.rms_norm).
-fn either_dtype(dtype: Option<Value>, computed: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
-    Ok(opt_dtype(dtype, what, span)?.or(opt_dtype(computed, what, span)?))
 }
 
 fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

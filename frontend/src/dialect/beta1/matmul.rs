@@ -3,9 +3,10 @@
 use nki_diag::{Diagnostic, Span};
 
 use super::access::Place;
-use super::affine::{Mask, clip_of};
+use super::arithmetic::widened;
+use super::calls::{bind_known, lower, need, tile_of};
 use super::clips::{counts, narrowed, restrictions};
-use super::language::{bind_known, lower, need, tile_of, widened};
+use super::mask::{Mask, clip_of};
 use crate::build::lower::{Lower, Operand};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;

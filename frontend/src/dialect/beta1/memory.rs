@@ -4,9 +4,9 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, Space};
 
 use super::access::Place;
-use super::affine::{clip_of, clips_of, each_part};
+use super::calls::{bind_known, lower, need, numbers, operand, opt_dtype};
 use super::clips::narrowed;
-use super::language::{bind_known, lower, need, numbers, operand, opt_dtype};
+use super::mask::{clip_of, clips_of, each_part};
 use super::{assign, ops};
 use crate::build;
 use crate::build::builder::Request;

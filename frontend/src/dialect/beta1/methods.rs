@@ -2,7 +2,8 @@
 
 use nki_diag::Span;
 
-use super::language::{broadcast, expanded, lower, opt_dtype};
+use super::calls::{lower, opt_dtype};
+use super::language::{broadcast, expanded};
 use super::make;
 use crate::build::lower::extents;
 use crate::build::tensor::{Tensor, shape_text};

@@ -5,17 +5,21 @@
 mod access;
 mod affine;
 mod alloc;
+mod arithmetic;
 mod assign;
 mod blocks;
+mod calls;
 mod clips;
 mod enums;
 mod index;
 pub(crate) mod instruction;
 mod language;
 mod make;
+mod mask;
 mod matmul;
 mod memory;
 mod methods;
+mod mgrid;
 pub(crate) mod names;
 mod operands;
 pub(crate) mod ops;
@@ -30,9 +34,10 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::names::{AluOp, Named};
 use nki_isa::{DType, Space};
 
-use self::affine::{Mgrid, Moved};
+use self::affine::Moved;
 use self::enums::VOCABULARIES;
 use self::language::FUNCTIONS;
+use self::mgrid::Mgrid;
 use super::beta2::Beta2;
 use super::common::enums::{ApiEnum, EnumClass, NlOp};
 use super::common::handles::ApiClass;
@@ -127,7 +132,7 @@ impl Dialect for Beta1 {
                     .help("use nl.matmul, nl.divide or another function of nl"));
             }
         };
-        language::operator(interp, alu, left, right, span).map(Some)
+        arithmetic::operator(interp, alu, left, right, span).map(Some)
     }
 
     fn in_place(
@@ -143,8 +148,8 @@ impl Dialect for Beta1 {
 
     fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
         match op {
-            UnaryOp::Neg => language::unary(interp, "negative", value, span),
-            UnaryOp::Invert => language::unary(interp, "invert", value, span),
+            UnaryOp::Neg => arithmetic::unary(interp, "negative", value, span),
+            UnaryOp::Invert => arithmetic::unary(interp, "invert", value, span),
             UnaryOp::Pos => Ok(value.clone()),
             UnaryOp::Not => Err(unsupported(op.text(), value, &Value::None, span)),
         }
@@ -159,14 +164,14 @@ impl Dialect for Beta1 {
         right: &Value,
         span: Span,
     ) -> EvalResult<Option<Value>> {
-        let Some(alu) = language::relation(op) else { return Ok(None) };
+        let Some(alu) = arithmetic::relation(op) else { return Ok(None) };
         let number = |v: &Value| {
             matches!(v, Value::Int(_) | Value::Float(_) | Value::Bool(_)) || v.downcast::<Tensor>().is_some()
         };
         if matches!(op, CmpOp::Eq | CmpOp::Ne) && !(number(left) && number(right)) {
             return Ok(None);
         }
-        language::operator(interp, alu, left, right, span).map(Some)
+        arithmetic::operator(interp, alu, left, right, span).map(Some)
     }
 
     fn truth(&self, _interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
@@ -323,7 +328,7 @@ fn scalar(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 fn language_name(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value> {
-    if let Some(op) = NlOp::find(name, language::call_op) {
+    if let Some(op) = NlOp::find(name, arithmetic::call_op) {
         return object(op);
     }
     if let Some(memory) = ApiEnum::memory(name) {

@@ -6,9 +6,10 @@ use nki_isa::schema::{Role, Schema};
 use nki_isa::{DType, Dim, Space};
 
 use super::access::Place;
+use super::arithmetic::{aligned, compatible, widened};
+use super::calls::lower;
 use super::clips::{of_partitions, of_rank};
 use super::instruction::{DOUBLE_ROW, POLICY, position};
-use super::language::{aligned, compatible, lower, widened};
 use super::ops;
 use crate::build::lower::extents;
 use crate::build::lower::results::reduced_last;

@@ -4,7 +4,7 @@ use nki_isa::Arg;
 use nki_isa::names::Named;
 use nki_isa::schema::{Kind, OperandSchema};
 
-use super::language;
+use super::arithmetic;
 use crate::dialect::common::enums::NlOp;
 use crate::eval::value::Value;
 
@@ -33,7 +33,7 @@ pub(crate) fn function(name: &str) -> Option<&str> {
         "max" | "min" | "sum" | "prod" | "all" | "mean" | "var" | "where" | "transpose" | "matmul" | "broadcast_to"
         | "expand_dims" | "zeros_like" | "empty_like" => Some(name),
         "any" => None,
-        other => Some(spelled(other)).filter(|op| NlOp::find(op, language::call_op).is_some()),
+        other => Some(spelled(other)).filter(|op| NlOp::find(op, arithmetic::call_op).is_some()),
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn named(value: &Value) -> Option<NlOp> {
     };
     let (package, name) = path.rsplit_once('.')?;
     let known = ["numpy", "np", "neuronxcc.nki.language"].contains(&package);
-    known.then(|| NlOp::find(spelled(name), language::call_op)).flatten()
+    known.then(|| NlOp::find(spelled(name), arithmetic::call_op)).flatten()
 }
 
 /// An operand that names an operation.

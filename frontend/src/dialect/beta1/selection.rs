@@ -4,9 +4,11 @@ use nki_diag::Span;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::Place;
-use super::affine::{IndexTile, Mask, Relation, clip_of, clips_of};
+use super::affine::IndexTile;
+use super::arithmetic::promoted;
+use super::calls::{bind_known, compute, lower, need, operand, opt_dtype, tile_of};
 use super::clips::{narrowed, restrictions};
-use super::language::{bind_known, compute, lower, need, operand, opt_dtype, promoted, tile_of};
+use super::mask::{Mask, Relation, clip_of, clips_of};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::tensor::Tensor;
