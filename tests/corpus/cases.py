@@ -266,8 +266,10 @@ def gathers():
     groups = [rng(36 + g).permutation(256).astype(np.float32) - 100 for g in range(2)]
     x = np.concatenate([g.reshape(16, 16).T for g in groups]).astype(bfloat16)
     order = [np.argsort(g[:n])[-k:] for g in groups]
-    values = np.concatenate([np.tile(g[o], (16, 1)) for g, o in zip(groups, order)])
-    positions = np.concatenate([np.tile(o, (16, 1)) for o in order])
+    # 20 results in two columns of 16 partitions. Places without a result hold NaN and the position 2^32 - 1.
+    place = lambda results, fill: np.append(results, [fill] * 12).reshape(2, 16).T
+    values = np.concatenate([place(g[o], np.nan) for g, o in zip(groups, order)])
+    positions = np.concatenate([place(o, 2**32 - 1) for o in order])
     yield dict(
         name="topk",
         file="searches.py",

@@ -139,8 +139,9 @@ def topk(x, n, k):
     values = nl.ndarray((x.shape[0], k), dtype=nl.bfloat16, buffer=nl.sbuf)
     positions = nl.ndarray((x.shape[0], k), dtype=nl.uint32, buffer=nl.sbuf)
     nisa.topk(val_dst=values, idx_dst=positions, src=data, n=n)
-    top_values = store(values)
-    top_positions = store(positions)
+    columns = (k + 15) // 16
+    top_values = store(values[:, 0:columns])
+    top_positions = store(positions[:, 0:columns])
     return top_values, top_positions
 
 

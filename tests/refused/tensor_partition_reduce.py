@@ -12,8 +12,5 @@ nisa.tensor_partition_reduce(short, nl.add, s)  # [shape-mismatch] 63 | 64
 # rule: bitvec-ints
 nisa.tensor_partition_reduce(d, nl.bitwise_or, s)  # [bitvec-dtype] float32
 nisa.tensor_partition_reduce(d, nl.average, s)  # accepted
-
-# rule: maximum-target
-nisa.tensor_partition_reduce(d, nl.maximum, s)  # trn3 [unsupported-on-target] maximum | trn3
-nisa.tensor_partition_reduce(d, nl.add, s)  # trn3 accepted
-nisa.tensor_partition_reduce(d, nl.maximum, s)  # trn2 accepted
+nisa.tensor_partition_reduce(d, nl.mean, s)  # accepted
+nisa.tensor_partition_reduce(d, nl.maximum, s)  # trn3 accepted

@@ -76,8 +76,6 @@ pub struct Arch {
     pub accumulates_onto_any_write: bool,
     /// `abs_max` and `abs_min` (`nki.language` operator table).
     pub abs_max: bool,
-    /// `tensor_partition_reduce` supports maximum: kernels use it on trn2, and the compiler for trn3 rejects it (nki-moe-megakernel's log).
-    pub partition_maximum: bool,
     /// 8-bit float operands use the vector engine's fast modes, like 16-bit ones (trainium3_arch).
     pub fast_fp8_streams: bool,
     /// `activation_reduce` reduces with multiply, max and min as well as add (`activation_reduce` reference).
@@ -171,7 +169,6 @@ const TRN1: Arch = Arch {
     exact_transpose: false,
     accumulates_onto_any_write: false,
     abs_max: false,
-    partition_maximum: true,
     fast_fp8_streams: false,
     activation_reduces_with_any: false,
     activation_bias_number: false,
@@ -213,7 +210,6 @@ const TRN3: Arch = Arch {
     mx: true,
     accumulates_onto_any_write: true,
     abs_max: true,
-    partition_maximum: false,
     fast_fp8_streams: true,
     random_state_psum: true,
     receive_displacements: true,

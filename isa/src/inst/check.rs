@@ -99,6 +99,23 @@ pub fn same_dtype(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     .help("nisa.tensor_copy converts"))
 }
 
+/// The operand has at most `most` dimensions, the partition dimension included.
+///
+/// # Errors
+/// `access-pattern`.
+pub(crate) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), Violation> {
+    let dims = view.dims.len();
+    if dims <= most {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "access-pattern",
+        name,
+        format!("`{name}` has {dims} dimensions {:?}, but can have at most {most}", view.shape()),
+    )
+    .help("merge free dimensions with `.reshape(...)` or an access pattern"))
+}
+
 /// The views have the same number of partitions and of elements per partition, so that element-wise operations are possible.
 ///
 /// # Errors

@@ -45,10 +45,11 @@ fn nested_arg(value: &Value, depth: u32, items: &mut u32) -> Option<Arg> {
             Some(number) => return nested_arg(number, depth, items),
             None => return object_arg(value),
         },
-        // The manual of tensor_scalar_reduce names these two as operators; they are reductions elsewhere.
+        // Functions that name operators in the manual: max and min of tensor_scalar_reduce, mean of tensor_partition_reduce.
         Value::Native(f) => match &*f.name {
             "nki.language.max" => Arg::Name("maximum".into()),
             "nki.language.min" => Arg::Name("minimum".into()),
+            "nki.language.mean" => Arg::Name("average".into()),
             _ => return None,
         },
         _ => return None,

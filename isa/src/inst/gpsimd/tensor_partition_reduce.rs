@@ -22,13 +22,15 @@ crate::named_enum! {
         /// The sum.
         Add "add",
         /// The sum divided by the number of partitions.
-        Average "average",
+        Average "average" | "mean",
         /// The largest.
         Max "maximum" | "max",
         /// Bitwise or.
         BitwiseOr "bitwise_or",
         /// Bitwise and.
         BitwiseAnd "bitwise_and",
+        /// Bitwise exclusive or.
+        BitwiseXor "bitwise_xor",
     }
 }
 
@@ -37,7 +39,7 @@ operands! {
     pub struct TensorPartitionReduce: "tensor_partition_reduce" on [GpSimd] {
         /// The result: 1 partition, with as many elements as a partition of `data`.
         [Out Sbuf] dst: View,
-        /// Operator: add, average, maximum, bitwise_or or bitwise_and.
+        /// Operator: add, average, maximum, bitwise_or, bitwise_and or bitwise_xor.
         [Attr] op: PartitionReduce,
         /// Input tile.
         [In Sbuf] data: View,
@@ -51,7 +53,6 @@ operands! {
         "one-partition": "`dst` has one partition",
         "same-elements": "`dst` has as many elements per partition as `data`",
         "bitvec-ints": "bitwise operators take integers only",
-        "maximum-target": "trn3 does not support maximum",
     },
 }
 
@@ -62,6 +63,7 @@ impl TensorPartitionReduce {
             PartitionReduce::Max => AluOp::Max,
             PartitionReduce::BitwiseOr => AluOp::BitwiseOr,
             PartitionReduce::BitwiseAnd => AluOp::BitwiseAnd,
+            PartitionReduce::BitwiseXor => AluOp::BitwiseXor,
         }
     }
 }
@@ -76,15 +78,7 @@ impl Instruction for TensorPartitionReduce {
         Engine::GpSimd
     }
 
-    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if self.op == PartitionReduce::Max && !context.arch.partition_maximum {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "op",
-                format!("`op` is maximum, which tensor_partition_reduce does not have on {}", context.arch.target),
-            )
-            .help("transpose with nisa.nc_transpose, then use nisa.tensor_reduce"));
-        }
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         if self.dst.partitions() != 1 {
             return Err(Violation::new(
                 "partition-mismatch",
@@ -174,6 +168,7 @@ mod tests {
     fn bits_and_large_integers_are_exact() {
         assert_eq!(reduce(PartitionReduce::BitwiseOr, DType::U8, 2, &[0x81, 0x0F, 0x18, 0xF0]), [0x99, 0xFF]);
         assert_eq!(reduce(PartitionReduce::BitwiseAnd, DType::I16, 2, &[0x8001, 3, 0x8002, 6]), [0x8000, 2]);
+        assert_eq!(reduce(PartitionReduce::BitwiseXor, DType::U8, 3, &[0x81, 3, 7]), [0x85]);
         assert_eq!(
             reduce(PartitionReduce::Add, DType::I32, 2, &[16_777_217, u32::MAX, 16_777_218, 1]),
             [33_554_435, 0]
@@ -193,6 +188,6 @@ mod tests {
         assert!(said(&dst, PartitionReduce::BitwiseOr).contains("`bitwise_or` works on the bits"));
         let args = [("op", crate::Arg::Name("minimum".into())), ("dst", crate::Arg::View(dst))];
         let e = crate::testing::build("tensor_partition_reduce", &args).unwrap_err();
-        assert!(e.contains("one of add, average, maximum, bitwise_or, bitwise_and"), "{e}");
+        assert!(e.contains("one of add, average, maximum, bitwise_or, bitwise_and, bitwise_xor"), "{e}");
     }
 }

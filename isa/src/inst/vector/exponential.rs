@@ -1,6 +1,5 @@
 //! `nisa.exponential`: the exponential function on the vector engine, with the sum that softmax needs.
 
-use super::max8::rank;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction};
@@ -81,8 +80,8 @@ impl Instruction for Exponential {
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         let src = ("src", &self.src);
         check::same_shape(src, ("dst", &self.dst))?;
-        rank("src", &self.src, 4)?;
-        rank("dst", &self.dst, 4)?;
+        check::rank("src", &self.src, 4)?;
+        check::rank("dst", &self.dst, 4)?;
         check::scalar_operand(src, "max_value", &self.max_value)?;
         self.reduction().validate(src, &[AluOp::Add], &CMDS)?;
         let unset = matches!(&self.reduce_init, ScalarOperand::Imm(x) if x.as_f32() == 0.0);

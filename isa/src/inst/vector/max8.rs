@@ -52,24 +52,7 @@ pub(super) fn searched(name: &'static str, view: &View) -> Result<(), Violation>
             format!("`{name}` has {n} elements per partition, it must have {FREE_MIN} to {FREE_MAX}"),
         ));
     }
-    rank(name, view, 3)
-}
-
-/// The operand has at most `most` dimensions, the partition dimension included.
-///
-/// # Errors
-/// `access-pattern`.
-pub(super) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), Violation> {
-    let dims = view.dims.len();
-    if dims <= most {
-        return Ok(());
-    }
-    Err(Violation::new(
-        "access-pattern",
-        name,
-        format!("`{name}` has {dims} dimensions {:?}, but can have at most {most}", view.shape()),
-    )
-    .help("merge free dimensions with `.reshape(...)` or an access pattern"))
+    check::rank(name, view, 3)
 }
 
 impl Instruction for Max8 {
@@ -85,7 +68,7 @@ impl Instruction for Max8 {
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
         searched("src", &self.src)?;
-        rank("dst", &self.dst, 2)?;
+        check::rank("dst", &self.dst, 2)?;
         elements("dst", &self.dst, 8)
     }
 

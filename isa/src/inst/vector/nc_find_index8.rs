@@ -1,7 +1,7 @@
 //! `nisa.nc_find_index8`: the positions of eight values in each partition.
 
 use super::bn_stats::elements;
-use super::max8::{rank, searched};
+use super::max8::searched;
 use crate::arch::Arch;
 use crate::dtype::DType;
 use crate::inst::math::search::position;
@@ -57,9 +57,9 @@ impl Instruction for NcFindIndex8 {
         check::same_partitions(data, ("dst", &self.dst))?;
         check::same_partitions(data, ("vals", &self.vals))?;
         searched("data", &self.data)?;
-        rank("vals", &self.vals, 3)?;
+        check::rank("vals", &self.vals, 3)?;
         elements("vals", &self.vals, 8)?;
-        rank("dst", &self.dst, 2)?;
+        check::rank("dst", &self.dst, 2)?;
         elements("dst", &self.dst, 8)
     }
 

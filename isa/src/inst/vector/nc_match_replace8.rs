@@ -1,7 +1,7 @@
 //! `nisa.nc_match_replace8`: replaces eight values of each partition and returns their positions.
 
 use super::bn_stats::elements;
-use super::max8::{rank, searched};
+use super::max8::searched;
 use super::nc_find_index8::NOT_FOUND;
 use crate::arch::Arch;
 use crate::arg::Imm;
@@ -59,7 +59,7 @@ impl Instruction for NcMatchReplace8 {
         check::same_partitions(data, ("vals", &self.vals))?;
         // The sizes are those of max8 and nc_find_index8, with which it is used (nki.isa reference 2.20-2.26).
         searched("data", &self.data)?;
-        rank("vals", &self.vals, 3)?;
+        check::rank("vals", &self.vals, 3)?;
         elements("vals", &self.vals, 8)?;
         if let Some(index) = &self.dst_idx {
             check::same_partitions(data, ("dst_idx", index))?;
