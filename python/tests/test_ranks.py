@@ -1,6 +1,7 @@
 """Several ranks: `nki_sim.simulate_ranks`."""
 
 import json
+import warnings
 
 import collectives
 import numpy as np
@@ -163,3 +164,30 @@ def test_ranks_get_the_same_arguments():
         ranks(x, iter([1.0, 2.0]))
     first, second = ranks(x, nki_sim.PerRank([iter([1.0]), iter([2.0])]))
     np.testing.assert_array_equal(second - first, (x + 2) - (x + 1))
+
+
+@nki.jit
+def send_rows(x, counts, rows, group):
+    """Sends the first two written rows to each rank; the other half of the buffer is never written and never sent."""
+    n, h = x.shape
+    sent = nl.ndarray((2 * n, h), dtype=x.dtype, buffer=nl.shared_hbm)
+    received = nl.ndarray((2 * n, h), dtype=x.dtype, buffer=nl.shared_hbm)
+    metadata = nl.ndarray((rows, 2), dtype=nl.uint32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=sent[0:n], src=x)
+    nisa.dma_copy(dst=metadata, src=counts[0:rows])
+    ncc.all_to_all_v(srcs=[sent], dsts=[received], replica_group=group, metadata_tensor=metadata)
+    out = nl.ndarray((2, 2, h), dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out[0], src=received[0:2])
+    nisa.dma_copy(dst=out[1], src=received[n : n + 2])
+    return out
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_what_is_not_sent_need_not_be_written_and_row_3_is_ignored(rows):
+    xs = [np.full((4, 8), rank, np.float32) for rank in range(2)]
+    counts = np.array([[16, 16], [0, 16], [0, 0], [99, 99]], np.uint32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outs = nki_sim.simulate_ranks(send_rows[2], 2)(xs, counts, rows, ReplicaGroup([[0, 1]]))
+    for out in outs:
+        np.testing.assert_array_equal(out[:, :, 0], [[0, 0], [1, 1]])

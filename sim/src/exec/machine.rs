@@ -272,11 +272,17 @@ impl Machine for Interpreter<'_> {
         if !self.may_follow_moves(&to, &from) {
             self.flush_matmuls();
         }
-        self.check_written(src, &from);
+        // Rows skipped by one side are neither read nor written.
+        match &to.starts {
+            Some(starts) if starts.iter().any(Option::is_none) => {
+                let read = from.only(|element| starts[element / to.per_row.max(1)].is_some());
+                self.check_written(src, &read);
+            }
+            _ => self.check_written(src, &from),
+        }
         if let Some(starts) = &from.starts
             && starts.iter().any(Option::is_none)
         {
-            // Rows skipped by the source are not written either.
             to = to.only(|element| starts[element / from.per_row.max(1)].is_some());
         }
         if self.defer_copy(&to, &from) {

@@ -29,7 +29,7 @@ operands! {
     rules: {
         "one-tensor": "there is one source and one destination",
         "flat": "source and destination are contiguous",
-        "metadata-shape": "`metadata_tensor` has three rows of a column for each rank of a group: (3, n) in HBM, (1, 3, n) in SBUF",
+        "metadata-shape": "`metadata_tensor` has one column for each rank of a group and three or four rows: (rows, n) in HBM, (1, rows, n) in SBUF",
         "displacements": "`has_rdispls` is False (a current limit, according to the reference)",
         "four-ranks": "a group has 4 ranks (a current limit, according to the reference)",
     },

@@ -48,7 +48,9 @@ pub(crate) fn check(
         ));
     }
     let (rows, ranks) = (if displacements { 4 } else { 3 }, super::group_size(groups) as usize);
-    if metadata.elements() != rows * ranks || metadata.space.is_on_chip() && metadata.partitions() != 1 {
+    // "Row 3 may be omitted": without displacements it is ignored (`all_to_all_v` reference).
+    let fits = (rows..=4).any(|rows| metadata.elements() == rows * ranks);
+    if !fits || metadata.space.is_on_chip() && metadata.partitions() != 1 {
         return Err(Violation::new(
             "shape-mismatch",
             "metadata_tensor",
@@ -61,20 +63,36 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The data that a member sends: the source, then the send rows of the metadata.
+/// The data that a member sends: the source, of which only the parts to be sent are read, then the send rows of the metadata.
 pub(crate) fn contribution(
     machine: &mut dyn Machine,
     srcs: &Views,
     metadata: &View,
     ranks: u32,
+    one_chunk: bool,
     prepared: bool,
 ) -> Result<Vec<Array2<u32>>, Fault> {
-    let mut out = super::contribution(machine, srcs)?;
-    let rows = 2 * ranks as usize;
-    out.push(match prepared {
-        true => row(prepared_metadata(machine, 0, rows)?)?,
-        false => machine.read_bits(&part(metadata, 0, rows))?,
-    });
+    let n = ranks as usize;
+    let sends = match prepared {
+        true => prepared_metadata(machine, 0, 2 * n)?,
+        false => machine.read_bits(&part(metadata, 0, 2 * n))?.iter().copied().collect(),
+    };
+    let mut out = Vec::new();
+    for src in &srcs.0 {
+        let mut data = vec![0; src.elements()];
+        for column in 0..if one_chunk { 1 } else { n } {
+            let (count, from) = (sends[column] as usize, sends[n + column] as usize);
+            // A part that exceeds the source is an error of [`execute`].
+            if let Some(sent) =
+                from.checked_add(count).and_then(|end| data.get_mut(from..end)).filter(|s| !s.is_empty())
+            {
+                let read = machine.read_bits(&part(src, from, count))?;
+                sent.iter_mut().zip(&read).for_each(|(to, &bits)| *to = bits);
+            }
+        }
+        out.push(row(data)?);
+    }
+    out.push(row(sends)?);
     Ok(out)
 }
 
@@ -233,7 +251,7 @@ macro_rules! collective {
                 machine: &mut dyn $crate::machine::Machine,
             ) -> Result<Vec<ndarray::Array2<u32>>, $crate::machine::Fault> {
                 let ranks = super::group_size(&self.replica_group);
-                super::variable::contribution(machine, &self.srcs, &self.metadata_tensor, ranks, $prepared)
+                super::variable::contribution(machine, &self.srcs, &self.metadata_tensor, ranks, $one_chunk, $prepared)
             }
 
             /// The counts may differ between members.
