@@ -53,10 +53,11 @@ nisa.nc_matmul(out, st, mv, tile_position=(0, 0))  # [operand-value] `tile_size`
 nisa.nc_matmul(out, st, mv, tile_size=(128, 128))  # [operand-value] `tile_position` has 0 values
 
 # rule: tile-size
-nisa.nc_matmul(out, st, mv, tile_position=(0, 0), tile_size=(96, 128))  # [operand-value] row size 96 | [32, 64, 128]
-nisa.nc_matmul(out, sm, hm, tile_position=(0, 0), tile_size=(32, 128))  # trn1 [operand-value] row size 32 | [64, 128]
+nisa.nc_matmul(out, st, mv, tile_position=(0, 0), tile_size=(129, 128))  # [operand-value] row size is 129 | 1 to 128
+nisa.nc_matmul(out, sm, hm, tile_position=(0, 0), tile_size=(96, 128))  # accepted
 
 # rule: tile-position
+nisa.nc_matmul(out, sm, hm, tile_position=(32, 0), tile_size=(32, 128))  # trn1 [operand-value] start row 32 | 64
 nisa.nc_matmul(out, sm, hm, tile_position=(32, 0), tile_size=(64, 128))  # [operand-value] start row 32 | 64
 nisa.nc_matmul(out, sm, hm, tile_position=(128, 0), tile_size=(64, 128))  # [operand-value] start row 128
 

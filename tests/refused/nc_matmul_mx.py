@@ -18,7 +18,7 @@ nisa.nc_matmul_mx(out, st, mv, ss, ms, tile_position=(0, 0))  # trn3 [operand-va
 nisa.nc_matmul_mx(out, st, mv, ss, ms)  # trn3 accepted
 
 # rule: tile-rows
-nisa.nc_matmul_mx(out, st, mv, ss, ms, tile_position=(0, 0), tile_size=(96, 128))  # trn3 [operand-value] row size 96
+nisa.nc_matmul_mx(out, st, mv, ss, ms, tile_position=(0, 0), tile_size=(129, 128))  # trn3 [operand-value] row size is 129
 
 # rule: tile-columns
 nisa.nc_matmul_mx(out, st, mv, ss, ms, tile_position=(0, 0), tile_size=(128, 64))  # trn3 [operand-value] column size 64 | 128

@@ -39,20 +39,31 @@ pub(super) fn given(position: &Ints, size: &Ints) -> Result<Option<(Pair, Pair)>
     }
 }
 
-/// The extent has an allowed size, and the start is a multiple of it.
-pub(super) fn check_axis(axis: &str, start: i64, extent: i64, allowed: &[i64], arch: &Arch) -> Result<(), Violation> {
-    if !allowed.contains(&extent) {
+/// The size of the array's tile that holds `extent` rows or columns: the array divides into tiles of 32 (from trn2 on), 64 or 128.
+/// The manual lists these sizes and does not say that `tile_size` must be one of them; published kernels give others (16 rows).
+pub(super) fn of_array(extent: u32, arch: &Arch) -> u32 {
+    let fits = |size: &u32| *size >= extent.max(arch.tensor_tile_min);
+    [32, 64, 128].into_iter().find(fits).unwrap_or(128)
+}
+
+/// The extent is at most 128, and the start is a multiple of the array's tile that holds it.
+pub(super) fn check_axis(axis: &str, start: i64, extent: i64, arch: &Arch) -> Result<(), Violation> {
+    if !(1..=128).contains(&extent) {
         return Err(Violation::new(
             "operand-value",
             "tile_size",
-            format!("{axis} size {extent} is not one of {allowed:?} on {}", arch.target),
+            format!("the {axis} size is {extent}, but must be 1 to 128"),
         ));
     }
-    if start < 0 || start % extent != 0 || start + extent > 128 {
+    let tile = i64::from(of_array(extent as u32, arch));
+    if start < 0 || start % tile != 0 || start + tile > 128 {
         return Err(Violation::new(
             "operand-value",
             "tile_position",
-            format!("start {axis} {start} is not a multiple of the {axis} size {extent} within the array's 128"),
+            format!(
+                "start {axis} {start} is not a multiple of {tile} within the array's 128: {extent} {axis}s take a tile of {tile} on {}",
+                arch.target
+            ),
         ));
     }
     Ok(())

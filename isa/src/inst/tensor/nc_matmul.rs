@@ -57,8 +57,8 @@ operands! {
         "double-row-shape": "with double_row the first free dimension of both operands is 2",
         "double-row-stride": "with double_row the two rows of `moving` are a multiple of 16 elements apart",
         "tile-pair": "`tile_position` and `tile_size` are (row, column) pairs and given together",
-        "tile-size": "row and column tile sizes are 32 (from trn2 on), 64 or 128",
-        "tile-position": "a tile starts at a multiple of its size, within the array's 128",
+        "tile-size": "row and column tile sizes are 1 to 128",
+        "tile-position": "a tile starts at a multiple of 32 (from trn2 on), 64 or 128, whichever holds it, within the array's 128",
         "inputs": "operands are float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 or float32; float8_e4m3fn from trn3 \
             on",
         "ocp-target": "float8_e4m3fn needs trn3",
@@ -170,7 +170,8 @@ impl Instruction for NcMatmul {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let (tile_position, tile_size) = self.tile();
+        let (tile_position, (rows, columns)) = self.tile();
+        let tile_size = (array_tile::of_array(rows, context.arch), array_tile::of_array(columns, context.arch));
         Work {
             engine: self.engine(context.arch),
             kind: WorkKind::Matmul(Matmul {
@@ -468,9 +469,12 @@ mod tests {
             machine.check(NcMatmul { tile_position: Ints(position.to_vec()), tile_size: Ints(size.to_vec()), ..mm })
         };
         assert_eq!(tiled(Target::Trn2, 32, &[96, 64], &[32, 64]), Ok(()));
+        // A tile of another size takes the next larger one of the array.
+        assert_eq!(tiled(Target::Trn2, 16, &[96, 64], &[16, 48]), Ok(()));
         assert!(
-            tiled(Target::Trn1, 32, &[96, 64], &[32, 64]).unwrap_err().contains("row size 32 is not one of [64, 128]")
+            tiled(Target::Trn1, 32, &[96, 64], &[32, 64]).unwrap_err().contains("start row 96 is not a multiple of 64")
         );
+        assert!(tiled(Target::Trn2, 32, &[0, 0], &[129, 64]).unwrap_err().contains("row size is 129"));
         assert!(
             tiled(Target::Trn2, 64, &[0, 0], &[32, 128])
                 .unwrap_err()

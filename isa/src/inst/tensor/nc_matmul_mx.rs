@@ -47,9 +47,9 @@ operands! {
         `moving` in one pass: four rows of the contraction for each partition.",
     rules: {
         "tile-pair": "`tile_position` and `tile_size` are (row, column) pairs and given together",
-        "tile-rows": "the row tile size is 32, 64 or 128",
+        "tile-rows": "the row tile size is 1 to 128",
         "tile-columns": "the column tile size is 128, the start column 0",
-        "tile-position": "a tile starts at a multiple of its size, within the array's 128",
+        "tile-position": "a tile starts at a multiple of 32, 64 or 128, whichever holds it, within the array's 128",
         "quadrants": "`stationary` has 32, 64, 96 or 128 partitions",
         "contraction": "`stationary` and `moving` have the same number of partitions",
         "rows": "`stationary` has at most as many partitions as the row tile",
@@ -87,7 +87,7 @@ impl NcMatmulMx {
                 format!("start column {column}, but must be 0: nc_matmul_mx tiles rows only"),
             );
         }
-        array_tile::check_axis("row", row, rows, &[32, 64, 128], arch)
+        array_tile::check_axis("row", row, rows, arch)
     }
 
     /// Data and scales are one logical tensor: one index selects both, or neither is indirect.
@@ -206,7 +206,8 @@ impl Instruction for NcMatmulMx {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let (tile_position, tile_size) = self.tile();
+        let (tile_position, (rows, columns)) = self.tile();
+        let tile_size = (array_tile::of_array(rows, context.arch), array_tile::of_array(columns, context.arch));
         Work {
             engine: self.engine(context.arch),
             kind: WorkKind::Matmul(Matmul {
@@ -326,7 +327,7 @@ mod tests {
         };
         tiled(&[32, 0], &[32, 128], "");
         tiled(&[32, 0], &[], "`tile_size` has 0 values");
-        tiled(&[0, 0], &[16, 128], "row size 16");
+        tiled(&[0, 0], &[16, 128], "the row tile has 16");
         tiled(&[0, 0], &[32, 64], "column size 64, but must be 128");
         tiled(&[0, 32], &[32, 128], "start column 32, but must be 0");
         tiled(&[16, 0], &[32, 128], "start row 16");
