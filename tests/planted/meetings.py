@@ -106,6 +106,50 @@ def exchange_of_two_widths_fixed(x):
     return out
 
 
+# args: x=float32[2,64,32] counts=int32([[4,2]])
+# flags: --lnc 2
+# seen-by: run
+@nki.jit
+def own_trip_counts(x, counts):
+    """Each core iterates as often as its own count says."""
+    core = nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    numbers = nl.ndarray((1, 2), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+    nisa.dma_copy(dst=numbers, src=counts)
+    end = nisa.register_alloc()
+    nisa.register_load(end, numbers[:, core : core + 1])
+
+    def body(i):
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+
+    nl.fori_loop(0, end, body)  # plant: uneven-trips
+    nisa.dma_copy(dst=out[core], src=tile)
+    return out
+
+
+@nki.jit
+def own_trip_counts_fixed(x, counts):
+    core = nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    numbers = nl.ndarray((1, 2), dtype=nl.int32, buffer=nl.sbuf)
+    larger = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+    nisa.dma_copy(dst=numbers, src=counts)
+    nisa.tensor_reduce(dst=larger, op=nl.maximum, data=numbers, axis=1)
+    end = nisa.register_alloc()
+    nisa.register_load(end, larger)
+
+    def body(i):
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+
+    nl.fori_loop(0, end, body)
+    nisa.dma_copy(dst=out[core], src=tile)
+    return out
+
+
 # args: x=float32[2,64,32]
 # flags: --lnc 2
 # seen-by: run

@@ -65,6 +65,16 @@ either core, in program order, before all following accesses of the other core, 
 tensor that it names. Bytes are compared exactly. A write that does not change the bytes is not a
 race: both cores may write the same result.";
 
+    "uneven-trips" (Bug), "the two cores iterate a device loop unequally often", "
+The cores of a logical core meet in each iteration of a device loop (`nl.fori_loop`, `nl.while_loop`, `nl.dynamic_range`), so
+the core with more iterations hangs. Iterate up to the larger count on both:
+
+    nl.fori_loop(0, own_count, body)        # wrong: the count of core 0 differs from that of core 1
+    nl.fori_loop(0, larger_count, body)     # right: surplus iterations skip their transfers (oob_mode.skip)
+
+Counts are compared over all loops: the cores may have loops of their own, if their iterations add up to the same number. Source:
+the rules of `nl.fori_loop` (NKI 0.6), and comments of published kernels that hung.";
+
     "stale-source", "a source file changed after Python loaded it", "
 A kernel that Python calls is compiled from its source file, located by the line number that Python
 recorded. If the file has changed since, that line contains something else. Restart Python, or

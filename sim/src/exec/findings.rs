@@ -64,9 +64,9 @@ fn passes_on(node: &Node) -> bool {
 struct Operand {
     /// Its name in the schema.
     name: &'static str,
-    /// The partition of the operand at which the view starts, if the view is only a part of it: instructions read
-    /// scales quadrant by quadrant.
-    part: Option<u32>,
+    /// The partition (on chip) or element (HBM) of the operand at which the view starts, if the view is only a part of
+    /// it: instructions read scales quadrant by quadrant, and of a buffer to be sent only what is sent.
+    part: Option<usize>,
 }
 
 /// The name of the instruction, and the operand by which it reads this view. `None`: the view is an index.
@@ -77,10 +77,7 @@ fn operand(node: &Node, view: &View) -> (&'static str, Option<Operand>) {
     // A matmul also reads its destination.
     all.sort_by_key(|(schema, _)| schema.role == Role::Out);
     let whole = all.iter().find(|(_, v)| *v == view).map(|(schema, _)| Operand { name: schema.name, part: None });
-    let part = || {
-        let (schema, v) = all.iter().find(|(_, v)| is_part(view, v))?;
-        Some(Operand { name: schema.name, part: Some(view.partition - v.partition) })
-    };
+    let part = || all.iter().find_map(|(schema, v)| Some(Operand { name: schema.name, part: Some(part_of(view, v)?) }));
     (inst.schema().name, whole.or_else(part))
 }
 
@@ -89,10 +86,17 @@ fn name(operand: Option<Operand>) -> String {
     operand.map_or_else(|| "its index".to_owned(), |o| format!("`{}`", o.name))
 }
 
-/// Whether a view consists of partitions of another view.
-fn is_part(view: &View, of: &View) -> bool {
-    let columns = |v: &View| (v.tensor, v.dtype, v.offset, v.dims[1..].to_vec());
-    of.space.is_on_chip() && view.partition >= of.partition && columns(view) == columns(of)
+/// The first partition of another view that a view consists of, or the first element of a flat one in HBM. `None` if it is no such part.
+fn part_of(view: &View, of: &View) -> Option<usize> {
+    if (view.tensor, view.dtype) != (of.tensor, of.dtype) {
+        return None;
+    }
+    if of.space.is_on_chip() {
+        let same_columns = view.offset == of.offset && view.dims[1..] == of.dims[1..];
+        return view.partition.checked_sub(of.partition).filter(|_| same_columns).map(|first| first as usize);
+    }
+    let first = usize::try_from(view.offset - of.offset).ok()?;
+    (view.indirect.is_none() && first + view.elements() <= of.elements()).then_some(first)
 }
 
 /// The index `[i, j]` of an element of a tensor, from its row-major number.
@@ -189,13 +193,9 @@ impl Findings {
         let of_total = part.map_or_else(|| format!(" of {}", view.elements()), |_| String::new());
         let operand = name(operand);
         let at = if view.space.is_on_chip() {
-            format!(
-                "partition {}, element {} of the access",
-                part.map_or(0, |first| first as usize) + gap.row,
-                gap.element
-            )
+            format!("partition {}, element {} of the access", part.unwrap_or(0) + gap.row, gap.element)
         } else {
-            format!("element {} of the access", gap.row * view.free_elements() + gap.element)
+            format!("element {} of the access", part.unwrap_or(0) + gap.row * view.free_elements() + gap.element)
         };
         let reads = if !tensor.dtype.is_int() { "NaN" } else { "the pattern 4" };
         let mut out = Diagnostic::warning(
@@ -360,6 +360,19 @@ impl Findings {
             out = out.note(format!("in {where_}"));
         }
         self.list.push(out);
+    }
+
+    /// The cores iterate a device loop unequally often.
+    pub(super) fn uneven_trips(&mut self, loop_: Loc, counts: [u64; 2]) {
+        let message = format!(
+            "the loop on line {} has {} iterations on core 0 and {} on core 1: on the device the cores wait for each other in each iteration",
+            loop_.line, counts[0], counts[1]
+        );
+        self.list.push(
+            Diagnostic::warning("uneven-trips", message)
+                .at_loc(span(loop_), loop_.line, loop_.column, "this loop")
+                .help("let both cores iterate equally often, up to the larger count, and let the surplus iterations change nothing"),
+        );
     }
 
     /// Two cores access the same bytes of shared memory, at least one writes, and the accesses are unordered. `this` was executed later.

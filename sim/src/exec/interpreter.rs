@@ -20,6 +20,7 @@ use super::overwrites::Outputs;
 use super::races::Races;
 use super::rendezvous::Stop;
 use super::taint::Taint;
+use super::trips::Trips;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
@@ -84,6 +85,8 @@ pub(super) struct CoreState<'p> {
     /// Posted exchanges: the core has sent its data, and continues until it needs the data to be received.
     pub(super) posted: Vec<Posted<'p>>,
     trace: CoreTrace,
+    /// Iterations of its device loops.
+    pub(super) trips: Trips,
 }
 
 impl CoreState<'_> {
@@ -221,6 +224,11 @@ impl<'p> Interpreter<'p> {
     /// The state of a core, running or not.
     pub(super) fn state(&self, core: u32) -> &CoreState<'p> {
         if self.core.number == core { &self.core } else { &self.parked[core as usize] }
+    }
+
+    /// The state of a core to change.
+    pub(super) fn state_mut(&mut self, core: u32) -> &mut CoreState<'p> {
+        if self.core.number == core { &mut self.core } else { &mut self.parked[core as usize] }
     }
 
     /// Runs the current core until it ends or waits.
@@ -376,6 +384,8 @@ impl<'p> Interpreter<'p> {
                     }
                     let resolved = self.resolved(&footprint)?;
                     let waits = match inst.participants() {
+                        // Without a second core there is nothing to wait for (manual of NKI 0.7: "applies at LNC degree 1 and 2").
+                        Some(Participants::Cores(_)) if self.program.cores.len() == 1 => false,
                         Some(participants) => !participants.members(self.member(&participants)).is_empty(),
                         None => false,
                     };
@@ -451,7 +461,9 @@ impl<'p> Interpreter<'p> {
             Counter::While(condition) => self.get(*condition) != 0,
         };
         if !again {
-            self.core.loops.pop();
+            if let Some((loc, _)) = self.core.loops.pop() {
+                self.core.trips.add(loc, iteration);
+            }
             self.core.trace.push(at, EventKind::LoopExit);
             self.reached(Reached::Exit { header: at.0, end: until });
             return Ok(());

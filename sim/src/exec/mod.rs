@@ -21,6 +21,7 @@ mod rendezvous;
 mod rows;
 mod taint;
 mod trace_only;
+mod trips;
 mod value_findings;
 mod values;
 mod without_values;
@@ -195,6 +196,7 @@ fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecRe
     }
     let results = running.into_iter().enumerate().map(|(rank, mut run)| {
         let outputs = run.outputs();
+        run.compare_trips();
         let trace = take_trace(rank, &mut run);
         let (findings, prints) = run.into_messages();
         ExecResult { outputs, trace, findings, prints }
