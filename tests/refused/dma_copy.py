@@ -39,7 +39,8 @@ nisa.dma_copy(s, h, dge_mode=nisa.dge_mode.hwdge)  # trn1 [unsupported-on-target
 nisa.dma_copy(s, h, dge_mode=nisa.dge_mode.hwdge)  # trn2 accepted
 
 # rule: hwdge-dtype
-nisa.dma_copy(half, h, dge_mode=nisa.dge_mode.hwdge)  # [dtype-mismatch] `src` is float32 | `dst` is bfloat16 | hwdge
+nisa.dma_copy(nl.ndarray((128, 64), nl.int32, nl.sbuf), h, dge_mode=nisa.dge_mode.hwdge)  # [dtype-mismatch] `src` is float32 | `dst` is int32 | hwdge
+nisa.dma_copy(half, h, dge_mode=nisa.dge_mode.hwdge)  # accepted
 nisa.dma_copy(half, h, dge_mode=nisa.dge_mode.swdge)  # accepted
 nisa.dma_copy(half, h)  # accepted
 

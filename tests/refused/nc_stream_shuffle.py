@@ -20,6 +20,8 @@ nisa.nc_stream_shuffle(d, short, [0] * 32)  # [shape-mismatch] 64 | 63
 # rule: quadrant-start
 nisa.nc_stream_shuffle(d[32:64, 0:64], s[0:64, 0:64], [0] * 32)  # [partition-start] partition 32 | 64 active | 0, 64
 nisa.nc_stream_shuffle(d[32:64, 0:64], s[96:128, 0:64], [0] * 32)  # accepted
+nisa.nc_stream_shuffle(d[32:64, 0:64], s[5:6, 0:64], [0] * 32)  # accepted
+nisa.nc_stream_shuffle(d[32:64, 0:64], s[5:7, 0:64], [0] * 32)  # [partition-start] partition 5
 
 # rule: mask-source
 nisa.nc_stream_shuffle(d, few, [0] * 32)  # [out-of-bounds] 32

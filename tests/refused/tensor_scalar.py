@@ -54,8 +54,7 @@ nisa.tensor_scalar(i, i, nl.maximum, coli)  # [operand-dtype] int32
 nisa.tensor_scalar(d, s, nl.maximum, 1.0, engine=nisa.engine.scalar)  # [engine-unsupported] multiply and add
 nisa.tensor_scalar(d, s, nl.multiply, 2.0, op1=nl.add, operand1=1.0, engine=nisa.engine.scalar)  # accepted
 
-# rule: gpsimd-op
-nisa.tensor_scalar(d, s, nl.add, 1.0, engine=nisa.engine.gpsimd)  # [engine-unsupported] rsqrt only, not add
+nisa.tensor_scalar(d, s, nl.maximum, 1.0, op1=nl.add, operand1=1.0, engine=nisa.engine.gpsimd)  # accepted
 nisa.tensor_scalar(d, s, nl.rsqrt, 0.0, engine=nisa.engine.gpsimd)  # accepted
 
 # rule: gpsimd-psum

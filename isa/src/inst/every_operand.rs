@@ -55,8 +55,12 @@ pub fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Viol
     let compute = !I::SCHEMA.runs_on(Engine::Sync);
     let place = |name: &'static str, view: &View| {
         let own = I::OWN_LAYOUT.contains(&name);
+        let anywhere = view.partitions() == 1 && I::ANY_PARTITION.contains(&name);
         view_bounds(view, context)
-            .and_then(|()| if compute && !own && view.space.is_on_chip() { access(view, context) } else { Ok(()) })
+            .and_then(|()| match compute && !own && view.space.is_on_chip() {
+                true => access(view, anywhere, context),
+                false => Ok(()),
+            })
             .map_err(|violation| Violation { operand: name, ..violation })
     };
     let mut result = Ok(());
@@ -201,13 +205,13 @@ fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
 ///
 /// # Errors
 /// `partition-start`, `partition-stride`, `access-pattern`, `free-size`.
-fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
+fn access(view: &View, anywhere: bool, context: &Context<'_>) -> Result<(), Violation> {
     let tensor = &context.tensors[view.tensor.0 as usize];
     let partitions = view.partitions();
     // A tensor without an address is placed at a partition that satisfies the rule for the whole tensor.
     let start = tensor.start_partition(view);
     let step = start_step(partitions);
-    if !start.is_multiple_of(step) || start >= context.arch.partitions {
+    if !anywhere && !start.is_multiple_of(step) || start >= context.arch.partitions {
         let allowed: Vec<_> = (0..context.arch.partitions).step_by(step as usize).map(|p| p.to_string()).collect();
         return Err(Violation::new(
             "partition-start",

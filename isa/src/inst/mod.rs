@@ -73,6 +73,8 @@ pub trait Instruction: Operands {
     fn engine(&self, arch: &Arch) -> Engine;
     /// Operands with a special layout instead of an access pattern: [`Self::validate`] checks their start.
     const OWN_LAYOUT: &'static [&'static str] = &[];
+    /// Operands that start at any partition if they have one.
+    const ANY_PARTITION: &'static [&'static str] = &[];
     /// Operands that may be selected by offsets (`NkiTensor.indirect`): `dst`, then the streamed operand, then others.
     const INDIRECT: &'static [&'static str] = &[];
     /// Operands that may be of a packed dtype ([`crate::DType::is_packed`]).

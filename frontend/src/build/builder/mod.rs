@@ -16,7 +16,7 @@ use nki_isa::inst::{Entry, Footprint};
 use nki_isa::machine::Context;
 use nki_isa::program::{Control, NodeKind, Trail};
 use nki_isa::view::Dims;
-use nki_isa::{Arch, Declaration, Inst, Loc, Node, Program, RegId, Target, TensorId, View, Violation};
+use nki_isa::{Arch, DType, Declaration, Inst, Loc, Node, Program, RegId, Target, TensorId, View, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -108,8 +108,9 @@ pub(crate) struct Builder {
     over_capacity: bool,
     /// Such tensors, until they have been reported.
     pub(crate) too_large: Vec<(Violation, Site)>,
-    /// Shapes of outputs that are returned reshaped. Set at the end: other cores allocate these tensors like core 0.
-    reshaped: Vec<(TensorId, SmallVec<[u32; 4]>)>,
+    /// Shapes and dtypes of outputs that are returned as a view of all their bytes. Set at the end: other cores allocate these tensors like
+    /// core 0.
+    reshaped: Vec<(TensorId, SmallVec<[u32; 4]>, DType)>,
     /// Names of outputs.
     output_names: FxHashSet<String>,
     /// Blocks of `nl.no_reorder()` so far, on all cores.
@@ -476,8 +477,9 @@ impl Builder {
         if self.program.cores.len() <= self.core as usize {
             self.next_core();
         }
-        for (id, shape) in self.reshaped {
-            self.program.tensors[id.0 as usize].shape = shape;
+        for (id, shape, dtype) in self.reshaped {
+            let tensor = &mut self.program.tensors[id.0 as usize];
+            (tensor.shape, tensor.dtype) = (shape, dtype);
         }
         self.program.files = files;
         self.program.trails = trails;

@@ -46,7 +46,23 @@ impl Builder {
             return findings;
         }
         let whole = t.view.offset == 0 && t.is_contiguous() && t.view.bytes() == self.bytes(id);
-        if !whole || t.view.dtype != t.storage.dtype || t.view.indirect.is_some() {
+        let (shape, dtype) = (t.view.shape(), t.view.dtype);
+        let is_cast = dtype != t.storage.dtype;
+        // The tensor has one dtype, in the program and for the caller.
+        if is_cast && (is_input || self.is_output(id))
+            || self.reshaped.iter().any(|(at, _, other)| *at == id && *other != dtype)
+        {
+            let message =
+                format!("the kernel returns `{tensor}` as {dtype}, but it is returned or passed as another dtype, too");
+            findings.push(
+                Diagnostic::error("kernel-output", message)
+                    .at(made, "the tensor is allocated here")
+                    .with(kernel, "of this kernel")
+                    .help("copy it to an output of its own: nisa.dma_copy(dst=out, src=...)"),
+            );
+            return findings;
+        }
+        if !whole || t.view.indirect.is_some() {
             findings.push(
                 Diagnostic::error("kernel-output", format!("the kernel returns a part of `{tensor}`"))
                     .at(made, "the tensor is allocated here")
@@ -55,10 +71,9 @@ impl Builder {
             );
             return findings;
         }
-        let shape = t.view.shape();
-        if shape[..] != t.storage.shape[..] && !is_input {
-            // HBM is flat, so a reshaped output is the same storage under another shape.
-            self.reshaped.push((id, shape[..].into()));
+        if (shape[..] != t.storage.shape[..] || is_cast) && !is_input {
+            // HBM is flat, so an output that is returned as a view of all its bytes is the same storage under another shape and dtype.
+            self.reshaped.push((id, shape[..].into(), dtype));
         }
         self.output(name, id);
         findings

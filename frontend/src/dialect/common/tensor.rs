@@ -34,6 +34,8 @@ pub(crate) const METHODS: &[&str] = &[
     "reinterpret_cast",
     "ap",
     "get_pattern",
+    "_get_pattern_and_offset",
+    "is_hbm",
     "is_contiguous",
     "is_indirect",
     "indirect",
@@ -175,7 +177,7 @@ pub(crate) fn wrap(from: &Tensor, made: build::Result<Tensor>, span: Span) -> Ev
 /// `t.name(...)`.
 fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
-    if !matches!(name, "is_indirect" | "is_contiguous")
+    if !matches!(name, "is_indirect" | "is_contiguous" | "is_hbm")
         && let Err(violation) = t.plain(name)
     {
         return wrap(t, Err(violation), span);
@@ -257,9 +259,14 @@ fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> Ev
         "ap" => ap(interp, t, args)?,
         "get_pattern" => {
             args.positional_only(interp, name, 0, 0)?;
-            let pairs = t.pattern().into_iter().map(|(s, c)| Value::list(vec![Value::Int(s), Value::Int(c)]));
-            return Ok(Value::list(pairs.collect()));
+            return Ok(pattern(t));
         }
+        // Neither is documented. nki-library calls both (SDK 2.33).
+        "_get_pattern_and_offset" => {
+            args.positional_only(interp, name, 0, 0)?;
+            return Ok(Value::tuple(vec![pattern(t), Value::Int(t.offset())]));
+        }
+        "is_hbm" => return Ok(Value::Bool(t.view.space.is_hbm())),
         "is_contiguous" => return Ok(Value::Bool(t.is_contiguous())),
         "is_indirect" => return Ok(Value::Bool(t.view.indirect.is_some())),
         "indirect" => {
@@ -272,6 +279,12 @@ fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> Ev
         _ => return Err(t.no_attribute(interp, name, span)),
     };
     wrap(t, made, span)
+}
+
+/// The `[stride, count]` pairs of a tensor.
+fn pattern(t: &Tensor) -> Value {
+    let pairs = t.pattern().into_iter().map(|(s, c)| Value::list(vec![Value::Int(s), Value::Int(c)]));
+    Value::list(pairs.collect())
 }
 
 fn need(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {

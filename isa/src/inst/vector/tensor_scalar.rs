@@ -59,7 +59,6 @@ operands! {
         "bitvec-engine": "bitwise operators run on the vector engine",
         "operand-float32": "the scalar tile of an arithmetic operator is float32 (int32 or uint32 in address arithmetic)",
         "scalar-engine": "the scalar engine supports multiply followed by add, multiply alone, and add alone",
-        "gpsimd-op": "GpSimd supports only rsqrt",
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
 }
@@ -67,15 +66,6 @@ operands! {
 impl TensorScalar {
     /// Rules of the selected engine.
     fn validate_engine(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if self.engine == Engine::GpSimd && self.ops().any(|op| !matches!(op, AluOp::Rsqrt | AluOp::Bypass)) {
-            let ops: Vec<_> = self.ops().map(|op| op.to_string()).collect();
-            return Err(Violation::new(
-                "engine-unsupported",
-                "engine",
-                format!("on the GpSimd engine tensor_scalar has rsqrt only, not {}", ops.join(" and ")),
-            )
-            .help("use the vector engine, or leave `engine` out"));
-        }
         if self.engine == Engine::Scalar {
             let legal = matches!((self.op0, self.op1), (AluOp::Multiply, Some(AluOp::Add) | None) | (AluOp::Add, None));
             if !legal {

@@ -151,6 +151,13 @@ const TENSOR: &[Entry] = &[
     ),
     function("get_pattern", "", "list[list[int]]", "The `[stride, count]` pairs that `ap` takes."),
     function(
+        "_get_pattern_and_offset",
+        "",
+        "tuple[list[list[int]], int]",
+        "`get_pattern()` and `offset`; not documented, called by nki-library.",
+    ),
+    function("is_hbm", "", "bool", "Whether the tensor is in HBM; not documented, called by nki-library."),
+    function(
         "is_contiguous",
         "",
         "bool",

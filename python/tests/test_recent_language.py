@@ -1,0 +1,132 @@
+"""What kernels of NKI 0.6 and 0.7 use, with both frontends."""
+
+import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy as np
+import pytest
+
+import nki_sim
+
+
+@pytest.fixture(params=["tracer", "parser"], autouse=True)
+def frontend(request, monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", request.param)
+
+
+def ramp(rows=4, columns=8):
+    return np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+
+
+@nki.jit
+def as_integers(x, twice):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=x)
+    return (out.view(nl.int32), out) if twice else out.view(nl.int32).reshape((x.shape[1], x.shape[0]))
+
+
+def test_an_output_may_be_returned_as_another_dtype():
+    x = ramp()
+    result = as_integers(x, False)
+    assert result.dtype == np.int32 and result.shape == x.shape[::-1]
+    np.testing.assert_array_equal(result.ravel(), x.view(np.int32).ravel())
+    with pytest.raises(nki_sim.KernelError, match="returns `out` as float32, but it is returned or passed as another dtype"):
+        as_integers(x, True)
+
+
+@nki.jit
+def with_a_barrier(x):
+    core, cores = nl.program_id(0), nl.num_programs(0)
+    rows = x.shape[0] // cores
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    here = nl.ds(core * rows, rows)
+    nisa.dma_copy(dst=out[here], src=x[here])
+    nisa.core_barrier(data=out, cores=(0, 1))
+    return out
+
+
+def test_a_barrier_of_one_core_waits_for_nothing():
+    for kernel in (with_a_barrier, with_a_barrier[2]):
+        np.testing.assert_array_equal(kernel(ramp()), ramp())
+
+
+@nki.jit
+def asks_a_tensor(x):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    assert x.is_hbm() and x[1:2].is_hbm() and not tile.is_hbm()
+    assert x[1:2]._get_pattern_and_offset() == (x[1:2].get_pattern(), x.shape[1])
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def test_tensors_say_where_they_are():
+    np.testing.assert_array_equal(asks_a_tensor(ramp()), ramp())
+
+
+@nki.jit
+def largest(x, k, n, descending):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    values = nl.ndarray((x.shape[0], k), dtype=x.dtype, buffer=nl.sbuf)
+    positions = nl.ndarray((x.shape[0], k), dtype=nl.uint32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.topk(val_dst=values, idx_dst=positions, src=tile, n=n, sorted=descending)
+    out = nl.ndarray((x.shape[0], k // 16), dtype=nl.uint32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=positions[:, 0 : k // 16])
+    return out
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_topk_fills_columns_of_16_partitions(descending):
+    generator = np.random.default_rng(3)
+    x = np.concatenate([generator.permutation(256).reshape(16, 16) for _ in range(2)]).astype(ml_dtypes.bfloat16)
+    out = largest(x, 32, 250, descending)
+    for group in range(2):
+        elements = x[16 * group : 16 * group + 16].astype(np.float32).T.ravel()[:250]
+        order = np.argsort(-elements)[:32]
+        np.testing.assert_array_equal(out[16 * group : 16 * group + 16].T.ravel(), order if descending else order[::-1])
+
+
+@nki.jit
+def over_partitions(x, op):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    row = nl.ndarray((1, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_partition_reduce(row, op=op, data=tile)
+    out = nl.ndarray((1, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=row)
+    return out
+
+
+@pytest.mark.parametrize("target", ["trn2", "trn3"])
+def test_operators_over_partitions(monkeypatch, target):
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", target)
+    x = ramp()
+    for op, expected in ((nl.add, x.sum(0)), (nl.max, x.max(0)), (nl.maximum, x.max(0)), (nl.mean, x.mean(0))):
+        np.testing.assert_array_equal(over_partitions(x, op)[0], expected)
+    bits = x.astype(np.int32)
+    np.testing.assert_array_equal(over_partitions(bits, nl.bitwise_xor)[0], np.bitwise_xor.reduce(bits))
+
+
+@nki.jit
+def product_of_16(a, b):
+    rows = a.shape[0]
+    stationary = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    moving = nl.ndarray(b.shape, dtype=b.dtype, buffer=nl.sbuf)
+    product = nl.ndarray((rows, b.shape[1]), dtype=nl.float32, buffer=nl.psum)
+    nisa.dma_copy(dst=stationary, src=a)
+    nisa.dma_copy(dst=moving, src=b)
+    nisa.nc_matmul(product, stationary, moving, tile_position=(0, 0), tile_size=(rows, rows))
+    result = nl.ndarray(product.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=result, src=product)
+    out = nl.ndarray(product.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@pytest.mark.parametrize("rows", [16, 48, 112])
+def test_array_tiles_of_other_sizes(rows):
+    a = np.random.default_rng(4).integers(-4, 5, (rows, rows)).astype(np.float32)
+    np.testing.assert_array_equal(product_of_16(a, a[:, :8].copy()), a.T @ a[:, :8])
