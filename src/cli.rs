@@ -562,6 +562,9 @@ pub(crate) struct LowerArgs {
 pub(crate) struct MigrateArgs {
     /// Python file that imports neuronxcc.nki; it is not changed
     pub(crate) file: PathBuf,
+    /// Treat the names that the file imports from nki as those of neuronxcc.nki (Beta 1), too
+    #[arg(long)]
+    pub(crate) beta1: bool,
     /// File to write instead of standard output
     #[arg(short, long, value_name = "NEW.py")]
     pub(crate) output: Option<PathBuf>,

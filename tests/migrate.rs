@@ -268,6 +268,32 @@ fn each_construct_is_one_line_and_inputs_stay() {
 }
 
 #[test]
+fn old_calls_under_the_new_name() {
+    let s = Session::new();
+    s.write(
+        "mixed.py",
+        "import nki
+from nki import isa as nisa
+import nki.language as nl
+
+@nki.jit
+def double(x):
+    i = nl.arange(64)[:, None]
+    j = nl.arange(8)[None, :]
+    out = nl.ndarray((64, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nisa.tensor_scalar(nl.load(x[i, j]), nl.multiply, 2.0)
+    nl.store(out[i, j], value=t)
+    return out
+",
+    );
+    s.run(&["migrate", "mixed.py"]).exits(0).says("mixed.py: nothing of neuronxcc.nki (--beta1 also reads");
+    s.run(&["migrate", "mixed.py", "--beta1", "-o", "new.py"]).exits(0).says("nothing is left to do by hand");
+    let new = std::fs::read_to_string(s.path("new.py")).expect("readable");
+    assert!(new.starts_with("import nki\nfrom nki import isa as nisa\nimport nki.language as nl\n\n"), "{new}");
+    s.run(&["run", "new.py", "--arg", "x=float32[64,8]", "--deny", "warnings"]).exits(0);
+}
+
+#[test]
 fn what_means_something_else_is_left_to_do() {
     let cases = [
         ("    i = nl.program_id(0)", "nl.program_id of a launch grid"),

@@ -27,7 +27,7 @@ pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDataclass, HostDefault, HostDtype, HostEnum,
     HostField, HostFunction, HostMixin, HostObject, Identity,
 };
-pub use migrate::{Change, Migration, migrate};
+pub use migrate::{Api, Change, Migration, migrate};
 
 /// Reads source files.
 pub trait Loader: Sync {

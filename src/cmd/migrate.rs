@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nki_diag::{FileId, SourceMap, Span, render_all};
-use nki_frontend::{Change, Migration, migrate};
+use nki_frontend::{Api, Change, Migration, migrate};
 
 use crate::cli::MigrateArgs;
 use crate::output::{color, eprint, print, write_file};
@@ -25,7 +25,8 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let text = source_text::read(&args.file).map_err(|error| format!("cannot read `{path}`: {error}"))?;
     let mut sources = SourceMap::default();
     let file = sources.add(path, text.clone());
-    let migrated = migrate(file, &text);
+    let api = if args.beta1 { Api::Any } else { Api::Neuronxcc };
+    let migrated = migrate(file, &text, api);
     if !migrated.errors.is_empty() {
         eprint(&render_all(&migrated.errors, &sources, color()));
         return Err(Failure::Kernel);
@@ -58,7 +59,9 @@ fn report(path: &Path, sources: &SourceMap, file: FileId, migrated: &Migration) 
     }
     let (done, left): (Vec<_>, Vec<_>) = migrated.changes.iter().partition(|c| c.rewritten);
     out += &match (done.len(), left.len()) {
-        (0, 0) => format!("{}: nothing of neuronxcc.nki\n", path.display()),
+        (0, 0) => {
+            format!("{}: nothing of neuronxcc.nki (--beta1 also reads what a file imports from nki)\n", path.display())
+        }
         (done, 0) => format!("{}: {done} rewritten, nothing is left to do by hand\n", path.display()),
         (done, left) => format!("{}: {done} rewritten, {left} left to do by hand\n", path.display()),
     };

@@ -194,7 +194,9 @@ Kernels of a file with `import nki` are Beta 2, those of a file that imports `ne
 - slices or `.ap` for `nl.arange` and `nl.mgrid`
 - smaller slices for `mask=`
 - lists of tensors or free dimensions for block dimensions and `nl.par_dim`
-- `dst=` for results of instructions";
+- `dst=` for results of instructions
+
+`run --beta1` runs a file that imports `nki` but is written for Beta 1, and `migrate --beta1` rewrites it.";
 
     "removed-mask", "`mask=` was removed after Beta 1", "
 Bound the index, so that the last tile is smaller:

@@ -2,10 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Pass;
 use super::imports::all;
 use super::kinds::{Kind, Memory, Tile, entries, walk};
 use super::tree::parts;
+use super::{Api, Pass};
 use crate::syntax::{Argument, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol};
 
 /// Maximum number of readings of a file: call chains of this length are followed against the order of the functions.
@@ -60,10 +60,10 @@ pub(super) struct Flow {
 
 impl Flow {
     /// The result of repeated readings of a file.
-    pub(super) fn of(text: &str, body: &[Stmt], names: &Interner) -> Self {
+    pub(super) fn of(text: &str, body: &[Stmt], names: &Interner, api: Api) -> Self {
         let mut flow = Self::default();
         for _ in 1..ROUNDS {
-            let learned = Pass::over(text, body, names, flow.clone()).learned;
+            let learned = Pass::over(text, body, names, flow.clone(), api).learned;
             if learned == flow {
                 break;
             }

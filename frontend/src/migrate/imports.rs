@@ -4,7 +4,7 @@ use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
 use super::tree::statements;
-use super::{Edit, Pass, by_hand};
+use super::{Api, Edit, Pass, by_hand};
 use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, Symbol};
 
 /// The dotted name in the current package for a name of the old one.
@@ -26,14 +26,18 @@ pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
 }
 
 /// The imported names of a file: modules and names of the API, with `nki` for `neuronxcc.nki`, and NumPy.
-pub(super) fn names(body: &[Stmt], interner: &Interner) -> FxHashMap<Symbol, String> {
+pub(super) fn names(body: &[Stmt], interner: &Interner, api: Api) -> FxHashMap<Symbol, String> {
     let mut found = FxHashMap::default();
+    let current = |path: &str| {
+        let is_new = api == Api::Any && (path == "nki" || path.starts_with("nki."));
+        current(path).or_else(|| is_new.then(|| path.to_owned()))
+    };
     all(body, &mut |stmt| match &stmt.kind {
         StmtKind::Import(items) => {
             for item in items {
                 let path = current(&item.path).or((item.path == "numpy").then(|| item.path.clone()));
                 if let (Some(path), ExprKind::Name(name, _), true) =
-                    (path, &item.bind.kind, item.has_alias || item.path == "numpy")
+                    (path, &item.bind.kind, item.has_alias || ["numpy", "nki"].contains(&&*item.path))
                 {
                     found.insert(*name, path);
                 }

@@ -49,6 +49,15 @@ pub struct Change {
     pub rewritten: bool,
 }
 
+/// The packages whose names are of Beta 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `neuronxcc.nki`.
+    Neuronxcc,
+    /// `neuronxcc.nki` and `nki`.
+    Any,
+}
+
 /// A file in the current language.
 #[derive(Debug, Default)]
 pub struct Migration {
@@ -138,21 +147,21 @@ struct Pass<'a> {
 }
 
 /// Rewrites a file. For one with syntax errors, only these are returned.
-pub fn migrate(file: FileId, text: &str) -> Migration {
-    let renamed = numpy::Renamed::of(file, text);
-    let migration = migrate_renamed(file, &renamed.text);
+pub fn migrate(file: FileId, text: &str, api: Api) -> Migration {
+    let renamed = numpy::Renamed::of(file, text, api);
+    let migration = migrate_renamed(file, &renamed.text, api);
     renamed.of_original(text, migration)
 }
 
-fn migrate_renamed(file: FileId, text: &str) -> Migration {
+fn migrate_renamed(file: FileId, text: &str, api: Api) -> Migration {
     let mut names = Interner::new();
     let (mut module, errors) = syntax::parse::parse(file, text, &mut names);
     if !errors.is_empty() {
         return Migration { text: text.to_owned(), changes: Vec::new(), errors };
     }
     syntax::resolve::resolve(&mut module);
-    let flow = Flow::of(text, &module.body, &names);
-    let mut pass = Pass::over(text, &module.body, &names, flow);
+    let flow = Flow::of(text, &module.body, &names, api);
+    let mut pass = Pass::over(text, &module.body, &names, flow, api);
     pass.imports(&module.body);
     pass.finish(file)
 }
@@ -164,8 +173,8 @@ fn one_line(text: &str) -> String {
 
 impl<'a> Pass<'a> {
     /// Reads all statements of a file.
-    fn over(text: &'a str, body: &[Stmt], names: &'a Interner, flow: Flow) -> Self {
-        let imported = imports::names(body, names);
+    fn over(text: &'a str, body: &[Stmt], names: &'a Interner, flow: Flow, api: Api) -> Self {
+        let imported = imports::names(body, names, api);
         let mut pass = Self {
             text,
             kinds: Kinds::new(text, names, imported),

@@ -7,7 +7,7 @@ use nki_diag::FileId;
 
 use super::flow::Flow;
 use super::kinds::children;
-use super::{Change, Edit, Migration, Pass, by_hand, one_line};
+use super::{Api, Change, Edit, Migration, Pass, by_hand, one_line};
 use crate::dialect::beta1::ops::function as of_numpy;
 use crate::syntax::{self, Argument, Expr, ExprKind, Interner};
 
@@ -23,7 +23,7 @@ pub(super) struct Renamed {
 
 impl Renamed {
     /// Renames the calls that a reading of the file finds, until there are no more.
-    pub(super) fn of(file: FileId, text: &str) -> Self {
+    pub(super) fn of(file: FileId, text: &str, api: Api) -> Self {
         let mut renamed = Self { text: text.to_owned(), edits: Vec::new() };
         // Files without NumPy are not read again.
         if !text.contains("numpy") {
@@ -36,8 +36,8 @@ impl Renamed {
                 break;
             }
             syntax::resolve::resolve(&mut module);
-            let flow = Flow::of(&renamed.text, &module.body, &names);
-            let found = Pass::over(&renamed.text, &module.body, &names, flow).of_numpy;
+            let flow = Flow::of(&renamed.text, &module.body, &names, api);
+            let found = Pass::over(&renamed.text, &module.body, &names, flow, api).of_numpy;
             if found.is_empty() || !renamed.apply(found) {
                 break;
             }
