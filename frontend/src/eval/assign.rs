@@ -252,6 +252,7 @@ impl Interp<'_> {
                     }
                 }
             }
+            (_, _) if matches!(value, Value::Poison) => {}
             (Value::Object(object), _) => {
                 if let Some(kept) = object.in_place(self, op, old, value.beside(old), span)? {
                     return Ok(kept);
@@ -404,6 +405,7 @@ impl Interp<'_> {
             },
             Value::Host(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
+            Value::Object(_) if matches!(value, Value::Poison) => Ok(()),
             Value::Object(object) => {
                 let index = index.index_of(&**object);
                 object

@@ -74,6 +74,11 @@ impl Object for Mask {
         true
     }
 
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
+        Err(Raise::at("not-indexable", "a mask cannot be indexed", span, "here")
+            .help("index the arange before the comparison: nl.arange(n)[:, None] < k"))
+    }
+
     fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
         Err(Raise::at("tile-condition", "a mask is neither true nor false", span, "here")
             .help("join masks with `&`; pass them as mask="))
