@@ -172,6 +172,12 @@ def test_names_of_the_registry_are_all_there():
     assert nki_sim.__version__
 
 
+def test_the_version_of_the_package_names_the_language_and_the_simulator():
+    import nki
+
+    assert nki.__version__ == f"0.7.0+sim.{nki_sim.__version__}"
+
+
 def test_stubs_are_fresh():
     import importlib.util
     import pathlib
