@@ -318,6 +318,8 @@ def careful(x):
 def test_instructions_need_a_kernel():
     with pytest.raises(nki_sim.OutsideKernelError, match="nki.isa.tensor_copy was called outside of a kernel"):
         nisa.tensor_copy(dst=None, src=None)
+    with pytest.raises(nki_sim.OutsideKernelError, match="It returns the target of the kernel that is compiled"):
+        nisa.get_nc_version()
 
 
 def test_findings_are_warnings():

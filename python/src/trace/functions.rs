@@ -131,9 +131,12 @@ impl Function {
 
 /// The error for a function of the API that is called outside of a kernel.
 fn outside(py: Python<'_>, path: &str) -> PyErr {
+    let what = match path {
+        "nki.isa.get_nc_version" | "nki.isa.get_nc_sub_version" => "returns the target of the kernel that is compiled",
+        _ => "is an instruction of the device",
+    };
     let message = format!(
-        "{path} was called outside of a kernel. It is an instruction of the device: call it in a function decorated with @nki.jit, or in a \
-         function that one calls."
+        "{path} was called outside of a kernel. It {what}: call it in a function decorated with @nki.jit, or in a function that one calls."
     );
     ours(py, "OutsideKernelError", &message)
 }
