@@ -8,6 +8,9 @@
 //! trainium-kernel-fusion).
 
 mod banks;
+#[cfg(test)]
+mod broadcast_tests;
+mod broadcasts;
 pub mod descriptors;
 mod engines;
 mod evictions;
@@ -72,6 +75,8 @@ fn overflows_of(program: &Program) -> Overflows {
 pub struct Passes {
     /// A load is dropped if a tile with the same bytes is or can be kept alive.
     pub reloads: bool,
+    /// A broadcast of a row over the partitions is dropped if a tile of an earlier one is or can be kept alive.
+    pub broadcasts: bool,
     /// A copy from PSUM to SBUF is dropped if all its readers can read PSUM.
     pub evictions: bool,
     /// Loops over independent iterations are split at the small instructions of their bodies.
@@ -88,8 +93,16 @@ pub struct Passes {
 
 impl Passes {
     /// All passes, as in the older compiler.
-    pub const ALL: Passes =
-        Passes { reloads: true, evictions: true, phases: true, merges: true, banks: true, spills: true, engines: true };
+    pub const ALL: Passes = Passes {
+        reloads: true,
+        broadcasts: true,
+        evictions: true,
+        phases: true,
+        merges: true,
+        banks: true,
+        spills: true,
+        engines: true,
+    };
     /// For a kernel with `skip_middle_end_transformations`: the middle end does not change it, but engines that the kernel leaves open are
     /// selected later.
     ///
@@ -99,6 +112,7 @@ impl Passes {
     /// No passes: the program is unchanged.
     pub const NONE: Passes = Passes {
         reloads: false,
+        broadcasts: false,
         evictions: false,
         phases: false,
         merges: false,
@@ -113,6 +127,8 @@ impl Passes {
 pub enum What {
     /// A load was dropped: the same bytes were in SBUF.
     DroppedLoad,
+    /// A broadcast of a row was dropped: SBUF held its result.
+    DroppedBroadcast,
     /// A copy from PSUM was dropped: its readers read PSUM.
     DroppedCopy,
     /// A loop was split into phases: all iterations execute each phase before the next.
@@ -146,6 +162,7 @@ impl What {
         let plural = if count == 1 { "" } else { "s" };
         match self {
             What::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
+            What::DroppedBroadcast => format!("{count} broadcast{plural} of a row dropped: SBUF held the result"),
             What::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
             What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
             What::Split => {
@@ -207,6 +224,9 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     }
     if passes.reloads {
         reloads::drop_repeated(&mut program, &mut changes);
+    }
+    if passes.broadcasts {
+        broadcasts::drop_repeated(&mut program, &mut changes);
     }
     let mut overflows = overflows_of(&program);
     if passes.banks && overflows.psum {
