@@ -117,7 +117,7 @@ first element that changes, with both values.
         nisa.dma_copy(dst=out[i * 64:i * 64 + 128], src=tiles[i])      # wrong: each store overwrites half of the one before
         nisa.dma_copy(dst=out[i * 128:(i + 1) * 128], src=tiles[i])    # right
 
-Nothing is reported if all elements were stored before (a default that is replaced), if the values agree
+Nothing is reported if all elements were stored before or the replaced ones have one value (a default that is replaced), if the values agree
 within 1% (rows that two tiles share), or if the kernel reads the output. Only `run` knows the values.
 With two cores, see `shared-memory-race`.";
 

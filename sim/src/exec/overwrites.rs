@@ -160,9 +160,13 @@ fn compare(before: &Before<'_>, now: &[u8]) -> Option<Overwritten> {
     let (old, new) = (numbers(&before.bytes), numbers(now));
     let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= SAME * a.abs().max(b.abs());
     let mut found: Option<Overwritten> = None;
+    let mut is_default = true;
     let all = old.iter().zip(&new).zip(&before.unwritten).enumerate();
     for (first, ((&a, &b), _)) in all.filter(|(_, ((a, b), unwritten))| !**unwritten && !same(**a, **b)) {
-        found.get_or_insert(Overwritten { elements: 0, first, values: (a, b) }).elements += 1;
+        let found = found.get_or_insert(Overwritten { elements: 0, first, values: (a, b) });
+        found.elements += 1;
+        is_default &= a == found.values.0;
     }
-    found
+    // Several elements of one value are a default that is replaced.
+    found.filter(|found| !is_default || found.elements == 1)
 }

@@ -117,12 +117,10 @@ fn broadcasts(program: &Program, core: usize, uses: &Uses) -> Vec<Broadcast> {
 /// The tile and the columns that a matmul of ones and a row fills, by way of one copy.
 fn part(program: &Program, core: usize, uses: &Uses, at: u32, node: &Node) -> Option<(TensorId, Part)> {
     let matmul = inst(node)?;
-    let schema = matmul.schema();
-    if schema.name != "nc_matmul" || node.tag.is_some() {
-        return None;
-    }
+    matmul.accumulation(Arch::of(program.target))?;
     // In transpose mode the bits of the ones move.
-    if schema.position("is_transpose").is_some_and(|i| matmul.args()[i] != Arg::Bool(false)) {
+    let transposes = matmul.schema().position("is_transpose").is_some_and(|i| matmul.args()[i] != Arg::Bool(false));
+    if transposes || node.tag.is_some() {
         return None;
     }
     let mut footprint = Footprint::default();
