@@ -26,6 +26,9 @@ nisa.topk(v, x, s, 65536)  # [operand-value] 65536
 # rule: k
 nisa.topk(v0, x0, s, 60)  # [free-size] k = 64 | `n` = 60
 
+# rule: dst-rank
+nisa.topk(v.reshape((128, 2, 4)), x, s, 64)  # [access-pattern] `val_dst` has 3 dimensions
+
 # rule: src-size
 nisa.topk(v, x, s, 65)  # [free-size] 4 elements | must have 5
 nisa.topk(v, x, s, 64)  # accepted
