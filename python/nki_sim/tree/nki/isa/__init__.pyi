@@ -365,23 +365,24 @@ def tensor_partition_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, *, na
     Engines: gpsimd.
 
     :param dst: (tensor in sbuf) The result: 1 partition, with as many elements as a partition of `data`. Written.
-    :param op: (partition reduction: add, average, maximum, bitwise_or, bitwise_and) Operator: add, average,
-        maximum, bitwise_or or bitwise_and.
+    :param op: (partition reduction: add, average, maximum, bitwise_or, bitwise_and, bitwise_xor) Operator: add,
+        average, maximum, bitwise_or, bitwise_and or bitwise_xor.
     :param data: (tensor in sbuf) Input tile.
     """
     ...
 
-def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, *, name: str = '') -> NkiInstruction:
-    """The k largest of the first `n` elements that a group of 16 partitions holds, ascending, with their positions.
-    Element `i` of a
-     group is in its partition `i % 16`, column `i / 16`.
+def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, sorted: bool = False, *, name: str = '') -> NkiInstruction:
+    """The k largest of the first `n` elements that a group of 16 partitions holds, with their positions. Element `i`
+    of a group is in
+     its partition `i % 16`, column `i / 16`, and so is result `i`: results fill the first `ceil(k / 16)` columns.
 
     Engines: gpsimd.
 
-    :param val_dst: (tensor in sbuf) The values: bfloat16, k elements per partition. Written.
-    :param idx_dst: (tensor in sbuf) Their positions in the group: uint32, k elements per partition. Written.
+    :param val_dst: (tensor in sbuf) The values: bfloat16. Its size per partition is k. Written.
+    :param idx_dst: (tensor in sbuf) Their positions in the group: uint32, of the size of `val_dst`. Written.
     :param src: (tensor in sbuf) Input tile: bfloat16, a multiple of 16 partitions.
     :param n: (int) Elements of a group that count: 8 to 65535.
+    :param sorted: (bool) Results in descending order. Default False.
     """
     ...
 

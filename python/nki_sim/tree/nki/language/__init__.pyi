@@ -165,6 +165,14 @@ class NkiTensor:
         """The `[stride, count]` pairs that `ap` takes."""
         ...
 
+    def _get_pattern_and_offset(self) -> tuple[list[list[int]], int]:
+        """`get_pattern()` and `offset`; not documented, called by nki-library."""
+        ...
+
+    def is_hbm(self) -> builtins.bool:
+        """Whether the tensor is in HBM; not documented, called by nki-library."""
+        ...
+
     def is_contiguous(self) -> builtins.bool:
         """Whether the elements of a partition (of all, in HBM) are neighbours in order."""
         ...
