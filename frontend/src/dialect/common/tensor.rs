@@ -177,9 +177,11 @@ pub(crate) fn wrap(from: &Tensor, made: build::Result<Tensor>, span: Span) -> Ev
 /// `t.name(...)`.
 fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
-    if !matches!(name, "is_indirect" | "is_contiguous" | "is_hbm")
-        && let Err(violation) = t.plain(name)
-    {
+    if let Some(answer) = answer(t, name) {
+        args.positional_only(interp, name, 0, 0)?;
+        return Ok(Value::Bool(answer));
+    }
+    if let Err(violation) = t.plain(name) {
         return wrap(t, Err(violation), span);
     }
     let made = match name {
@@ -261,14 +263,11 @@ fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> Ev
             args.positional_only(interp, name, 0, 0)?;
             return Ok(pattern(t));
         }
-        // Neither is documented. nki-library calls both (SDK 2.33).
+        // Not documented. nki-library calls it (SDK 2.33).
         "_get_pattern_and_offset" => {
             args.positional_only(interp, name, 0, 0)?;
             return Ok(Value::tuple(vec![pattern(t), Value::Int(t.offset())]));
         }
-        "is_hbm" => return Ok(Value::Bool(t.view.space.is_hbm())),
-        "is_contiguous" => return Ok(Value::Bool(t.is_contiguous())),
-        "is_indirect" => return Ok(Value::Bool(t.view.indirect.is_some())),
         "indirect" => {
             let [index, count] = args.bind(interp, "indirect", ["index", "num_elem"], 1)?;
             let index = index.unwrap_or(Value::None);
@@ -279,6 +278,17 @@ fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> Ev
         _ => return Err(t.no_attribute(interp, name, span)),
     };
     wrap(t, made, span)
+}
+
+/// The answer of a method that asks about a tensor, indirect ones included.
+fn answer(t: &Tensor, name: &str) -> Option<bool> {
+    match name {
+        "is_contiguous" => Some(t.is_contiguous()),
+        "is_indirect" => Some(t.view.indirect.is_some()),
+        // Not documented. nki-library calls it (SDK 2.33).
+        "is_hbm" => Some(t.view.space.is_hbm()),
+        _ => None,
+    }
 }
 
 /// The `[stride, count]` pairs of a tensor.
