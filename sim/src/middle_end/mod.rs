@@ -222,11 +222,12 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     if !is_plain(&program) {
         return (program, Vec::new());
     }
-    if passes.reloads {
-        reloads::drop_repeated(&mut program, &mut changes);
-    }
+    // Before the loads: a row that the kernel loads in the loop is repeated each time, even if the later loads are dropped.
     if passes.broadcasts {
         broadcasts::drop_repeated(&mut program, &mut changes);
+    }
+    if passes.reloads {
+        reloads::drop_repeated(&mut program, &mut changes);
     }
     let mut overflows = overflows_of(&program);
     if passes.banks && overflows.psum {
