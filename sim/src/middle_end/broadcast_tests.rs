@@ -14,6 +14,8 @@ enum Between {
     Nothing,
     /// The row is written.
     Written,
+    /// The row is loaded again, to another tile.
+    Loaded,
     /// A tile of 190 KiB in each partition is in use throughout.
     Full,
 }
@@ -24,7 +26,7 @@ fn program(between: Between, same_line: bool) -> Program {
     let x = b.input("x", &[256, 600], DType::F32);
     let given = b.input("row", &[1, 600], DType::F32);
     let out = b.output("out", &[256, 600], DType::F32);
-    let row = b.tensor("row", Space::Sbuf, &[1, 600], DType::F32);
+    let mut row = b.tensor("row", Space::Sbuf, &[1, 600], DType::F32);
     let full = b.tensor("full", Space::Sbuf, &[128, 48_600], DType::F32);
     let fill = |dst| Memset { dst, value: Imm::Float(1.0), engine: Engine::Unknown };
     b.push(dma(b.whole(row), b.whole(given)));
@@ -61,6 +63,10 @@ fn program(between: Between, same_line: bool) -> Program {
         match between {
             Between::Nothing => {}
             Between::Written => b.push(fill(b.whole(row))),
+            Between::Loaded => {
+                row = b.tensor("row", Space::Sbuf, &[1, 600], DType::F32);
+                b.push(dma(b.whole(row), b.whole(given)));
+            }
             Between::Full => {
                 let first = pattern(b.whole(full), 0, 0, &[(1, 128), (1, 600)]);
                 b.push(add(first.clone(), first, b.whole(tile)));
@@ -93,4 +99,14 @@ fn a_row_is_broadcast_once_for_all_iterations() {
         assert_eq!(number(&program, "memset") - number(&less, "memset"), drops as usize);
         assert_eq!(results(&less), results(&program));
     }
+}
+
+#[test]
+fn a_row_that_is_loaded_again_is_broadcast_again() {
+    let program = program(Between::Loaded, true);
+    let (less, changes) = rewritten(&program, Passes { reloads: true, ..ONLY });
+    assert_eq!(counted(&changes, What::DroppedBroadcast), 0);
+    assert!(counted(&changes, What::DroppedLoad) >= 1);
+    assert_eq!(number(&less, "nc_matmul"), number(&program, "nc_matmul"));
+    assert_eq!(results(&less), results(&program));
 }
