@@ -18,6 +18,11 @@ pub(crate) fn wrong(what: impl Display, expected: &str, got: &Value, span: Span)
     Raise::at("operand-kind", format!("{what} takes {expected}, got {shown}"), span, "here")
 }
 
+/// An argument that is given and not `None`.
+pub(crate) fn given(value: Option<Value>) -> Option<Value> {
+    value.filter(|v| !v.is_none())
+}
+
 /// An integer.
 pub(crate) fn int(value: &Value, what: impl Display, span: Span) -> EvalResult<i64> {
     match value.number().unwrap_or(value) {

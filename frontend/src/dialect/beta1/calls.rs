@@ -19,16 +19,12 @@ use crate::dialect::common::clip::Clip;
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state, target_name};
 use crate::eval::Interp;
-use crate::eval::convert::wrong;
+use crate::eval::convert::{given, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype::dtype as to_dtype;
 use crate::eval::value::Value;
 use crate::syntax::Symbol;
-
-pub(super) fn given(value: Option<Value>) -> Option<Value> {
-    value.filter(|v| !v.is_none())
-}
 
 pub(super) fn opt_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
     given(value).map(|v| to_dtype(&v, format_args!("{what}: dtype"), span)).transpose()
@@ -72,7 +68,7 @@ pub(super) fn need(value: Option<Value>) -> Value {
 /// Removes a keyword from the arguments.
 pub(super) fn take(interp: &mut Interp<'_>, args: &mut CallArgs, name: &str) -> Option<Value> {
     let symbol = interp.sym(name);
-    args.take_keyword(symbol).filter(|v| !v.is_none())
+    given(args.take_keyword(symbol))
 }
 
 /// Sorts the arguments into the parameters `names`, of which the first `required` are mandatory. Other keywords have no effect: most functions took

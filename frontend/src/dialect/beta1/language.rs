@@ -9,7 +9,7 @@ use super::access::Place;
 use super::arithmetic::{opt_bool_dtype, truth};
 use super::assign::LoopReduce;
 use super::calls::{
-    all_or_nothing, bind_known, compute, either_dtype, given, lower, masked, need, operand, opt_dtype, take, tile_of,
+    all_or_nothing, bind_known, compute, either_dtype, lower, masked, need, operand, opt_dtype, take, tile_of,
 };
 use super::mask::{clip_of, clips_of, clips_of_reduced, one_clip};
 use super::mgrid::arange;
@@ -21,7 +21,7 @@ use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::state;
 use crate::dialect::common::tensor::option;
 use crate::eval::Interp;
-use crate::eval::convert::{int, ints, wrong};
+use crate::eval::convert::{given, int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib;

@@ -16,7 +16,7 @@ use crate::build::tensor::Tensor;
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state, target_name};
 use crate::eval::Interp;
-use crate::eval::convert::{flag, int, number, wrong};
+use crate::eval::convert::{flag, given, int, number, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
@@ -76,10 +76,6 @@ struct Wanted {
     placement: Placement,
     name: Option<Rc<str>>,
     fill: Option<Imm>,
-}
-
-fn given(value: Option<Value>) -> Option<Value> {
-    value.filter(|v| !v.is_none())
 }
 
 fn allocate(interp: &mut Interp<'_>, wanted: Wanted, what: &str, span: Span) -> EvalResult<Value> {

@@ -17,7 +17,7 @@ use crate::dialect::common::state::{site, state, target_name};
 use crate::dialect::common::strict::reject;
 use crate::dialect::common::values;
 use crate::eval::Interp;
-use crate::eval::convert::{int, ints, number, wrong};
+use crate::eval::convert::{given, int, ints, number, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::stdlib::array::{self, Array};
@@ -76,10 +76,6 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
     }
     .map_err(|v| raise("", &v, span, &[]))?;
     Ok(Value::object(tensor))
-}
-
-pub(super) fn given(value: Option<Value>) -> Option<Value> {
-    value.filter(|v| !v.is_none())
 }
 
 pub(super) fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {

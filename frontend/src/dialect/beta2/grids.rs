@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nki_diag::{Diagnostic, Span};
 use nki_isa::{DType, Space};
 
-use super::alloc::{self, address, given, named, space_of};
+use super::alloc::{self, address, named, space_of};
 use crate::build::grid::{Grid, GridKey, GridRequest};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::enums::ApiEnum;
@@ -13,7 +13,7 @@ use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state, target_name};
 use crate::dialect::common::values;
 use crate::eval::Interp;
-use crate::eval::convert::{int, wrong};
+use crate::eval::convert::{given, int, wrong};
 use crate::eval::error::{EvalResult, Raise, closest};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;

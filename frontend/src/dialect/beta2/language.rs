@@ -16,7 +16,7 @@ use crate::dialect::common::state::{site, state, target_name};
 use crate::dialect::common::tensor::option;
 use crate::dialect::common::values;
 use crate::eval::Interp;
-use crate::eval::convert::{int, ints, wrong};
+use crate::eval::convert::{given, int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::{Acts, Object};
 use crate::eval::native::{CallArgs, Native, NativeFn};
@@ -101,10 +101,6 @@ fn lower(
         Ok(t) => Ok(Value::object(t)),
         Err(v) => Err(raise(what, &v, span, about)),
     }
-}
-
-fn given(value: Option<Value>) -> Option<Value> {
-    value.filter(|v| !v.is_none())
 }
 
 fn opt_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {

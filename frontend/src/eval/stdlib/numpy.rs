@@ -5,7 +5,7 @@ use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
 use super::super::Interp;
-use super::super::convert;
+use super::super::convert::{self, given};
 use super::super::error::{EvalResult, Raise};
 use super::super::foreign::Object;
 use super::super::native::{CallArgs, NativeFn};
@@ -67,10 +67,6 @@ fn element_type(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x] = args.bind(interp, "dtype", ["dtype"], 1)?;
     array_dtype(&x.unwrap_or(Value::None), "np.dtype", span).map(super::dtype::element)
-}
-
-fn given(value: Option<Value>) -> Option<Value> {
-    value.filter(|v| !v.is_none())
 }
 
 fn dtype(value: Option<Value>, what: &str, default: HostDtype, span: Span) -> EvalResult<HostDtype> {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::super::Interp;
+use super::super::convert::given;
 use super::super::error::{EvalResult, Raise};
 use super::super::iterator::{Iter, Source};
 use super::super::native::{CallArgs, NativeFn};
@@ -121,7 +122,6 @@ pub(super) fn itertools(name: &str) -> Option<NativeFn> {
         "accumulate" => |interp, args| {
             let span = args.span;
             let [items, function, initial] = args.bind(interp, "accumulate", ["iterable", "func", "initial"], 1)?;
-            let given = |v: Option<Value>| v.filter(|v| !v.is_none());
             let items = interp.iter(&items.unwrap_or(Value::None), span)?;
             let items = match given(initial) {
                 Some(first) => {
