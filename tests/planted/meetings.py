@@ -152,6 +152,40 @@ def own_trip_counts_fixed(x, counts):
 
 # args: x=float32[2,64,32]
 # flags: --lnc 2
+# seen-by: check run
+@nki.jit
+def trip_counts_of_the_core_number(x):
+    """Core 1 has one iteration more than core 0, known when the kernel is compiled."""
+    core = nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+
+    def body(i):
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+
+    nl.fori_loop(0, 2 + core, body)  # plant: uneven-trips
+    nisa.dma_copy(dst=out[core], src=tile)
+    return out
+
+
+@nki.jit
+def trip_counts_of_the_core_number_fixed(x):
+    core = nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+
+    def body(i):
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+
+    nl.fori_loop(0, 3, body)
+    nisa.dma_copy(dst=out[core], src=tile)
+    return out
+
+
+# args: x=float32[2,64,32]
+# flags: --lnc 2
 # seen-by: run
 @nki.jit
 def pipes_in_two_orders(x):

@@ -65,7 +65,7 @@ either core, in program order, before all following accesses of the other core, 
 tensor that it names. Bytes are compared exactly. A write that does not change the bytes is not a
 race: both cores may write the same result.";
 
-    "uneven-trips" (Bug), "the two cores iterate a device loop unequally often", "
+    "uneven-trips" (Bug), "the two cores run different numbers of iterations of a device loop", "
 The cores of a logical core meet in each iteration of a device loop (`nl.fori_loop`, `nl.while_loop`, `nl.dynamic_range`), so
 the core with more iterations hangs. Iterate up to the larger count on both:
 

@@ -4,19 +4,21 @@ use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId, TensorId};
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::schema::Role;
+use nki_isa::schema::{OperandSchema, Role};
 use nki_isa::{Arch, Fault, Program, View, Violation};
 use rustc_hash::FxHashSet;
 
 use super::limits::MEMORY_LIMIT;
 use super::overwrites::Overwritten;
 use super::taint::{Reached, keeps_what_it_reads};
+use super::trips;
 use crate::deps::Hazard;
 use crate::lint::overlap::address;
 use crate::memory::access::{Access, Accumulation, Unwritten};
 use crate::memory::account::Account;
 use crate::memory::{Clobbered, Memory};
 use crate::place::span;
+use crate::trace::Trace;
 
 /// The findings of a run, without repeats.
 #[derive(Debug, Default)]
@@ -71,14 +73,21 @@ struct Operand {
 
 /// The name of the instruction, and the operand by which it reads this view. `None`: the view is an index.
 fn operand(node: &Node, view: &View) -> (&'static str, Option<Operand>) {
-    let NodeKind::Inst(inst) = &node.kind else { return ("loop", None) };
-    let mut all = Vec::new();
-    inst.each_view(&mut |schema, v| all.push((schema, v)));
+    let mut all = operands(node);
     // A matmul also reads its destination.
     all.sort_by_key(|(schema, _)| schema.role == Role::Out);
     let whole = all.iter().find(|(_, v)| *v == view).map(|(schema, _)| Operand { name: schema.name, part: None });
     let part = || all.iter().find_map(|(schema, v)| Some(Operand { name: schema.name, part: Some(part_of(view, v)?) }));
-    (inst.schema().name, whole.or_else(part))
+    (name_of(node), whole.or_else(part))
+}
+
+/// The memory operands of an instruction, in schema order.
+pub(super) fn operands(node: &Node) -> Vec<(&'static OperandSchema, &View)> {
+    let mut out = Vec::new();
+    if let NodeKind::Inst(inst) = &node.kind {
+        inst.each_view(&mut |schema, view| out.push((schema, view)));
+    }
+    out
 }
 
 /// The operand for a message.
@@ -363,7 +372,8 @@ impl Findings {
     }
 
     /// The cores iterate a device loop unequally often.
-    pub(super) fn uneven_trips(&mut self, loop_: Loc, counts: [u64; 2]) {
+    pub(super) fn uneven_trips(&mut self, program: &Program, trace: &Trace) {
+        let Some((loop_, counts)) = trips::uneven(program, trace) else { return };
         let message = format!(
             "the loop on line {} has {} iterations on core 0 and {} on core 1: on the device the cores wait for each other in each iteration",
             loop_.line, counts[0], counts[1]

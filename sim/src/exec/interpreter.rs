@@ -20,7 +20,6 @@ use super::overwrites::Outputs;
 use super::races::Races;
 use super::rendezvous::Stop;
 use super::taint::Taint;
-use super::trips::Trips;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
@@ -85,8 +84,6 @@ pub(super) struct CoreState<'p> {
     /// Posted exchanges: the core has sent its data, and continues until it needs the data to be received.
     pub(super) posted: Vec<Posted<'p>>,
     trace: CoreTrace,
-    /// Iterations of its device loops.
-    pub(super) trips: Trips,
 }
 
 impl CoreState<'_> {
@@ -224,11 +221,6 @@ impl<'p> Interpreter<'p> {
     /// The state of a core, running or not.
     pub(super) fn state(&self, core: u32) -> &CoreState<'p> {
         if self.core.number == core { &self.core } else { &self.parked[core as usize] }
-    }
-
-    /// The state of a core to change.
-    pub(super) fn state_mut(&mut self, core: u32) -> &mut CoreState<'p> {
-        if self.core.number == core { &mut self.core } else { &mut self.parked[core as usize] }
     }
 
     /// Runs the current core until it ends or waits.
@@ -461,9 +453,7 @@ impl<'p> Interpreter<'p> {
             Counter::While(condition) => self.get(*condition) != 0,
         };
         if !again {
-            if let Some((loc, _)) = self.core.loops.pop() {
-                self.core.trips.add(loc, iteration);
-            }
+            self.core.loops.pop();
             self.core.trace.push(at, EventKind::LoopExit);
             self.reached(Reached::Exit { header: at.0, end: until });
             return Ok(());

@@ -196,8 +196,8 @@ fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecRe
     }
     let results = running.into_iter().enumerate().map(|(rank, mut run)| {
         let outputs = run.outputs();
-        run.compare_trips();
         let trace = take_trace(rank, &mut run);
+        run.findings.uneven_trips(run.program, &trace);
         let (findings, prints) = run.into_messages();
         ExecResult { outputs, trace, findings, prints }
     });

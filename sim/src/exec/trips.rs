@@ -1,40 +1,34 @@
 //! Trip counts of device loops. The cores of a logical core meet in each iteration, so both must iterate equally often.
 
+use nki_isa::Program;
 use nki_isa::ids::Loc;
+use nki_isa::program::{Node, statements};
 use rustc_hash::FxHashMap;
 
-use super::interpreter::Interpreter;
+use crate::trace::{CoreTrace, EventKind, Trace};
 
 /// Iterations of the device loops of a core, by the loop's location, over all times that it is entered.
-#[derive(Debug, Default)]
-pub(super) struct Trips(FxHashMap<Loc, u64>);
+type Iterations = FxHashMap<Loc, u64>;
 
-impl Trips {
-    /// Adds the iterations of a loop that ends.
-    pub(super) fn add(&mut self, loop_: Loc, iterations: u32) {
-        *self.0.entry(loop_).or_default() += u64::from(iterations);
+/// The first loop that the two cores iterate unequally often, with the iterations of each core. `None` if they iterate equally often over
+/// all loops: the cores may have loops of their own.
+pub(super) fn uneven(program: &Program, trace: &Trace) -> Option<(Loc, [u64; 2])> {
+    let ([a, b], [of_a, of_b]) = (&program.cores[..], &trace.cores[..]) else { return None };
+    let both = [iterations(a, of_a), iterations(b, of_b)];
+    let [first, second] = both.each_ref().map(|core| core.values().sum::<u64>());
+    if first == second {
+        return None;
     }
-
-    fn total(&self) -> u64 {
-        self.0.values().sum()
-    }
+    let counts = |loc: &Loc| both.each_ref().map(|core| core.get(loc).copied().unwrap_or(0));
+    let uneven = both.iter().flat_map(FxHashMap::keys).filter(|loc| counts(loc)[0] != counts(loc)[1]);
+    uneven.min_by_key(|loc| (loc.file, loc.line, loc.column)).map(|loc| (*loc, counts(loc)))
 }
 
-impl Interpreter<'_> {
-    /// Reports the first loop that the two cores iterate unequally often, unless they iterate equally often over all loops: the cores may
-    /// have loops of their own.
-    pub(super) fn compare_trips(&mut self) {
-        if self.program.cores.len() != 2 {
-            return;
-        }
-        let [first, second] = [0, 1].map(|core| std::mem::take(&mut self.state_mut(core).trips));
-        if first.total() == second.total() {
-            return;
-        }
-        let counts = |loc: &Loc| [&first, &second].map(|trips| trips.0.get(loc).copied().unwrap_or(0));
-        let all = first.0.keys().chain(second.0.keys()).filter(|loc| counts(loc)[0] != counts(loc)[1]);
-        if let Some(loc) = all.min_by_key(|loc| (loc.file, loc.line, loc.column)) {
-            self.findings.uneven_trips(*loc, counts(loc));
-        }
+fn iterations(stream: &[Node], trace: &CoreTrace) -> Iterations {
+    let all = statements(stream);
+    let mut found = Iterations::default();
+    for event in trace.events.iter().filter(|event| matches!(event.kind, EventKind::LoopIteration(_))) {
+        *found.entry(all[event.node.0 as usize].node.loc).or_default() += 1;
     }
+    found
 }

@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::checks::Checks;
-use super::findings;
+use super::findings::{self, operands};
 use super::interpreter::Interpreter;
 use super::rows::inspect_integers;
 use super::values::{Argument, Arguments, Clipped, Inexact, Limit, NonFiniteElement, Registers, Watch};
@@ -77,23 +77,15 @@ fn show_exact(x: f64) -> String {
     format!("{x:?}").trim_end_matches(".0").to_owned()
 }
 
-/// The memory operands of an instruction, by name, in schema order.
-fn operands(node: &Node) -> Vec<(&'static str, Role, &View)> {
-    let mut out = Vec::new();
-    if let NodeKind::Inst(inst) = &node.kind {
-        inst.each_view(&mut |schema, v| out.push((schema.name, schema.role, v)));
-    }
-    out
-}
-
 /// The names of the operands that are accessed.
 fn names(node: &Node, accesses: &[Access], written: bool) -> Vec<&'static str> {
     let mut left = operands(node);
-    left.retain(|(_, role, _)| if written { *role != Role::In } else { *role != Role::Out });
+    left.retain(|(operand, _)| operand.role != if written { Role::In } else { Role::Out });
     let mut name = |a: &Access| {
         let same = |v: &View| v.tensor == a.tensor && v.elements() == a.elements();
-        let i = left.iter().position(|(.., v)| same(v) && v.dtype == a.codec.dtype);
-        i.or_else(|| left.iter().position(|(.., v)| v.tensor == a.tensor)).map_or("an operand", |i| left.remove(i).0)
+        let i = left.iter().position(|(_, v)| same(v) && v.dtype == a.codec.dtype);
+        let i = i.or_else(|| left.iter().position(|(_, v)| v.tensor == a.tensor));
+        i.map_or("an operand", |i| left.remove(i).0.name)
     };
     accesses.iter().map(&mut name).collect()
 }

@@ -40,6 +40,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
     };
     walk(program, trace, &mut account);
     account.findings.outputs(&mut account.memory, program);
+    account.findings.uneven_trips(program, trace);
     account.findings.list
 }
 
