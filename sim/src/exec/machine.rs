@@ -1,5 +1,6 @@
 //! The interpreter's memories and registers as seen by instructions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
@@ -222,6 +223,16 @@ fn bits(from: &Access, bytes: &[u8]) -> Result<Array2<u32>, Fault> {
         .map_err(|e| Fault::new("internal", e.to_string()))
 }
 
+/// One side of a transfer without the elements of the rows that the other side skips.
+fn transferred<'a>(side: &'a Access, other: &Access) -> Cow<'a, Access> {
+    match &other.starts {
+        Some(starts) if starts.iter().any(Option::is_none) => {
+            Cow::Owned(side.only(|element| starts[element / other.per_row.max(1)].is_some()))
+        }
+        _ => Cow::Borrowed(side),
+    }
+}
+
 impl Machine for Interpreter<'_> {
     fn context(&self) -> Context<'_> {
         Context { arch: Arch::of(self.program.target), tensors: &self.program.tensors }
@@ -262,7 +273,7 @@ impl Machine for Interpreter<'_> {
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
         let from = self.locate(src, oob)?;
         let to = self.locate(dst, oob)?;
-        let (Some(from), Some(mut to)) = (from, to) else { return Ok(()) };
+        let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
         if from.elements() != to.elements() {
             return Err(Fault::new(
                 "shape-mismatch",
@@ -272,19 +283,8 @@ impl Machine for Interpreter<'_> {
         if !self.may_follow_moves(&to, &from) {
             self.flush_matmuls();
         }
-        // Rows skipped by one side are neither read nor written.
-        match &to.starts {
-            Some(starts) if starts.iter().any(Option::is_none) => {
-                let read = from.only(|element| starts[element / to.per_row.max(1)].is_some());
-                self.check_written(src, &read);
-            }
-            _ => self.check_written(src, &from),
-        }
-        if let Some(starts) = &from.starts
-            && starts.iter().any(Option::is_none)
-        {
-            to = to.only(|element| starts[element / from.per_row.max(1)].is_some());
-        }
+        self.check_written(src, &transferred(&from, &to));
+        let to = transferred(&to, &from);
         if self.defer_copy(&to, &from) {
             return Ok(());
         }
