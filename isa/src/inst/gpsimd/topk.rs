@@ -31,8 +31,8 @@ operands! {
     }
     numerics: "Values keep their bits. Of equal values the lower position is taken first; NaN is above all numbers (the \
         manual says neither). Results that are not sorted are ascending, as in the manual of NKI 0.6; that of 0.7 \
-        promises no order. Places of the last column that have no result hold NaN and the position 2^32 - 1, columns \
-        behind it what they held before.",
+        promises no order. Slots of the last column without a result hold NaN and the position 2^32 - 1; later \
+        columns are unchanged.",
     cost: Documented "4 n + k steps for each group of 16 partitions, all groups at once.",
     rules: {
         "same-partitions": "`src`, `val_dst` and `idx_dst` have the same number of partitions",

@@ -84,7 +84,7 @@ impl Instruction for NcStreamShuffle {
         for (name, view) in [("src", &self.src), ("dst", &self.dst)] {
             let tensor = &context.tensors[view.tensor.0 as usize];
             let start = tensor.start_partition(view);
-            let anywhere = name == "src" && view.partitions() == 1;
+            let anywhere = Self::ANY_PARTITION.contains(&name) && view.partitions() == 1;
             if !anywhere && !allowed.contains(&start) {
                 let allowed: Vec<_> = allowed.iter().map(u32::to_string).collect();
                 return Err(Violation::new(
