@@ -20,19 +20,48 @@ def ramp(rows=4, columns=8):
 
 
 @nki.jit
-def as_integers(x, twice):
+def as_integers(x, returned):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=x)
-    return (out.view(nl.int32), out) if twice else out.view(nl.int32).reshape((x.shape[1], x.shape[0]))
+    if returned == "once":
+        return out.view(nl.int32).reshape((x.shape[1], x.shape[0]))
+    return out.view(nl.int32), out.view(nl.int32) if returned == "twice" else out
 
 
 def test_an_output_may_be_returned_as_another_dtype():
     x = ramp()
-    result = as_integers(x, False)
+    result = as_integers(x, "once")
     assert result.dtype == np.int32 and result.shape == x.shape[::-1]
     np.testing.assert_array_equal(result.ravel(), x.view(np.int32).ravel())
-    with pytest.raises(nki_sim.KernelError, match="returns `out` as float32, but it is returned or passed as another dtype"):
-        as_integers(x, True)
+    first, second = as_integers(x, "twice")
+    assert first.dtype == second.dtype == np.int32
+    with pytest.raises(nki_sim.KernelError, match=r"returns `out` as float32 \(.*, but it is returned or passed as int32 \("):
+        as_integers(x, "with two dtypes")
+
+
+@nki.jit
+def doubles_while(x, count):
+    """As written for NKI 0.2 to 0.6."""
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=left, src=count)
+    register = nisa.register_alloc()
+    nisa.register_load(dst=register, src=left)
+    while register:
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+        nisa.tensor_scalar(dst=left, data=left, op0=nl.subtract, operand0=1)
+        nisa.register_load(dst=register, src=left)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def test_a_loop_on_a_register_needs_no_switch():
+    for count in (3, 0, 1):
+        np.testing.assert_array_equal(doubles_while(ramp(), np.array([[count]], np.int32)), ramp() * 2**count)
+    with pytest.warns(nki_sim.KernelWarning, match="strict-language"):
+        nki.jit(doubles_while, strict=True)(ramp(), np.array([[1]], np.int32))
 
 
 @nki.jit

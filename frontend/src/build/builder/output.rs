@@ -6,7 +6,7 @@ use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Loc, Space, TensorId};
 
 use super::Builder;
-use crate::build::tensor::Tensor;
+use crate::build::tensor::{Tensor, shape_text};
 
 fn span_of(loc: Loc) -> Span {
     Span { file: FileId(loc.file), start: loc.start, end: loc.end }
@@ -47,31 +47,34 @@ impl Builder {
         }
         let whole = t.view.offset == 0 && t.is_contiguous() && t.view.bytes() == self.bytes(id);
         let (shape, dtype) = (t.view.shape(), t.view.dtype);
-        let is_cast = dtype != t.storage.dtype;
-        // The tensor has one dtype, in the program and for the caller.
-        if is_cast && (is_input || self.is_output(id))
-            || self.reshaped.iter().any(|(at, _, other)| *at == id && *other != dtype)
-        {
-            let message =
-                format!("the kernel returns `{tensor}` as {dtype}, but it is returned or passed as another dtype, too");
+        // The tensor has one shape and one dtype, in the program and for the caller.
+        let returned = self.reshaped.iter().find(|(at, ..)| *at == id).map(|(_, shape, dtype)| (&shape[..], *dtype));
+        let stored = (&t.storage.shape[..], t.storage.dtype);
+        let known = returned.or((is_input || self.is_output(id)).then_some(stored));
+        let refused = if !whole || t.view.indirect.is_some() {
+            Some((
+                format!("the kernel returns a part of `{tensor}`"),
+                "return a whole tensor: allocate one of the size of the result",
+            ))
+        } else {
+            known.filter(|known| *known != (&shape[..], dtype)).map(|known| {
+                let [here, before] = [(&shape[..], dtype), known].map(|(shape, dtype)| {
+                    format!("{dtype} {}", shape_text(shape.iter().map(|n| i64::from(*n))))
+                });
+                let message = format!("the kernel returns `{tensor}` as {here}, but it is returned or passed as {before}, too");
+                (message, "copy it to an output of its own: nisa.dma_copy(dst=out, src=...)")
+            })
+        };
+        if let Some((message, help)) = refused {
             findings.push(
                 Diagnostic::error("kernel-output", message)
                     .at(made, "the tensor is allocated here")
                     .with(kernel, "of this kernel")
-                    .help("copy it to an output of its own: nisa.dma_copy(dst=out, src=...)"),
+                    .help(help),
             );
             return findings;
         }
-        if !whole || t.view.indirect.is_some() {
-            findings.push(
-                Diagnostic::error("kernel-output", format!("the kernel returns a part of `{tensor}`"))
-                    .at(made, "the tensor is allocated here")
-                    .with(kernel, "of this kernel")
-                    .help("return a whole tensor: allocate one of the size of the result"),
-            );
-            return findings;
-        }
-        if (shape[..] != t.storage.shape[..] || is_cast) && !is_input {
+        if (&shape[..], dtype) != stored && known.is_none() {
             // HBM is flat, so an output that is returned as a view of all its bytes is the same storage under another shape and dtype.
             self.reshaped.push((id, shape[..].into(), dtype));
         }
