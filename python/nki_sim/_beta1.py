@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects, _options
-from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError, leave_out_ours
+from ._errors import ArgumentTypeError, KernelWarning, leave_out_ours
 from ._inspect import show
 from ._kernel import Kernel, findings_of
 from ._profile import Report, flat, recorded
@@ -76,19 +76,12 @@ class Beta1Kernel(Kernel):
         """The kernel: each call specialises it for its arguments. Files that the older compiler writes end with such a call."""
         return self
 
-    def _compile(self, arguments):
-        try:
-            return super()._compile(arguments)
-        except KernelError as error:
-            # The older tool chain parsed the source. There, `and` combines masks, and all iterations
-            # of a loop with a `return` run. In Python, `and` takes the truth value of its first
-            # operand (`tile-condition`), and `return` ends the loop (`unsupported-syntax`).
-            if error.slug not in ("tile-condition", "unsupported-syntax"):
-                raise
-            try:
-                return self._compile_with(arguments, False)
-            except NoSourceError:
-                raise error from None
+    @staticmethod
+    def _python_cannot(error):
+        # The older tool chain parsed the source. There, `and` combines masks, and all iterations of a
+        # loop with a `return` run. In Python, `and` takes the truth value of its first operand
+        # (`tile-condition`), and `return` ends the loop (`unsupported-syntax`).
+        return error.slug in ("tile-condition", "unsupported-syntax") or Kernel._python_cannot(error)
 
     def _launch(self):
         return {"grid": list(self.grid), "as_written": self.as_written, "static_descriptors": self.static_descriptors}

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import linecache
 import math
 import numbers
 import sys
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _arrays, _debug, _dependencies, _levels, _native, _options, _source, _watch
-from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning, leave_out_ours
+from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning, NoSourceError, leave_out_ours
 from ._inspect import show
 
 P = ParamSpec("P")
@@ -173,10 +174,21 @@ class Kernel(Generic[P, R]):
         try:
             return self._compile_with(arguments, True)
         except KernelError as error:
-            # Early releases of Beta 2 provided these names without an import, which Python cannot.
-            if getattr(error.__cause__, "name", None) not in ("sbuf", "psum", "hbm") or error.slug != "undefined-name":
+            if not self._python_cannot(error):
                 raise
-            return self._compile_with(arguments, False)
+            try:
+                return self._compile_with(arguments, False)
+            except NoSourceError:
+                raise error from None
+
+    @staticmethod
+    def _python_cannot(error):
+        """Whether the kernel failed at what earlier releases accepted and Python cannot execute:
+        memories without an import (NKI 0.2), and `while register:` (NKI 0.2 to 0.6)."""
+        if error.slug == "undefined-name":
+            return getattr(error.__cause__, "name", None) in ("sbuf", "psum", "hbm")
+        loops = linecache.getline(error.file or "", error.line or 0).lstrip().startswith("while ")
+        return loops and error.slug == "register-arithmetic"
 
     def _compile_with(self, arguments, traced, **how):
         if not traced and not self._has_source:

@@ -343,7 +343,7 @@ impl Compiled {
     fn unsteppable(&self) -> Option<&'static str> {
         if !self.ready.key.traced {
             return Some(
-                "the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import (write nl.sbuf), joins masks with `and` (write &), or returns from within a loop that is read once (return behind it)",
+                "the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import (write nl.sbuf), loops with `while` on a register (write nl.while_loop), joins masks with `and` (write &), or returns from within a loop that is read once (return behind it)",
             );
         }
         let rewritten =
