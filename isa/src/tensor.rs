@@ -30,6 +30,9 @@ pub struct Declaration {
     pub shape: SmallVec<[u32; 4]>,
     /// Element type.
     pub dtype: DType,
+    /// Shared HBM without `name=`. The device's compiler links the tensors of the two cores by name, so each core may have one of its own
+    /// unless the kernel returns it.
+    pub unnamed: bool,
     /// Explicit placement (on chip only).
     pub address: Option<Address>,
     /// The core that owns it (on chip and private HBM); 0 for shared tensors.

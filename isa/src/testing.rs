@@ -71,6 +71,7 @@ impl TestMachine {
             space,
             shape: shape.iter().copied().collect(),
             dtype,
+            unnamed: false,
             address: None,
             core: 0,
             data: None,

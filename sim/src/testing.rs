@@ -47,6 +47,7 @@ impl Builder {
             space,
             shape: SmallVec::from_slice(shape),
             dtype,
+            unnamed: false,
             address: None,
             core: 0,
             data: None,

@@ -12,7 +12,7 @@ import nki.language as nl
 def barrier_in_a_branch(x):
     """Only the core that publishes the table reaches the barrier."""
     core = nl.program_id(0)
-    table = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    table = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm, name="table")
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     if core == 0:
@@ -27,7 +27,7 @@ def barrier_in_a_branch(x):
 @nki.jit
 def barrier_in_a_branch_fixed(x):
     core = nl.program_id(0)
-    table = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    table = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm, name="table")
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     if core == 0:

@@ -12,7 +12,7 @@ import nki.language as nl
 def no_barrier(x):
     """Each core publishes its tile and adds the other core's to it."""
     core = nl.program_id(0)
-    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm, name="board")
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     mine = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     theirs = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
@@ -27,7 +27,7 @@ def no_barrier(x):
 @nki.jit
 def no_barrier_fixed(x):
     core = nl.program_id(0)
-    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm, name="board")
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     mine = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     theirs = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
@@ -49,7 +49,7 @@ def barrier_before_the_write(x):
     core = nl.program_id(0)
     half = nl.ds(core * 48, 48)
     other = nl.ds((1 - core) * 48, 48)
-    sums = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm)
+    sums = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm, name="sums")
     out = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 48), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x[:, half])
@@ -66,7 +66,7 @@ def barrier_before_the_write_fixed(x):
     core = nl.program_id(0)
     half = nl.ds(core * 48, 48)
     other = nl.ds((1 - core) * 48, 48)
-    sums = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm)
+    sums = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm, name="sums")
     out = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 48), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x[:, half])
@@ -117,7 +117,7 @@ def mailbox_reused(x):
     """Two rounds through one mailbox: the second round's write overtakes the first round's read."""
     rounds = 2
     core = nl.program_id(0)
-    mailbox = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    mailbox = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm, name="mailbox")
     out = nl.ndarray((rounds, 128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
     for r in range(rounds):
         tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
@@ -135,7 +135,7 @@ def mailbox_reused(x):
 def mailbox_reused_fixed(x):
     rounds = 2
     core = nl.program_id(0)
-    mailbox = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    mailbox = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm, name="mailbox")
     out = nl.ndarray((rounds, 128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
     for r in range(rounds):
         tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
@@ -179,4 +179,36 @@ def both_write_the_total_fixed(x):
     if core == 0:
         nisa.tensor_tensor(dst=total, data1=total, data2=theirs, op=nl.add)
         nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+# args: x=float32[2,128,64]
+# flags: --lnc 2
+# seen-by: check run
+@nki.jit
+def board_without_a_name(x):
+    """The cores exchange tiles through a tensor that the compiler does not link."""
+    core = nl.program_id(0)
+    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+    nisa.dma_copy(dst=board[core], src=tile)
+    nisa.core_barrier(data=board, cores=(0, 1))
+    nisa.dma_copy(dst=tile, src=board[1 - core])  # plant: unnamed-shared-hbm
+    nisa.dma_copy(dst=out[core], src=tile)
+    return out
+
+
+@nki.jit
+def board_without_a_name_fixed(x):
+    core = nl.program_id(0)
+    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm, name="board")
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core])
+    nisa.dma_copy(dst=board[core], src=tile)
+    nisa.core_barrier(data=board, cores=(0, 1))
+    nisa.dma_copy(dst=tile, src=board[1 - core])
+    nisa.dma_copy(dst=out[core], src=tile)
     return out

@@ -276,7 +276,7 @@ def statistics_in_bfloat16_fixed(x):
 def barrier_of_another_tensor(x):
     """The barrier names `out`, but the cores exchange `board`."""
     core = nl.program_id(0)
-    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm, name="board")
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x[core])
@@ -290,7 +290,7 @@ def barrier_of_another_tensor(x):
 @nki.jit
 def barrier_of_another_tensor_fixed(x):
     core = nl.program_id(0)
-    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm, name="board")
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x[core])

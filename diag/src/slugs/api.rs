@@ -213,7 +213,8 @@ unless its documentation says otherwise.";
 
     "shared-divergence", "the cores of a logical core create different shared tensors", "
 With two cores the kernel is specialised once per core, and a `shared_hbm` tensor that both create
-is one tensor. Create shared tensors unconditionally, before branching on `nl.program_id`.";
+is one tensor: that of the same `name=`, or the next one of those without a name. Create tensors without
+a name unconditionally, before branching on `nl.program_id`.";
 
     "tensor-assignment", "a value that is not a tensor is assigned to a tensor", "
 `t[0:64, :] = u` copies the tensor `u`. Instructions write all other values:

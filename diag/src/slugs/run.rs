@@ -65,6 +65,21 @@ either core, in program order, before all following accesses of the other core, 
 tensor that it names. Bytes are compared exactly. A write that does not change the bytes is not a
 race: both cores may write the same result.";
 
+    "unnamed-shared-hbm" (Suspicious), "a core reads what the other core wrote to shared memory without a name", "
+The compiler of the device links the `shared_hbm` tensors of the two cores by `name=`; inputs and the tensors that the kernel returns
+need none. Any other tensor without a name may exist once for each core, and a core that reads what the other has written then gets old
+bytes. The simulator has one tensor, as the kernel means it.
+
+    partial = nl.ndarray((2, 512), dtype=nl.float32, buffer=nl.shared_hbm)                    # wrong
+    partial = nl.ndarray((2, 512), dtype=nl.float32, buffer=nl.shared_hbm, name=\"partial\")    # right
+    nisa.dma_copy(dst=partial[core], src=tile)
+    nisa.core_barrier(data=partial, cores=(0, 1))
+    nisa.dma_copy(dst=both, src=partial)
+
+Sources: `nl.ndarray` in the manual of NKI 0.2 demands the name (\"the compiler uses the name to link\"). Later pages do not mention
+it, and the example of `core_barrier` has none; but nki-library names all such tensors, and a kernel of it (csa_decode_attention.py)
+reports zeros in place of what the other core wrote.";
+
     "uneven-trips" (Bug), "the two cores run different numbers of iterations of a device loop", "
 The cores of a logical core meet in each iteration of a device loop (`nl.fori_loop`, `nl.while_loop`, `nl.dynamic_range`), so
 the core with more iterations hangs. Iterate up to the larger count on both:

@@ -10,7 +10,7 @@ use std::ops::Range;
 use nki_isa::{DType, Space, Violation};
 
 use super::Result;
-use super::builder::{Builder, Request, Site};
+use super::builder::{Builder, Request, Sharing, Site};
 use super::tensor::{Key, Tensor, shape_text};
 
 /// Maximum number of tiles along a dimension.
@@ -71,6 +71,8 @@ pub(crate) enum GridKey {
 pub(crate) struct GridRequest<'a> {
     /// Name of the storage.
     pub(crate) name: &'a str,
+    /// Which storage of the other core it is, in shared HBM.
+    pub(crate) sharing: Sharing,
     /// Memory.
     pub(crate) space: Space,
     /// Element type.
@@ -292,6 +294,7 @@ impl Grid {
         let storage = builder.alloc(
             &Request {
                 name: request.name,
+                sharing: request.sharing,
                 space: request.space,
                 shape,
                 dtype: request.dtype,
@@ -316,7 +319,7 @@ impl Grid {
     pub(crate) fn empty_like(
         &self,
         builder: &mut Builder,
-        (name, space, dtype): (&str, Space, DType),
+        (name, sharing, space, dtype): (&str, Sharing, Space, DType),
         order: Option<&[usize]>,
         address: Option<&[i64]>,
         site: Site,
@@ -338,6 +341,7 @@ impl Grid {
         let element_shape: Vec<i64> = axes.iter().map(|a| a.extent).collect();
         let request = GridRequest {
             name,
+            sharing,
             space,
             dtype,
             tile_shape: &tile_shape,

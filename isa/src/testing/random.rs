@@ -191,6 +191,7 @@ impl Generator {
             space,
             shape,
             dtype,
+            unnamed: r.one_in(4),
             address,
             core: u32::from(r.one_in(4)),
             data: None,

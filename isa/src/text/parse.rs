@@ -359,6 +359,7 @@ impl Parser {
         } else {
             None
         };
+        let unnamed = c.keyword("unnamed");
         let core = if c.keyword("core") { c.int("the number of a core")? } else { 0 };
         let loops = if c.keyword("loops") { c.int("the number of dynamic loops")? } else { 0 };
         let data = if c.take("=") {
@@ -375,7 +376,8 @@ impl Parser {
             None
         };
         let (loc, trail) = self.place(c)?;
-        let declaration = Declaration { name: name.into(), space, shape, dtype, address, core, data, loops, loc };
+        let declaration =
+            Declaration { name: name.into(), space, shape, dtype, unnamed, address, core, data, loops, loc };
         self.program.tensors.push(Tensor::new(declaration, trail));
         end(c)
     }

@@ -75,6 +75,9 @@ impl Printer<'_> {
             if let Some(a) = t.address {
                 write!(self.out, " @({}, {})", a.partition, a.byte)?;
             }
+            if t.unnamed {
+                self.out.push_str(" unnamed");
+            }
             if t.core != 0 {
                 write!(self.out, " core {}", t.core)?;
             }

@@ -12,6 +12,7 @@ use super::limits::MEMORY_LIMIT;
 use super::overwrites::Overwritten;
 use super::taint::{Reached, keeps_what_it_reads};
 use super::trips;
+use super::unlinked::Crossing;
 use crate::deps::Hazard;
 use crate::lint::overlap::address;
 use crate::memory::access::{Access, Accumulation, Unwritten};
@@ -424,6 +425,33 @@ impl Findings {
         }
         if let Some(where_) = iterations(program, other.1, &[]) {
             out = out.note(format!("core {} in {where_}", other.0));
+        }
+        self.list.push(out);
+    }
+
+    /// A core reads what the other core has written to a tensor of which each core may have one of its own on the device.
+    pub(super) fn unlinked(
+        &mut self,
+        program: &Program,
+        (core, node): (u32, &Node),
+        dynamic: &[(Loc, u32)],
+        crossing: &Crossing<'_>,
+    ) {
+        let tensor = program.tensor(crossing.tensor);
+        let (other, writer) = crossing.writer;
+        let (read, write, name) = (node.loc, writer.loc, &tensor.name);
+        let message = format!(
+            "core {core} reads what core {other} wrote to `{name}` (`{}`, line {}), a shared_hbm tensor without name=: the compiler links the tensors of the cores by name, so each may have its own",
+            name_of(writer),
+            write.line
+        );
+        let mut out = Diagnostic::warning("unnamed-shared-hbm", message)
+            .at_loc(span(read), read.line, read.column, format!("core {core} reads here"))
+            .with_loc(span(write), write.line, write.column, format!("core {other} wrote here"))
+            .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{name}` is allocated here"))
+            .help(format!("name it: nl.ndarray(..., buffer=nl.shared_hbm, name=\"{name}\")"));
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("core {core} in {where_}"));
         }
         self.list.push(out);
     }

@@ -20,6 +20,7 @@ use super::overwrites::Outputs;
 use super::races::Races;
 use super::rendezvous::Stop;
 use super::taint::Taint;
+use super::unlinked::Unlinked;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
@@ -43,6 +44,7 @@ pub(super) struct Interpreter<'p> {
     /// The other cores by number, with an empty state in place of the running one.
     parked: Vec<CoreState<'p>>,
     pub(super) races: Races<'p>,
+    pub(super) unlinked: Unlinked<'p>,
     /// The outputs whose stores are checked.
     pub(super) stored: Outputs,
     /// The rank, for instructions that read it.
@@ -175,6 +177,7 @@ impl<'p> Interpreter<'p> {
             core: CoreState::default(),
             parked: Vec::new(),
             races: Races::new(program),
+            unlinked: Unlinked::new(program),
             stored: Outputs::of(program),
             rank,
             contributed: Arc::from([]),

@@ -22,6 +22,7 @@ mod rows;
 mod taint;
 mod trace_only;
 mod trips;
+mod unlinked;
 mod value_findings;
 mod values;
 mod without_values;

@@ -133,6 +133,9 @@ impl<'p> Interpreter<'p> {
         let (program, placement) = (self.program, self.deferred.placement());
         let me = self.core.number;
         let conflicts = self.races.note((program, placement), (me, node), footprint, resolved);
+        if let Some(crossing) = self.unlinked.note((program, placement), (me, node), footprint, resolved) {
+            self.findings.unlinked(program, (me, node), &self.core.loops, &crossing);
+        }
         if conflicts.is_empty() {
             return inst.execute(self);
         }

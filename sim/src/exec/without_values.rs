@@ -14,6 +14,7 @@ use super::findings::{Findings, Place};
 use super::interpreter::by_last_use;
 use super::loop_local::LoopLocalTensors;
 use super::races::Races;
+use super::unlinked::Unlinked;
 use crate::deps::Hazard;
 use crate::lint::walk::{Step, Visitor, walk};
 use crate::memory::Memory;
@@ -28,6 +29,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
         memory: Memory::without_data(program, placement),
         findings: Findings::starting_with(&placement.over_capacity),
         races: Races::new(program),
+        unlinked: Unlinked::new(program),
         cores: program
             .cores
             .iter()
@@ -67,6 +69,7 @@ struct Account<'p> {
     memory: Memory<'p>,
     findings: Findings,
     races: Races<'p>,
+    unlinked: Unlinked<'p>,
     cores: Vec<Core>,
 }
 
@@ -117,6 +120,10 @@ impl<'p> Visitor<'p> for Account<'p> {
             let placement = self.memory.placement();
             let conflicts =
                 self.races.note((self.program, placement), (step.core, step.node), footprint, step.resolved);
+            let this = (step.core, step.node);
+            if let Some(crossing) = self.unlinked.note((self.program, placement), this, footprint, step.resolved) {
+                self.findings.unlinked(self.program, this, step.loops, &crossing);
+            }
             for c in conflicts.iter().filter(|c| c.hazard == Hazard::Raw) {
                 self.races.report(&mut self.findings, self.program, (step.core, step.node), step.loops, c);
             }

@@ -11,7 +11,7 @@ use nki_isa::view::MAX_DIMS;
 use nki_isa::{DType, Declaration, Loc, Space, TensorId, View, Violation};
 use smallvec::SmallVec;
 
-use super::{Builder, Site};
+use super::{Builder, Sharing, Site};
 use crate::build::Result;
 use crate::build::tensor::{MAX_ELEMENTS, Storage, Tensor, shape_text};
 
@@ -20,6 +20,8 @@ use crate::build::tensor::{MAX_ELEMENTS, Storage, Tensor, shape_text};
 pub(crate) struct Request<'a> {
     /// Name for messages and reports.
     pub(crate) name: &'a str,
+    /// Which tensor of the other core it is, in shared HBM.
+    pub(crate) sharing: Sharing,
     /// Memory.
     pub(crate) space: Space,
     /// Extents as given by the kernel.
@@ -109,29 +111,15 @@ impl Builder {
         };
         let again = self.core > 0 || self.program_index > 0;
         if space == Space::SharedHbm && again {
-            // Both cores of a logical core run the same code; the second one shares the tensors that the first allocated in shared HBM.
-            if let Some(&id) = self.shared.get(self.next_shared) {
-                self.next_shared += 1;
+            if let Some(id) = self.shared.next(request) {
                 let first = &self.program.tensors[id.0 as usize];
                 if first.shape == shape && first.dtype == request.dtype {
                     return Ok(self.handle(id));
                 }
+                return Err(self.divergence(request, Some(first)));
+            } else if request.sharing != Sharing::Name {
+                return Err(self.divergence(request, None));
             }
-            return Err(Violation::new(
-                "shared-divergence",
-                "",
-                format!(
-                    "{} allocates shared_hbm tensor `{}` of shape {}, but the first one does not allocate it at this point",
-                    if self.core > 0 {
-                        format!("core {}", self.core)
-                    } else {
-                        format!("program {}", self.program_index)
-                    },
-                    request.name,
-                    shape_text(request.shape.iter().copied())
-                ),
-            )
-            .help("allocate shared tensors unconditionally, before branching on nl.program_id"));
         }
         if space == Space::Hbm && again {
             let first = self.private.get(self.next_private).copied();
@@ -152,6 +140,7 @@ impl Builder {
             space,
             shape,
             dtype: request.dtype,
+            unnamed: request.sharing == Sharing::Unnamed && space == Space::SharedHbm,
             address,
             core,
             data: request.data.clone(),
@@ -160,7 +149,7 @@ impl Builder {
         };
         let made = self.add(declaration, site.trail);
         match space {
-            Space::SharedHbm => self.shared.push(made.storage.id),
+            Space::SharedHbm => self.shared.push(made.storage.id, request),
             Space::Hbm if !again => self.private.push(made.storage.id),
             _ => {}
         }
@@ -241,6 +230,7 @@ impl Builder {
             space: Space::SharedHbm,
             shape,
             dtype: request.dtype,
+            unnamed: false,
             address: None,
             core: 0,
             data: request.data.clone(),
@@ -369,7 +359,8 @@ impl Builder {
     /// # Errors
     /// `bad-shape`.
     pub(crate) fn input(&mut self, name: &str, shape: &[i64], dtype: DType, loc: Loc) -> Result<Tensor> {
-        let request = Request { name, space: Space::SharedHbm, shape, dtype, address: None, data: None };
+        let sharing = Sharing::Order;
+        let request = Request { name, sharing, space: Space::SharedHbm, shape, dtype, address: None, data: None };
         let shape = check_shape(&request)?;
         if let Some(known) = self.program.inputs.iter().find(|i| &*i.name == name) {
             return Ok(self.handle(known.tensor));
@@ -380,6 +371,7 @@ impl Builder {
             space: Space::SharedHbm,
             shape,
             dtype,
+            unnamed: false,
             address: None,
             core: 0,
             data: None,

@@ -79,7 +79,7 @@ impl Builder {
                 self.program.inputs.len(),
                 self.begun as usize,
                 self.inserted.len(),
-                self.shared.len() + self.next_shared,
+                self.shared.mark().0 + self.shared.mark().1,
                 self.private.len() + self.next_private,
                 self.hbm_places.len(),
                 self.too_large.len(),

@@ -6,6 +6,7 @@ mod order;
 mod output;
 mod prepared;
 mod redirect;
+mod shared;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use smallvec::SmallVec;
 pub(crate) use self::alloc::Request;
 pub(crate) use self::copies::{Extent, Other, Piece};
 pub(crate) use self::order::Dependency;
+use self::shared::Shared;
+pub(crate) use self::shared::Sharing;
 use crate::build::Result;
 
 /// A location in the source, with the enclosing loops and calls.
@@ -96,10 +99,8 @@ pub(crate) struct Builder {
     begun: u32,
     /// Bodies of loop functions on this core, in the order in which they ended.
     ended: Vec<Ended>,
-    /// Shared tensors in order of allocation: the cores of a logical core allocate the same ones.
-    shared: Vec<TensorId>,
-    /// Next entry of `shared` on a core after the first.
-    next_shared: usize,
+    /// Tensors in shared HBM.
+    shared: Shared,
     /// Tensors of core 0 in private HBM, in order of allocation.
     private: Vec<TensorId>,
     /// Next entry of `private` on a core after the first.
@@ -167,8 +168,7 @@ impl Builder {
             bodies: vec![Body::default()],
             begun: 1,
             ended: Vec::new(),
-            shared: Vec::new(),
-            next_shared: 0,
+            shared: Shared::default(),
             private: Vec::new(),
             next_private: 0,
             over_capacity: false,
@@ -309,7 +309,7 @@ impl Builder {
             inserted: self.inserted.len(),
             begun: self.begun,
             ended: self.ended.len(),
-            shared: (self.shared.len(), self.next_shared),
+            shared: self.shared.mark(),
             private: (self.private.len(), self.next_private),
             hbm_places: self.hbm_places.len(),
         }
@@ -330,9 +330,9 @@ impl Builder {
         self.emitted = mark.emitted;
         self.inserted.truncate(mark.inserted);
         self.ended.truncate(mark.ended);
-        self.shared.truncate(mark.shared.0);
+        self.shared.rewind(mark.shared);
         self.private.truncate(mark.private.0);
-        (self.next_shared, self.next_private) = (mark.shared.1, mark.private.1);
+        self.next_private = mark.private.1;
         self.hbm_places.truncate(mark.hbm_places);
         self.prepared.take_if(|p| p.at.body >= mark.begun);
     }
@@ -461,14 +461,14 @@ impl Builder {
         self.ended.clear();
         self.core += 1;
         self.before_core = self.emitted;
-        self.next_shared = 0;
+        self.shared.restart();
         self.next_private = 0;
     }
 
     /// Starts a program of a launch grid: it shares the HBM tensors of the first one.
     pub(crate) fn begin_program(&mut self, index: u32) {
         self.program_index = index;
-        self.next_shared = 0;
+        self.shared.restart();
         self.next_private = 0;
     }
 

@@ -58,10 +58,10 @@ impl Builder {
             ))
         } else {
             known.filter(|known| *known != (&shape[..], dtype)).map(|known| {
-                let [here, before] = [(&shape[..], dtype), known].map(|(shape, dtype)| {
-                    format!("{dtype} {}", shape_text(shape.iter().map(|n| i64::from(*n))))
-                });
-                let message = format!("the kernel returns `{tensor}` as {here}, but it is returned or passed as {before}, too");
+                let [here, before] = [(&shape[..], dtype), known]
+                    .map(|(shape, dtype)| format!("{dtype} {}", shape_text(shape.iter().map(|n| i64::from(*n)))));
+                let message =
+                    format!("the kernel returns `{tensor}` as {here}, but it is returned or passed as {before}, too");
                 (message, "copy it to an output of its own: nisa.dma_copy(dst=out, src=...)")
             })
         };

@@ -4,14 +4,15 @@ use nki_isa::ids::TrailId;
 use nki_isa::program::{Bound, Control};
 use nki_isa::{DType, Imm, Loc, Space, Target, text};
 
-use super::{Builder, Request, Site};
+use super::{Builder, Request, Sharing, Site};
 use crate::build::lower::Lower;
 use crate::build::tensor::Tensor;
 
 const SITE: Site = Site { loc: Loc { file: 0, line: 1, column: 1, start: 0, end: 1 }, trail: TrailId::ROOT };
 
 fn tile(builder: &mut Builder, space: Space, address: Option<&[i64]>) -> Tensor {
-    let request = Request { name: "t", space, shape: &[16, 8], dtype: DType::F32, address, data: None };
+    let request =
+        Request { name: "t", sharing: Sharing::Order, space, shape: &[16, 8], dtype: DType::F32, address, data: None };
     builder.alloc(&request, SITE).expect("fits")
 }
 
@@ -23,8 +24,15 @@ fn make(builder: &mut Builder) {
     }
     tile(builder, Space::Hbm, Some(&[1 << 20]));
     let data = Some(vec![7; 16 * 8 * 4].into());
-    let constant =
-        Request { name: "c", space: Space::SharedHbm, shape: &[16, 8], dtype: DType::F32, address: None, data };
+    let constant = Request {
+        name: "c",
+        sharing: Sharing::Order,
+        space: Space::SharedHbm,
+        shape: &[16, 8],
+        dtype: DType::F32,
+        address: None,
+        data,
+    };
     builder.constant(&constant, SITE).expect("fits");
     fill(builder, &in_sbuf);
     let variable = builder.register();

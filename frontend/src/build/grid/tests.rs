@@ -13,13 +13,15 @@ fn builder() -> Builder {
 }
 
 fn tensor(builder: &mut Builder, space: Space, shape: &[i64]) -> Tensor {
-    let request = Request { name: "t", space, shape, dtype: DType::F32, address: None, data: None };
+    let request =
+        Request { name: "t", sharing: Sharing::Order, space, shape, dtype: DType::F32, address: None, data: None };
     builder.alloc(&request, SITE).unwrap()
 }
 
 fn storage(space: Space, tile: &[i64], block: Option<&[i64]>, elements: &[i64]) -> Result<Grid> {
     let request = GridRequest {
         name: "g",
+        sharing: Sharing::Order,
         space,
         dtype: DType::F32,
         tile_shape: tile,
@@ -201,7 +203,7 @@ fn a_sliced_grid_is_packed_by_empty_like() {
     assert_eq!((sliced.shape(), sliced.element_shape()), (vec![2, 3], vec![4, 7]));
     assert!(sliced.data().is_err());
     let like = |space, order: Option<&[usize]>| {
-        sliced.empty_like(&mut builder(), ("l", space, DType::BF16), order, None, SITE).unwrap()
+        sliced.empty_like(&mut builder(), ("l", Sharing::Order, space, DType::BF16), order, None, SITE).unwrap()
     };
     let packed = like(Space::SharedHbm, None);
     assert_eq!((packed.shape(), packed.tile_shape()), (sliced.shape(), sliced.tile_shape()));

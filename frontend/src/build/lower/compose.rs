@@ -8,7 +8,7 @@ use nki_isa::{Arg, DType, Imm, Space, Violation};
 
 use super::{Lower, Operand, common_shape, extents, name, view};
 use crate::build::Result;
-use crate::build::builder::Request;
+use crate::build::builder::{Request, Sharing};
 use crate::build::tensor::{Tensor, shape_text};
 
 impl Lower<'_> {
@@ -365,6 +365,7 @@ impl Lower<'_> {
         }
         let request = Request {
             name: "identity",
+            sharing: Sharing::Order,
             space: Space::SharedHbm,
             shape: &[n, n],
             dtype,

@@ -16,7 +16,7 @@ use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space, Violation};
 
 use crate::build::Result;
-use crate::build::builder::{Builder, Request, Site};
+use crate::build::builder::{Builder, Request, Sharing, Site};
 use crate::build::tensor::{Tensor, shape_text};
 
 /// A tile or a number.
@@ -91,7 +91,8 @@ impl Lower<'_> {
 
     /// A new tile for the result.
     pub(crate) fn tile(&mut self, shape: &[i64], dtype: DType, space: Space) -> Result<Tensor> {
-        let request = Request { name: self.name, space, shape, dtype, address: None, data: None };
+        let request =
+            Request { name: self.name, sharing: Sharing::Order, space, shape, dtype, address: None, data: None };
         self.builder.alloc(&request, self.site)
     }
 

@@ -6,14 +6,14 @@ use nki_isa::{DType, Imm, Loc, Program, Space, Target};
 
 use super::{Lower, Operand};
 use crate::build::Result;
-use crate::build::builder::{Builder, Request, Site};
+use crate::build::builder::{Builder, Request, Sharing, Site};
 use crate::build::ops::{OPS, OpKind};
 use crate::build::tensor::Tensor;
 
 const SITE: Site = Site { loc: Loc { file: 0, line: 1, column: 1, start: 0, end: 1 }, trail: TrailId::ROOT };
 
 fn make(builder: &mut Builder, space: Space, shape: &[i64], dtype: DType) -> Tensor {
-    let request = Request { name: "x", space, shape, dtype, address: None, data: None };
+    let request = Request { name: "x", sharing: Sharing::Order, space, shape, dtype, address: None, data: None };
     builder.alloc(&request, SITE).unwrap()
 }
 
@@ -164,7 +164,7 @@ fn hbm_operands_are_refused() {
 fn allocations_are_checked() {
     let mut builder = Builder::new("k", Target::Trn2, 1);
     let mut id = |space, shape: &[i64], dtype, address: Option<&[i64]>| {
-        let request = Request { name: "x", space, shape, dtype, address, data: None };
+        let request = Request { name: "x", sharing: Sharing::Order, space, shape, dtype, address, data: None };
         builder.alloc(&request, SITE).map_or_else(|v| v.id, |_| "ok")
     };
     use Space::{Hbm, Psum, Sbuf};

@@ -70,6 +70,7 @@ fn tensor(space: Space, shape: &[u32], dtype: DType) -> Tensor {
             space,
             shape: shape.into(),
             dtype,
+            unnamed: false,
             address: None,
             core: 0,
             data: None,

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::access::Place;
 use super::alloc::{Placement, buffer};
 use super::blocks::{Blocks, Table};
-use crate::build::builder::Request;
+use crate::build::builder::{Request, Sharing};
 use crate::build::lower::{Lower, extents};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::errors::raise;
@@ -122,6 +122,7 @@ pub(super) fn tile(interp: &mut Interp<'_>, table: &Table, index: &[i64]) -> Eva
     let site = site(interp, span);
     let request = Request {
         name: &table.name,
+        sharing: Sharing::Order,
         space: table.space,
         shape: &table.tile,
         dtype: table.dtype,

@@ -9,7 +9,7 @@ use super::clips::narrowed;
 use super::mask::{clip_of, clips_of, each_part};
 use super::{assign, ops};
 use crate::build;
-use crate::build::builder::Request;
+use crate::build::builder::{Request, Sharing};
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;
@@ -83,7 +83,15 @@ pub(super) fn stored(interp: &mut Interp<'_>, name: &str, value: &Value, span: S
     }
     let site = site(interp, span);
     let (shape, dtype) = (extents(tile), tile.view.dtype);
-    let request = Request { name, space: Space::SharedHbm, shape: &shape, dtype, address: None, data: None };
+    let request = Request {
+        name,
+        sharing: Sharing::Order,
+        space: Space::SharedHbm,
+        shape: &shape,
+        dtype,
+        address: None,
+        data: None,
+    };
     let made = state(interp).builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[&tile.storage]))?;
     lower(interp, "the return of a tile", span, &[&tile.storage], |l| l.store(&made, tile))?;
     Ok(Value::object(made))

@@ -7,7 +7,7 @@ use nki_diag::Span;
 use nki_isa::{DType, Imm, Space};
 
 use super::{grids, region};
-use crate::build::builder::Request;
+use crate::build::builder::{Request, Sharing};
 use crate::build::grid::Grid;
 use crate::build::lower::{Lower, extents};
 use crate::build::tensor::{Tensor, shape_text};
@@ -61,6 +61,7 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
     };
     let request = Request {
         name: &name,
+        sharing: Sharing::of(wanted.name.as_ref()),
         space: wanted.space,
         shape: &wanted.shape,
         dtype: wanted.dtype,
@@ -258,11 +259,12 @@ pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         };
         return allocate(interp, &Wanted { shape, dtype, space, name, address }, Fill::Nothing, span);
     };
+    let sharing = Sharing::of(name.as_ref());
     let name = match name {
         Some(name) => (&*name).into(),
         None => target_name(interp, span),
     };
-    grids::empty_like(interp, grid, &grids::Like { dtype, space, name, address, order }, span)
+    grids::empty_like(interp, grid, &grids::Like { dtype, space, name, sharing, address, order }, span)
 }
 
 /// The supported orders of DMA transposes.
@@ -365,6 +367,7 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
     let shape: Vec<i64> = array.shape.iter().map(|d| *d as i64).collect();
     let request = Request {
         name: &name,
+        sharing: Sharing::Order,
         space: Space::SharedHbm,
         shape: &shape,
         dtype,

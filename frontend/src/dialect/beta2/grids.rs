@@ -6,6 +6,7 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::{DType, Space};
 
 use super::alloc::{self, address, named, space_of};
+use crate::build::builder::Sharing;
 use crate::build::grid::{Grid, GridKey, GridRequest};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::enums::ApiEnum;
@@ -214,13 +215,16 @@ fn alloc(interp: &mut Interp<'_>, what: &'static str, given: [Option<Value>; 7],
     let space = space_of(interp, Some(buffer), what, Space::Sbuf, span)?;
     let dtype = alloc::dtype(d, what, span)?;
     let address = address(at, what, span)?;
-    let name: Arc<str> = match named(name, what, span)? {
+    let name = named(name, what, span)?;
+    let sharing = Sharing::of(name.as_ref());
+    let name: Arc<str> = match name {
         Some(name) => (&*name).into(),
         None => target_name(interp, span),
     };
     let site = site(interp, span);
     let request = GridRequest {
         name: &name,
+        sharing,
         space,
         dtype,
         tile_shape: &tile_shape,
@@ -240,8 +244,10 @@ pub(super) struct Like {
     pub(super) dtype: DType,
     /// `buffer=`
     pub(super) space: Space,
-    /// `name=`
+    /// `name=`, else the variable's.
     pub(super) name: Arc<str>,
+    /// Whether `name=` is given.
+    pub(super) sharing: Sharing,
     /// `address=`
     pub(super) address: Option<Vec<i64>>,
     /// `transpose_axes=`
@@ -251,7 +257,7 @@ pub(super) struct Like {
 /// `nl.empty_like(grid, ...)`
 pub(super) fn empty_like(interp: &mut Interp<'_>, grid: &Grid, like: &Like, span: Span) -> EvalResult<Value> {
     let site = site(interp, span);
-    let what = (&*like.name, like.space, like.dtype);
+    let what = (&*like.name, like.sharing, like.space, like.dtype);
     let builder = &mut state(interp).builder;
     match grid.empty_like(builder, what, like.order.as_deref(), like.address.as_deref(), site) {
         Ok(made) => Ok(Value::object(made)),
