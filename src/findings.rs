@@ -98,7 +98,8 @@ impl Judge {
     /// Applies the levels to all findings of a run, and phrases the advice for the user.
     pub fn judge(&self, mut diagnostics: Vec<Diagnostic>) -> Applied {
         for d in &mut diagnostics {
-            d.help.extend(d.advice.take().map(|advice| in_words(advice).to_owned()));
+            let advice = d.advice.take().or((d.id == "unsupported-on-target").then_some(Advice::OtherTarget));
+            d.help.extend(advice.map(|advice| in_words(advice).to_owned()));
         }
         self.levels.apply(diagnostics)
     }
@@ -109,6 +110,9 @@ fn in_words(advice: Advice) -> &'static str {
     match advice {
         Advice::MoreRanks => "run more ranks (--ranks N), or name only ranks that exist",
         Advice::TwoCores => "launch the kernel on two cores: kernel[2](...), or --lnc 2",
+        Advice::OtherTarget => {
+            "choose the target: --target, or platform_target= or NEURON_PLATFORM_TARGET_OVERRIDE in Python"
+        }
         Advice::MoreSteps => {
             "if the loop does end, raise the limit: --max-steps N, or nki_sim.configure(max_steps=N) in Python"
         }

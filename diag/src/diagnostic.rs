@@ -122,6 +122,8 @@ pub enum Advice {
     MoreRanks,
     /// Start the kernel on two cores.
     TwoCores,
+    /// Choose another target.
+    OtherTarget,
     /// Allow more steps of specialisation.
     MoreSteps,
     /// Allow more memory.
