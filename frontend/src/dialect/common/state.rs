@@ -249,13 +249,14 @@ fn caller_name(interp: &Interp<'_>) -> Option<Arc<str>> {
 fn target_before(text: &str) -> Option<&str> {
     let line_start = text.rfind('\n').map_or(0, |i| i + 1);
     let mut line = text.get(line_start..)?;
-    let joined = text.get(..line_start.saturating_sub(1)).map(str::trim_end);
-    if line.trim().is_empty()
-        && let Some(before) = joined
-    {
+    if line.trim().is_empty() {
         // A call on a separate line: `x = (` or `x = \` above it.
-        line = before.trim_end_matches('\\');
-        line = line.get(line.rfind('\n').map_or(0, |i| i + 1)..)?;
+        let above = text.get(..line_start)?.trim_end_matches('\n');
+        let above = above.get(above.rfind('\n').map_or(0, |i| i + 1)..)?;
+        let code = above.split('#').next()?.trim_end();
+        if code.ends_with(['(', '[', '{', ',', '=', '\\', '+', '-', '*', '/', '@', '%', '&', '|']) {
+            line = code.trim_end_matches('\\');
+        }
     }
     let line = last_statement(line);
     let before = line.trim_end().trim_end_matches(['(', '[', ' ']);
@@ -362,6 +363,10 @@ mod tests {
             ("a, b = (\n   ", Some("a")),
             ("    a, b = (f(x),\n   ", Some("b")),
             ("x = (\n   ", Some("x")),
+            ("x = \\\n   ", Some("x")),
+            ("x = (a +  # and\n   ", Some("x")),
+            ("x = 1  # one\n    ", None),
+            ("x[:, i] = t\n    nl.store(out, ", None),
             ("P, N = x.shape; t = ", Some("t")),
             ("P, N = x.shape; f(", None),
             ("a = ';'; b = ", Some("b")),
