@@ -254,6 +254,18 @@ fn has_module(module: &str) -> bool {
     MODULES.contains(&module)
 }
 
+/// `nki.jit` and the decorators of older releases.
+fn jit(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let target = interp.sym("platform_target");
+    if interp.options.strict && args.keyword.iter().any(|(name, _)| *name == target) {
+        let finding = Diagnostic::warning("strict-language", "`platform_target=` of nki.jit is an error since NKI 0.3")
+            .at(args.span, "the simulator accepts it")
+            .help("set NEURON_PLATFORM_TARGET_OVERRIDE instead");
+        interp.report_once(finding, args.span);
+    }
+    kernel::jit(interp, args)
+}
+
 fn object(value: impl Object) -> Option<Value> {
     Some(Value::object(value))
 }
@@ -265,7 +277,7 @@ fn attribute(module: &str, attr: &str) -> Option<Value> {
     }
     match module {
         "nki" | "neuronxcc.nki" if matches!(attr, "jit" | "baremetal" | "benchmark" | "profile") => {
-            Some(Value::native(format!("nki.{attr}"), kernel::jit, 0))
+            Some(Value::native(format!("nki.{attr}"), jit, 0))
         }
         "nki" => match attr {
             "simulate" => Some(Value::native("nki.simulate", simulate, 0)),

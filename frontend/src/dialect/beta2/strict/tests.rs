@@ -23,6 +23,19 @@ fn strict_reports_what_the_compiler_refuses() {
 }
 
 #[test]
+fn strict_reports_the_target_of_a_decorator() {
+    let source = "import nki\n@nki.jit(platform_target='trn2')\ndef k():\n    pass\n";
+    for strict in [true, false] {
+        let out = run_files(&[("k.py", source)], &[], &Options { strict, ..Options::default() });
+        assert_eq!(
+            out.contains("strict-language: `platform_target=` of nki.jit is an error since NKI 0.3"),
+            strict,
+            "{out}"
+        );
+    }
+}
+
+#[test]
 fn strict_names_each_construct_that_the_compiler_lacks() {
     let rules: &[(&str, &str)] = &[
         ("x = {1, 2}", "a set"),
