@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::ids::RegId;
+use crate::machine::Machine;
 use crate::names::Named;
 use crate::schema::Kind;
 use crate::view::View;
@@ -213,6 +214,16 @@ pub enum RegisterOrInt {
     Register(RegId),
     /// An integer.
     Int(i64),
+}
+
+impl RegisterOrInt {
+    /// The integer, or the value that the register holds.
+    pub fn value(self, machine: &mut dyn Machine) -> i64 {
+        match self {
+            RegisterOrInt::Register(r) => machine.register(r),
+            RegisterOrInt::Int(i) => i,
+        }
+    }
 }
 
 impl Operand for RegisterOrInt {

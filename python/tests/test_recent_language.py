@@ -159,3 +159,29 @@ def product_of_16(a, b):
 def test_array_tiles_of_other_sizes(rows):
     a = np.random.default_rng(4).integers(-4, 5, (rows, rows)).astype(np.float32)
     np.testing.assert_array_equal(product_of_16(a, a[:, :8].copy()), a.T @ a[:, :8])
+
+
+@nki.jit
+def counts_from_a_register(start):
+    first = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=first, src=start)
+    register = nisa.register_alloc()
+    nisa.register_load(dst=register, src=first)
+    positions = nl.ndarray((4, 8), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.iota(dst=positions, pattern=[[1, 8]], offset=register, channel_multiplier=100)
+    kept = nl.ndarray((4, 8), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=kept, pattern=[[-1, 8]], offset=register, channel_multiplier=1, on_true_tile=positions, on_false_value=-1, cmp_op=nl.greater_equal
+    )
+    out = nl.ndarray((2, 4, 8), dtype=nl.int32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out[0], src=positions)
+    nisa.dma_copy(dst=out[1], src=kept)
+    return out
+
+
+def test_positions_count_from_a_register():
+    row, column = np.mgrid[0:4, 0:8]
+    for start in (0, 2, -3):
+        positions, kept = counts_from_a_register(np.array([[start]], np.int32))
+        np.testing.assert_array_equal(positions, start + 100 * row + column)
+        np.testing.assert_array_equal(kept, np.where(start + row - column >= 0, positions, -1))

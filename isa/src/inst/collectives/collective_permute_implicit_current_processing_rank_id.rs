@@ -46,10 +46,7 @@ impl Instruction for ProcessingRankId {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let step = match self.iteration_id {
-            RegisterOrInt::Register(r) => machine.register(r),
-            RegisterOrInt::Int(i) => i,
-        };
+        let step = self.iteration_id.value(machine);
         let rank = match super::position(&self.replica_group, machine.rank()) {
             Some((at, group)) => group[(at as i64 - step).rem_euclid(group.len() as i64) as usize],
             None => {

@@ -1,7 +1,7 @@
 //! `nisa.affine_select`: selects by an affine function of the position, as a causal mask does.
 
 use crate::arch::Arch;
-use crate::arg::{Imm, Pattern};
+use crate::arg::{Imm, Pattern, RegisterOrInt};
 use crate::dtype::round_to_int;
 use crate::inst::gpsimd::Affine;
 use crate::inst::math::simd::{Kernel, dispatch};
@@ -32,7 +32,7 @@ operands! {
         /// A comparison: equal, not_equal, greater, greater_equal, less or less_equal.
         [Attr] cmp_op: AluOp = AluOp::Equal,
         /// Added to every affine value (int32).
-        [Attr] offset: i64 = 0,
+        [In] offset: RegisterOrInt = RegisterOrInt::Int(0),
     }
     numerics: "The affine value is a wrapping 32-bit integer. Selected integers of the dtype of `dst` stay exact; all \
         else is converted through fp32.",
@@ -134,7 +134,7 @@ impl Instruction for AffineSelect {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
+        let affine = Affine::new(&self.pattern, self.offset.value(machine), self.channel_multiplier);
         let holds = comparison(self.cmp_op).unwrap_or_default();
         if self.dst.dtype == self.on_true_tile.dtype && self.dst.dtype.is_int() {
             // Equal types are not converted: 32-bit integers stay exact.
@@ -179,7 +179,7 @@ mod tests {
             on_true_tile: src.clone(),
             on_false_value: Imm::Float(-1e30),
             cmp_op,
-            offset: 0,
+            offset: RegisterOrInt::Int(0),
         }
     }
 

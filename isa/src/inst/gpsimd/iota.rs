@@ -1,7 +1,7 @@
 //! `nisa.iota`: writes an affine function of the position.
 
 use crate::arch::Arch;
-use crate::arg::Pattern;
+use crate::arg::{Pattern, RegisterOrInt};
 use crate::dtype::{bits_to_f32, f32_to_bits};
 use crate::inst::gpsimd::Affine;
 use crate::inst::stream::{on, stream};
@@ -22,7 +22,7 @@ operands! {
         /// Up to four `[step, count]` pairs, outermost first; the counts multiply to the elements per partition.
         [Attr] pattern: Pattern,
         /// Added to every value (int32).
-        [Attr] offset: i64 = 0,
+        [In] offset: RegisterOrInt = RegisterOrInt::Int(0),
         /// Multiplies the partition's number, counted from `dst`'s first (int32).
         [Attr] channel_multiplier: i64 = 0,
     }
@@ -50,7 +50,7 @@ impl Instruction for Iota {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
+        let affine = Affine::new(&self.pattern, self.offset.value(machine), self.channel_multiplier);
         // 32-bit integers are stored unchanged, and converted to other types like all results: narrower integers are clipped.
         if self.dst.dtype.is_int() && self.dst.dtype.size() >= 4 {
             machine.map_i64(&[&self.dst], &[], &|partition, _, outs| {
@@ -66,18 +66,19 @@ impl Instruction for Iota {
 
     fn doubt(&self) -> Option<Violation> {
         let dtype = self.dst.dtype;
+        let RegisterOrInt::Int(offset) = self.offset else { return None };
         if !dtype.is_float() || dtype.is_packed() {
             return None;
         }
         let steps = self.pattern.0.iter().map(|(step, count)| (*step, i64::from(*count)));
         let all = steps.chain([(self.channel_multiplier, i64::from(self.dst.partitions()))]);
-        let reach = all.fold(self.offset.unsigned_abs(), |reach, (step, count)| {
+        let reach = all.fold(offset.unsigned_abs(), |reach, (step, count)| {
             reach.saturating_add(step.unsigned_abs().saturating_mul((count - 1).max(0) as u64))
         });
         if dtype.size() >= 4 && reach <= 1 << f32::MANTISSA_DIGITS {
             return None;
         }
-        let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
+        let affine = Affine::new(&self.pattern, offset, self.channel_multiplier);
         let stored = |v: i32| bits_to_f32(dtype, f32_to_bits(dtype, v as f32));
         let (partition, value) = (0..self.dst.partitions() as usize)
             .find_map(|p| Some((p, affine.row(p).find(|v| f64::from(stored(*v)) != f64::from(*v))?)))?;
@@ -103,10 +104,12 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::ids::RegId;
     use crate::names::Space;
     use crate::testing::TestMachine;
 
     fn iota(dst: &View, pattern: &[(i64, u32)], offset: i64, channel_multiplier: i64) -> Iota {
+        let offset = RegisterOrInt::Int(offset);
         Iota { dst: dst.clone(), pattern: Pattern(pattern.to_vec()), offset, channel_multiplier }
     }
 
@@ -116,6 +119,15 @@ mod tests {
         let dst = m.tensor("t", Space::Sbuf, DType::I32, &[2, 6]);
         m.run(iota(&dst, &[(100, 2), (-1, 3)], 5, 1000)).unwrap();
         assert_eq!(m.f32s(&dst), [5., 4., 3., 105., 104., 103., 1005., 1004., 1003., 1105., 1104., 1103.]);
+    }
+
+    #[test]
+    fn counts_from_a_register() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", Space::Sbuf, DType::I32, &[1, 3]);
+        m.set_register(RegId(2), -7);
+        m.run(Iota { offset: RegisterOrInt::Register(RegId(2)), ..iota(&dst, &[(2, 3)], 0, 0) }).unwrap();
+        assert_eq!(m.f32s(&dst), [-7., -5., -3.]);
     }
 
     #[test]

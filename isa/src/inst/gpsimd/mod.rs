@@ -11,7 +11,7 @@ pub mod sequence_bounds;
 pub mod tensor_partition_reduce;
 pub mod topk;
 
-use crate::arg::Pattern;
+use crate::arg::{Pattern, RegisterOrInt};
 use crate::violation::Violation;
 
 /// The integers that `iota` writes and `affine_select` compares: 32-bit, wrapping.
@@ -27,7 +27,7 @@ impl Affine {
     /// Checks the operands of an affine expression over `elements` elements per partition.
     pub(crate) fn check(
         pattern: &Pattern,
-        offset: i64,
+        offset: RegisterOrInt,
         channel_multiplier: i64,
         elements: usize,
     ) -> Result<(), Violation> {
@@ -38,6 +38,10 @@ impl Affine {
                 format!("`pattern` has {} dimensions, but must have 1 to 4 pairs [step, count]", pattern.0.len()),
             ));
         }
+        let offset = match offset {
+            RegisterOrInt::Int(offset) => offset,
+            RegisterOrInt::Register(_) => 0,
+        };
         let numbers = [("offset", offset), ("channel_multiplier", channel_multiplier)];
         for (name, value) in numbers.into_iter().chain(pattern.0.iter().map(|p| ("pattern", p.0))) {
             if i32::try_from(value).is_err() {
@@ -58,7 +62,7 @@ impl Affine {
         Ok(())
     }
 
-    /// The expression. [`Self::check`] must accept the operands.
+    /// The expression, with the value of `offset`. [`Self::check`] must accept the operands.
     pub(crate) fn new(pattern: &Pattern, offset: i64, channel_multiplier: i64) -> Self {
         // From the innermost dimension outwards: the sums so far, repeated for each step.
         let mut sums = vec![0];

@@ -51,11 +51,7 @@ impl Instruction for ScalarCompute {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let mut read = |operand| match operand {
-            RegisterOrInt::Register(r) => machine.register(r),
-            RegisterOrInt::Int(i) => i,
-        };
-        let (x, y) = (read(self.x), read(self.y));
+        let (x, y) = (self.x.value(machine), self.y.value(machine));
         let value = match self.op {
             ScalarOp::Add => x.wrapping_add(y),
             ScalarOp::Subtract => x.wrapping_sub(y),

@@ -245,7 +245,7 @@ def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: 
     """
     ...
 
-def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Operator = nl.equal, offset: int = 0, *, name: str = '') -> NkiInstruction:
+def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Operator = nl.equal, offset: VirtualRegister | NkiScalar | int = 0, *, name: str = '') -> NkiInstruction:
     """Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an
     element is
      `offset + partition * channel_multiplier + sum of index * step` in 32-bit integers.
@@ -263,11 +263,11 @@ def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_mult
         logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift,
         arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal) A comparison: equal,
         not_equal, greater, greater_equal, less or less_equal. Default 'equal'.
-    :param offset: (int) Added to every affine value (int32). Default 0.
+    :param offset: (register | int) Added to every affine value (int32). Default 0.
     """
     ...
 
-def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = 0, channel_multiplier: int = 0, *, name: str = '') -> NkiInstruction:
+def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: VirtualRegister | NkiScalar | int = 0, channel_multiplier: int = 0, *, name: str = '') -> NkiInstruction:
     """Writes `offset + partition * channel_multiplier + sum of index * step` (32-bit integers) to each element.
 
     Engines: gpsimd.
@@ -275,7 +275,7 @@ def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = 0, chan
     :param dst: (tensor in sbuf) The result. Written.
     :param pattern: (pattern) Up to four `[step, count]` pairs, outermost first; the counts multiply to the
         elements per partition.
-    :param offset: (int) Added to every value (int32). Default 0.
+    :param offset: (register | int) Added to every value (int32). Default 0.
     :param channel_multiplier: (int) Multiplies the partition's number, counted from `dst`'s first (int32).
         Default 0.
     """
