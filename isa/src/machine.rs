@@ -177,6 +177,12 @@ pub trait Machine {
         dsts.iter().zip(&outs).try_for_each(|(v, tile)| self.write_bits(v, tile.view()))
     }
 
+    /// Whether the register or the scalar that indexes the view takes it out of its tensor.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    fn is_outside(&mut self, view: &View) -> Result<bool, Fault>;
+
     /// Copies elements in order; shapes may differ, element counts may not. Bit-exact between equal dtypes, else through fp32.
     /// Works between any memories. With [`OobMode::Skip`] elements whose dynamic index is out of bounds are left unchanged.
     ///

@@ -343,6 +343,10 @@ impl Machine for TestMachine {
         self.map(dsts, srcs, to_i64, |_, x| x as u32, &|p, i, o| f(p, i, o))
     }
 
+    fn is_outside(&mut self, view: &View) -> Result<bool, Fault> {
+        Ok(self.addresses(view, OobMode::Skip)?.iter().any(Option::is_none))
+    }
+
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
         let kept = self.addresses(src, oob)?;
         let bits = self.read(src, oob)?;

@@ -63,10 +63,10 @@ nisa.dma_transpose(d32, r32, dge_mode=nisa.dge_mode.hwdge)  # [tile-size] 32 | 1
 nisa.dma_transpose(e3, c3, dge_mode=nisa.dge_mode.hwdge)  # [tile-size] [3, 16, 64] | multiple of 16
 
 # rule: swdge
-nisa.dma_transpose(db, b, dge_mode=nisa.dge_mode.swdge)  # [operand-value] swdge | gathered rows
+nisa.dma_transpose(db, b, dge_mode=nisa.dge_mode.swdge)  # [operand-value] swdge | address of `src`
 
 # rule: skip
-nisa.dma_transpose(db, b, oob_mode=nisa.oob_mode.skip)  # [operand-value] skip | vector
+nisa.dma_transpose(db, b, oob_mode=nisa.oob_mode.skip)  # [operand-value] skip | run time
 
 # rule: gather-target
 nisa.dma_transpose(db, hx)  # trn1 [unsupported-on-target] trn2 or later

@@ -270,6 +270,10 @@ impl Machine for Interpreter<'_> {
         self.map_rows_bits(dsts, srcs, f)
     }
 
+    fn is_outside(&mut self, view: &View) -> Result<bool, Fault> {
+        Ok(self.locate(view, OobMode::Skip)?.is_none())
+    }
+
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
         let from = self.locate(src, oob)?;
         let to = self.locate(dst, oob)?;

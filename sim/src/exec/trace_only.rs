@@ -307,6 +307,9 @@ impl nki_isa::Machine for Registers<'_, '_> {
     fn map_i64(&mut self, _: &[&View], _: &[&View], _: nki_isa::machine::RowsI64<'_>) -> Result<(), Fault> {
         self.no()
     }
+    fn is_outside(&mut self, _: &View) -> Result<bool, Fault> {
+        self.no()
+    }
     fn copy(&mut self, _: &View, _: &View, _: nki_isa::names::OobMode) -> Result<(), Fault> {
         self.no()
     }

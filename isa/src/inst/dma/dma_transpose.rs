@@ -51,8 +51,8 @@ operands! {
         "hwdge-rows": "hwdge, 2 dimensions: `src` has 16 rows",
         "hwdge-block": "hwdge, 3 or 4 dimensions: the first of `src` is 1, 2, 4, 8 or 16, and its product with the second last a \
             multiple of 16",
-        "swdge": "swdge transposes only gathered rows",
-        "skip": "`oob_mode` skip requires gathered rows",
+        "swdge": "swdge requires a `src` that is indexed at run time",
+        "skip": "`oob_mode` skip requires a `src` that is indexed at run time",
         "gather-target": "gathered rows need trn2 or later",
         "gather-dge": "gathered rows: `dge_mode` is swdge or unknown",
         "gather-memory": "gathered rows: `src` is in HBM",
@@ -231,11 +231,13 @@ impl Instruction for DmaTranspose {
         check_dge(context.arch, self.dge_mode, self.index().map(|_| "src"))?;
         match self.index() {
             Some(index) => return self.validate_gather(context.arch, index),
+            None if self.src.indirect.is_some() => {}
             None if self.dge_mode == DgeMode::SwDge => {
-                return Err(value("dge_mode", "`dge_mode` is swdge, which transposes gathered rows only".into()));
+                let message = "`dge_mode` is swdge, but the address of `src` is known when the kernel is compiled";
+                return Err(value("dge_mode", message.into()));
             }
             None if self.oob_mode == OobMode::Skip => {
-                return Err(value("oob_mode", "`oob_mode` is skip, but `src` is not indexed by a vector".into()));
+                return Err(value("oob_mode", "`oob_mode` is skip, but `src` is not indexed at run time".into()));
             }
             None => {}
         }
@@ -250,6 +252,9 @@ impl Instruction for DmaTranspose {
         let mut shape: Vec<usize> = self.src.shape().iter().map(|&n| n as usize).collect();
         let Some(axes) = permutation(shape.len()) else { return Ok(()) };
         if self.index().is_none() {
+            if self.oob_mode == OobMode::Skip && machine.is_outside(&self.src)? {
+                return Ok(());
+            }
             let bits = machine.read_bits(&self.src)?;
             let bits = permuted(bits, &shape, axes)?;
             return machine.write_bits(&self.dst, bits.view());
@@ -272,8 +277,8 @@ impl Instruction for DmaTranspose {
 
     fn action(&self) -> Action<'_> {
         match permutation(self.src.shape().len()) {
-            Some(axes) => Action::Transposes(&self.dst, &self.src, axes),
-            None => Action::Computes,
+            Some(axes) if self.oob_mode == OobMode::Error => Action::Transposes(&self.dst, &self.src, axes),
+            _ => Action::Computes,
         }
     }
 
@@ -309,6 +314,7 @@ impl Instruction for DmaTranspose {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::ids::RegId;
     use crate::testing::TestMachine;
     use crate::view::Indirect;
 
@@ -365,6 +371,23 @@ mod tests {
     }
 
     #[test]
+    fn skips_what_a_register_takes_out_of_bounds() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<u32> = (0..32).collect();
+        let src = m.tensor_bits("s", Space::Hbm, DType::BF16, &[2, 1, 16], &values);
+        let mut row = View { dims: src.dims[1..].iter().copied().collect(), ..src.clone() };
+        row.indirect = Some(Box::new(Indirect { index: Index::Register(RegId(0)), stride: 16, bound: 2 }));
+        let dst = m.tensor_bits("d", Space::Sbuf, DType::BF16, &[16, 1], &[7; 16]);
+        let i = DmaTranspose { oob_mode: OobMode::Skip, ..transpose(&dst, &row) };
+        m.set_register(RegId(0), 2);
+        m.run(i.clone()).unwrap();
+        assert_eq!(m.bits(&dst), [7; 16]);
+        m.set_register(RegId(0), 1);
+        m.run(i).unwrap();
+        assert_eq!(m.bits(&dst), (16..32).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn broken_rules_quote_the_numbers() {
         let mut m = TestMachine::new(Target::Trn2);
         let src = m.tensor("s", Space::Hbm, DType::F32, &[16, 8]);
@@ -376,7 +399,7 @@ mod tests {
         let e = m.check(DmaTranspose { dge_mode: DgeMode::HwDge, ..transpose(&dst, &src) }).unwrap_err();
         assert!(e.contains("`src` is float32, but hwdge transposes 2-byte types"), "{e}");
         let e = m.check(DmaTranspose { dge_mode: DgeMode::SwDge, ..transpose(&dst, &src) }).unwrap_err();
-        assert!(e.contains("gathered rows only"), "{e}");
+        assert!(e.contains("`dge_mode` is swdge, but the address of `src` is known"), "{e}");
         let half = m.tensor("h", Space::Sbuf, DType::BF16, &[8, 16]);
         let e = m.check(transpose(&half, &src)).unwrap_err();
         assert!(e.contains("`dst` is bfloat16, `src` is float32"), "{e}");
