@@ -3,6 +3,7 @@ d = nl.ndarray((128, 64), nl.float32, nl.sbuf)
 p = nl.ndarray((128, 64), nl.float32, nl.psum)
 q = nl.ndarray((128, 64), nl.float32, nl.psum)
 i = nl.ndarray((128, 64), nl.int32, nl.sbuf)
+b = nl.ndarray((128, 64), nl.int8, nl.sbuf)
 short = nl.ndarray((128, 63), nl.float32, nl.sbuf)
 few = nl.ndarray((64, 64), nl.float32, nl.sbuf)
 col = nl.ndarray((128, 1), nl.float32, nl.sbuf)
@@ -22,3 +23,9 @@ nisa.tensor_copy_predicated(d, p, mp)  # [psum-operands] `src` and `predicate`
 # rule: same-dtype
 nisa.tensor_copy_predicated(d, i, m)  # [operand-dtype] int32 | float32 | same dtype
 nisa.tensor_copy_predicated(d, 1.0, m, reverse_pred=True)  # accepted
+
+# rule: number-range
+nisa.tensor_copy_predicated(b, 300, m)  # [memset-value] `dst` is int8 | `src` is 300 | -128 to 127
+nisa.tensor_copy_predicated(i, 2.5, m)  # [memset-value] 2.5
+nisa.tensor_copy_predicated(i, 0xFFFFFFFF, m)  # accepted
+nisa.tensor_copy_predicated(i, 2.0, m)  # accepted

@@ -283,6 +283,29 @@ pub fn bitvec_dtypes(op: AluOp, operands: &[Named<'_>]) -> Result<(), Violation>
     }
 }
 
+/// An integer tile takes a number that it holds, also as a bit pattern, which may be written as signed or unsigned.
+///
+/// Since NKI 0.3 it takes integers only. AWS's own library of 0.6 still writes `value=0.0` there, so whole floats are accepted; a float tile
+/// takes whole numbers, because Python's `0` is usual there.
+///
+/// # Errors
+/// `memset-value`.
+pub fn constant(name: &'static str, value: Imm, dtype: DType) -> Result<(), Violation> {
+    let Some((low, high)) = dtype.int_range() else { return Ok(()) };
+    match value {
+        Imm::Float(x) if x.fract() != 0.0 || !(low as f64..=high as f64).contains(&x) => {
+            let message = format!("`dst` is {dtype}, `{name}` is {x:?}, which is not an integer from {low} to {high}");
+            let help = "write an integer: the value must match the dtype of `dst`";
+            Err(Violation::new("memset-value", name, message).help(help))
+        }
+        Imm::Int(i) if i < low.min(-(high + 1) / 2) || i > high.max(-2 * low - 1) => {
+            let message = format!("`dst` is {dtype}, `{name}` is {i}, which is not an integer from {low} to {high}");
+            Err(Violation::new("memset-value", name, message))
+        }
+        Imm::Float(_) | Imm::Int(_) => Ok(()),
+    }
+}
+
 /// Whether this operator exists on this generation.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Valid but probably unintended combinations of operands ([`Instruction::doubt`](super::Instruction::doubt)), shared by several instructions.
 
-use crate::arg::ScalarOperand;
-use crate::dtype::DType;
+use crate::arg::{Imm, ScalarOperand};
+use crate::dtype::{DType, bits_to_f32, f32_to_bits};
 use crate::inst::math::activation::ActFn;
 use crate::names::{AluOp, Named};
 use crate::view::{Dims, Index, View};
@@ -46,6 +46,20 @@ pub(crate) fn fractions_as_integers(
         );
         Violation::new("integer-function", "dst", message)
             .help(format!("make `dst` a float tile; without `dtype=`, a result has the dtype of `{from}`"))
+    })
+}
+
+/// A finite number that becomes infinite or NaN in a float type.
+pub(crate) fn overflows(name: &'static str, value: Imm, dtype: DType) -> Option<Violation> {
+    let exact = match value {
+        Imm::Int(i) => i as f64,
+        Imm::Float(x) => x,
+    };
+    let stored = bits_to_f32(dtype, f32_to_bits(dtype, value.as_f32()));
+    let is_lost = dtype.is_float() && exact.is_finite() && !stored.is_finite();
+    is_lost.then(|| {
+        let message = format!("`{name}` is {exact:?}, which becomes {stored} in {dtype}");
+        Violation::new("non-finite", name, message).help("give a number that the type holds")
     })
 }
 

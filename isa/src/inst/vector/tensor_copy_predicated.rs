@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::{f32_to_bits, i64_to_bits};
+use crate::inst::doubt;
 use crate::inst::math::moves;
 use crate::inst::scalars;
 use crate::inst::stream::{on, rows, stream};
@@ -37,6 +38,7 @@ operands! {
         "same-size": "`src`, `predicate` and `dst` have the same number of partitions and of elements per partition",
         "both-psum": "`src` and `predicate` are not both in PSUM",
         "same-dtype": "a tile as `src` has the dtype of `dst`",
+        "number-range": "a number as `src` fits the dtype of `dst`, as a number or as a bit pattern",
     },
 }
 
@@ -55,7 +57,10 @@ impl Instruction for TensorCopyPredicated {
             check::not_both_psum(("src", src), ("predicate", &self.predicate))?;
             check::same_dtype(("dst", &self.dst), ("src", src))?;
         }
-        Ok(())
+        match self.src {
+            ScalarOperand::Imm(number) => check::constant("src", number, self.dst.dtype),
+            _ => Ok(()),
+        }
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
@@ -79,7 +84,13 @@ impl Instruction for TensorCopyPredicated {
             ScalarOperand::View(_) => 0,
             ScalarOperand::Imm(Imm::Int(i)) if dtype.is_int() => i64_to_bits(dtype, *i),
             ScalarOperand::Imm(i) => f32_to_bits(dtype, i.as_f32()),
-            ScalarOperand::Register(r) if dtype.is_int() => i64_to_bits(dtype, machine.register(*r)),
+            ScalarOperand::Register(r) if dtype.is_int() => {
+                let value = machine.register(*r);
+                if let Err(lost) = check::constant("src", Imm::Int(value), dtype) {
+                    machine.note_unexpected(Violation { id: "saturated-store", ..lost });
+                }
+                i64_to_bits(dtype, value)
+            }
             ScalarOperand::Register(r) => f32_to_bits(dtype, machine.register(*r) as f32),
         };
         let fixed = machine.representation().bits(dtype, fixed);
@@ -99,6 +110,13 @@ impl Instruction for TensorCopyPredicated {
             }
             Ok(())
         })
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        match self.src {
+            ScalarOperand::Imm(number) => doubt::overflows("src", number, self.dst.dtype),
+            _ => None,
+        }
     }
 
     fn values(&self) -> Values<'_> {
