@@ -1,7 +1,9 @@
 //! The ALU's operators and reductions by their definitions.
 
+use nki_isa::DType;
 use nki_isa::inst::math::alu::{self, Rhs};
-use nki_isa::inst::math::{integer, reduce};
+use nki_isa::inst::math::integer::{self, Widths};
+use nki_isa::inst::math::reduce;
 use nki_isa::names::{AluOp, Named};
 
 #[test]
@@ -156,13 +158,14 @@ fn operators_on_integers() {
         (AluOp::Abs, 32, -5, 0, 5),
         (AluOp::Relu, 32, -5, 0, 0),
     ];
+    let of = |bits| if bits == 8 { Widths::of(DType::I8, DType::I8) } else { Widths::of(DType::I32, DType::I32) };
     for (op, bits, x, y, want) in table {
-        assert_eq!(integer::scalar(op, bits, x, y), want, "{x} {} {y}", op.name());
+        assert_eq!(integer::scalar(op, of(bits), x, y), want, "{x} {} {y}", op.name());
     }
     let mut out = [0; 2];
-    integer::apply(AluOp::Subtract, true, 32, &[1, 2], Rhs::One(10), &mut out);
+    integer::apply(AluOp::Subtract, true, of(32), &[1, 2], Rhs::One(10), &mut out);
     assert_eq!(out, [9, 8]);
-    integer::apply(AluOp::Invert, true, 32, &[1, 2], Rhs::One(10), &mut out);
+    integer::apply(AluOp::Invert, true, of(32), &[1, 2], Rhs::One(10), &mut out);
     assert_eq!(out, [-2, -3]);
 }
 

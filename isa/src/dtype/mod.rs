@@ -92,6 +92,15 @@ impl DType {
         !matches!(self, DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::F8E8M0)
     }
 
+    /// The unsigned integers of the same width; of 32 bits for wider types.
+    pub fn pattern(self) -> DType {
+        match self.size() {
+            1 => DType::U8,
+            2 => DType::U16,
+            _ => DType::U32,
+        }
+    }
+
     /// The result type of an operation on two types: a float wins over an integer, then the wider type. Two different types of one size promote
     /// to the smallest type that holds the values of both, if there is one.
     ///

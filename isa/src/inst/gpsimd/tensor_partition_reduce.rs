@@ -5,7 +5,8 @@ use ndarray::{ArrayView2, Axis};
 
 use crate::arch::Arch;
 use crate::dtype::{bits_to_i64, i64_to_bits};
-use crate::inst::math::{alu, integer};
+use crate::inst::math::alu;
+use crate::inst::math::integer::{self, Widths};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -99,11 +100,11 @@ impl Instruction for TensorPartitionReduce {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let exact = check::all_int32([&self.data, &self.dst].into_iter()) && self.op != PartitionReduce::Average;
         if self.alu().is_bitvec() || exact {
-            let dtype = self.data.dtype;
-            let tile = machine.read_bits(&self.data)?.mapv(|bits| bits_to_i64(dtype, bits));
-            let width = 8 * dtype.size() as u32;
+            let widths = Widths::of(self.data.dtype, self.dst.dtype);
+            let data = &widths.patterns(&[&self.data])[0];
+            let tile = machine.read_bits(data)?.mapv(|bits| bits_to_i64(data.dtype, bits));
             let reduced = tile.fold_axis(Axis(0), None, |acc: &Option<i64>, &x| {
-                Some(acc.map_or(x, |acc| integer::scalar(self.alu(), width, acc, x)))
+                Some(acc.map_or(x, |acc| integer::scalar(self.alu(), widths, acc, x)))
             });
             let (dtype, representation) = (self.dst.dtype, machine.representation());
             let bits = reduced.mapv(|x| representation.bits(dtype, i64_to_bits(dtype, x.unwrap_or(0))));

@@ -70,7 +70,8 @@ pub fn tanh(x: f32) -> f32 {
     let q = horner32(w, [-3.333_332_8e-1, 1.333_266e-1, -5.383_479_6e-2, 2.092_258_9e-2, -5.990_799e-3]);
     let small = (w * x).mul_add(q, x);
     let large = 1.0 - 2.0 / (exp(2.0 * a) + 1.0);
-    if a < 0.625 { small } else { large.copysign(x) }
+    // The polynomial loses the sign of -0.
+    (if a < 0.625 { small } else { large }).copysign(x)
 }
 
 /// `ln x`: at most 2 ulp; -inf at 0, NaN below, subnormals included.

@@ -1,22 +1,61 @@
 //! Operators on exact integers: bitvec operators on bit patterns, and GpSimd's native 32-bit arithmetic.
 
-use super::alu::Rhs;
-use crate::names::AluOp;
+use std::borrow::Cow;
 
-/// `out = x op y` (`y op x` if `reverse`) on values of `bits` bits that are sign- or zero-extended to 64.
-///
-/// Results are not wrapped: the write to memory does that. Shifts use the pattern of `bits` bits; a shift by `bits` or more
-/// (or by a negative amount) results in 0, or the sign for the arithmetic right shift. Division truncates, `mod` floors, `fmod`
-/// truncates, and dividing by 0 results in 0. Comparisons and logical operators return 1 or 0. Power wraps and is 0 for a negative exponent.
-pub fn apply(op: AluOp, reverse: bool, bits: u32, x: &[i64], y: Rhs<'_, i64>, out: &mut [i64]) {
-    let swap = reverse && !op.is_unary();
-    each(x, y, out, move |x, y| if swap { scalar(op, bits, y, x) } else { scalar(op, bits, x, y) });
+use smallvec::SmallVec;
+
+use super::alu::Rhs;
+use crate::dtype::DType;
+use crate::names::AluOp;
+use crate::view::View;
+
+/// Widths in bits of the elements of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct Widths {
+    /// Of the first operand.
+    operand: u32,
+    /// In which it computes: of the first operand or of the result, whichever is wider.
+    whole: u32,
 }
 
-/// `row = row op y`, or `y op row` if `reverse`; as [`apply`].
-pub fn apply_in_place(op: AluOp, reverse: bool, bits: u32, row: &mut [i64], y: Rhs<'_, i64>) {
+impl Widths {
+    /// Of an instruction with these types of its first operand and its result.
+    pub fn of(operand: DType, dst: DType) -> Self {
+        let [operand, dst] = [operand, dst].map(|dtype| 8 * dtype.size() as u32);
+        Widths { operand, whole: operand.max(dst) }
+    }
+
+    /// Of the operator that follows.
+    fn next(self) -> Self {
+        Widths { operand: self.whole, ..self }
+    }
+
+    /// The tiles that a bitvec operator takes, narrower ones extended by zeros: the engine "treats all input elements as bit patterns without any data
+    /// type casting" (manual, `tensor_tensor`). *Open*: the manual does not mention operands of several widths.
+    pub(crate) fn patterns<'a>(self, operands: &[&'a View]) -> SmallVec<[Cow<'a, View>; 4]> {
+        let pattern = |view: &&'a View| match 8 * (view.dtype.size() as u32) < self.whole {
+            true => Cow::Owned(View { dtype: view.dtype.pattern(), ..(*view).clone() }),
+            false => Cow::Borrowed(*view),
+        };
+        operands.iter().map(pattern).collect()
+    }
+}
+
+/// `out = x op y` (`y op x` if `reverse`) on values that are sign- or zero-extended to 64 bits.
+///
+/// Results are not wrapped: the write to memory does that. Shifts to the left and logical shifts to the right use the pattern of `widths.whole`
+/// bits; by as many bits or more (or by a negative amount) the result is 0. Arithmetic shifts to the right repeat the sign of the operand's
+/// pattern. Division truncates, `mod` floors, `fmod` truncates, and dividing by 0 results in 0. Comparisons and logical operators
+/// return 1 or 0. Power wraps and is 0 for a negative exponent.
+pub fn apply(op: AluOp, reverse: bool, widths: Widths, x: &[i64], y: Rhs<'_, i64>, out: &mut [i64]) {
+    let swap = reverse && !op.is_unary();
+    each(x, y, out, move |x, y| if swap { scalar(op, widths, y, x) } else { scalar(op, widths, x, y) });
+}
+
+/// `row = row op y`, or `y op row` if `reverse`, of the result of another operator; as [`apply`].
+pub fn apply_in_place(op: AluOp, reverse: bool, widths: Widths, row: &mut [i64], y: Rhs<'_, i64>) {
     let x = row.to_vec();
-    apply(op, reverse, bits, &x, y, row);
+    apply(op, reverse, widths.next(), &x, y, row);
 }
 
 fn each(x: &[i64], y: Rhs<'_, i64>, out: &mut [i64], f: impl Fn(i64, i64) -> i64) {
@@ -35,9 +74,10 @@ fn each(x: &[i64], y: Rhs<'_, i64>, out: &mut [i64], f: impl Fn(i64, i64) -> i64
 }
 
 /// One element of [`apply`].
-pub fn scalar(op: AluOp, bits: u32, x: i64, y: i64) -> i64 {
-    let pattern = x & ((1i64 << bits) - 1);
-    let shift = u32::try_from(y).ok().filter(|&s| s < bits);
+pub fn scalar(op: AluOp, widths: Widths, x: i64, y: i64) -> i64 {
+    let pattern = |bits: u32| x & ((1i64 << bits) - 1);
+    let shift = |bits: u32| u32::try_from(y).ok().filter(|&s| s < bits);
+    let Widths { operand, whole } = widths;
     match op {
         AluOp::Bypass => x,
         AluOp::Add => x.wrapping_add(y),
@@ -81,12 +121,12 @@ pub fn scalar(op: AluOp, bits: u32, x: i64, y: i64) -> i64 {
         AluOp::BitwiseOr => x | y,
         AluOp::BitwiseXor => x ^ y,
         AluOp::Invert => !x,
-        AluOp::LeftShift | AluOp::ArithmeticLeftShift => shift.map_or(0, |s| pattern << s),
-        AluOp::RightShift => shift.map_or(0, |s| pattern >> s),
+        AluOp::LeftShift | AluOp::ArithmeticLeftShift => shift(whole).map_or(0, |s| pattern(whole) << s),
+        AluOp::RightShift => shift(whole).map_or(0, |s| pattern(whole) >> s),
         AluOp::ArithmeticRightShift => {
             // The sign of the pattern, even for unsigned element types.
-            let signed = pattern << (64 - bits) >> (64 - bits);
-            signed >> shift.unwrap_or(63)
+            let signed = pattern(operand) << (64 - operand) >> (64 - operand);
+            signed >> shift(operand).unwrap_or(63)
         }
         AluOp::Rsqrt | AluOp::Reciprocal => scalar_float(op, x),
         AluOp::Abs => x.abs(),
@@ -99,6 +139,9 @@ pub fn scalar(op: AluOp, bits: u32, x: i64, y: i64) -> i64 {
 fn scalar_float(op: AluOp, x: i64) -> i64 {
     super::alu::scalar(op, x as f32, 0.0).round_ties_even() as i64
 }
+
+/// Of 32-bit integers.
+const WORD: Widths = Widths { operand: 32, whole: 32 };
 
 /// Reduces a row. The result of an empty row is the operator's neutral element.
 pub fn reduce(op: AluOp, row: &[i64]) -> i64 {
@@ -115,7 +158,7 @@ pub fn reduce(op: AluOp, row: &[i64]) -> i64 {
             } else {
                 first
             };
-            rest.iter().fold(first, |acc, &x| scalar(op, 32, acc, x))
+            rest.iter().fold(first, |acc, &x| scalar(op, WORD, acc, x))
         }
     }
 }

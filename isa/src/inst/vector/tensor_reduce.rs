@@ -2,7 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::Ints;
-use crate::inst::math::{integer, reduce, scan};
+use crate::inst::math::integer::{self, Widths};
+use crate::inst::math::{reduce, scan};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
@@ -191,7 +192,8 @@ impl Instruction for TensorReduce {
         let group = self.group().unwrap_or(1);
         let (op, negate) = (self.op, self.negate);
         if op.is_bitvec() {
-            return machine.map_i64(&[&self.dst], &[&self.data], &|_, ins, outs| {
+            let patterns = Widths::of(self.data.dtype, self.dst.dtype).patterns(&[&self.data]);
+            return machine.map_i64(&[&self.dst], &[&patterns[0]], &|_, ins, outs| {
                 for (o, row) in outs[0].iter_mut().zip(ins[0].chunks_exact(group)) {
                     *o = integer::reduce(op, row);
                 }

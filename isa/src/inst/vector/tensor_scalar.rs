@@ -7,7 +7,7 @@ use crate::inst::doubt;
 use crate::inst::indirection::columns;
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
-use crate::inst::math::integer;
+use crate::inst::math::integer::{self, Widths};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{ONE_TILE, on, stream};
@@ -224,18 +224,21 @@ impl Instruction for TensorScalar {
     /// Bitvec operators and address arithmetic in exact integers, all else in fp32.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let (op0, op1, reverse0, reverse1) = (self.op0, self.op1, self.reverse0, self.reverse1);
-        let mut sources = Sources::from_slice(&[&self.data]);
         if self.ops().any(AluOp::is_bitvec) || self.is_address_arithmetic() {
-            let bits = 8 * self.data.dtype.size() as u32;
+            let widths = Widths::of(self.data.dtype, self.dst.dtype);
+            // Vectors are numbers, as immediates are.
+            let data = &widths.patterns(&[&self.data])[0];
+            let mut sources = Sources::from_slice(&[data]);
             let s0 = scalars::scalar_i64(machine, self.operand0.as_ref(), &mut sources);
             let s1 = scalars::scalar_i64(machine, self.operand1.as_ref(), &mut sources);
             return machine.map_i64(&[&self.dst], &sources, &|_, ins, outs| {
-                integer::apply(op0, reverse0, bits, ins[0], Rhs::One(s0.get(ins)), outs[0]);
+                integer::apply(op0, reverse0, widths, ins[0], Rhs::One(s0.get(ins)), outs[0]);
                 if let Some(op1) = op1 {
-                    integer::apply_in_place(op1, reverse1, bits, outs[0], Rhs::One(s1.get(ins)));
+                    integer::apply_in_place(op1, reverse1, widths, outs[0], Rhs::One(s1.get(ins)));
                 }
             });
         }
+        let mut sources = Sources::from_slice(&[&self.data]);
         let s0 = scalars::scalar_f32(machine, self.operand0.as_ref(), &mut sources);
         let s1 = scalars::scalar_f32(machine, self.operand1.as_ref(), &mut sources);
         let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
@@ -340,6 +343,26 @@ mod tests {
         i.operand0 = None;
         m.run(i).unwrap();
         assert_eq!(m.f32s(&r), [1.0, 0.5, 1.0 / 2f32.sqrt(), 0.25]);
+    }
+
+    #[test]
+    fn narrow_operands_are_extended_by_zeros_and_wide_results_keep_all_bits() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_bits("a", Space::Sbuf, DType::I8, &[1, 3], &[0xff, 0x80, 5]);
+        let d = m.tensor("d", Space::Sbuf, DType::I32, &[1, 3]);
+        let mut bits = |op0, by0, op1: Option<(AluOp, i64)>| {
+            let mut i = inst(&d, &a, op0, int(by0));
+            i.op1 = op1.map(|(op, _)| op);
+            i.operand1 = op1.map(|(_, by)| int(by));
+            m.run(i).unwrap();
+            m.bits(&d)
+        };
+        assert_eq!(bits(AluOp::BitwiseOr, 0, None), [255, 128, 5]);
+        assert_eq!(bits(AluOp::LeftShift, 10, None), [255 << 10, 128 << 10, 5 << 10]);
+        assert_eq!(bits(AluOp::LeftShift, 6, Some((AluOp::LeftShift, 4))), [255 << 10, 128 << 10, 5 << 10]);
+        assert_eq!(bits(AluOp::RightShift, 1, None), [127, 64, 2]);
+        let minus_one = u32::MAX;
+        assert_eq!(bits(AluOp::ArithmeticRightShift, 7, None), [minus_one, minus_one, 0]);
     }
 
     #[test]

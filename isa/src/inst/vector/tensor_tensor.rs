@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::inst::doubt;
 use crate::inst::math::alu::{self, Rhs};
-use crate::inst::math::integer;
+use crate::inst::math::integer::{self, Widths};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{modes, on, stream, two_tiles};
 use crate::inst::values::{Exact, Feeds, Values, makes};
@@ -109,9 +109,10 @@ impl Instruction for TensorTensor {
         let native =
             self.engine(machine.context().arch) == Engine::GpSimd && check::all_int32(self.views().iter().map(|v| v.1));
         if op.is_bitvec() || native {
-            let bits = 8 * self.data1.dtype.size() as u32;
-            return machine.map_i64(&[&self.dst], &[&self.data1, &self.data2], &|_, ins, outs| {
-                integer::apply(op, false, bits, ins[0], Rhs::Row(ins[1]), outs[0]);
+            let widths = Widths::of(self.data1.dtype, self.dst.dtype);
+            let patterns = widths.patterns(&[&self.data1, &self.data2]);
+            return machine.map_i64(&[&self.dst], &[&patterns[0], &patterns[1]], &|_, ins, outs| {
+                integer::apply(op, false, widths, ins[0], Rhs::Row(ins[1]), outs[0]);
             });
         }
         let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
