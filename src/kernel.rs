@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use nki_diag::{Applied, Diagnostic, FileId, Mode, SourceMap, Span, render_all, slugs};
+use nki_diag::{Applied, Diagnostic, Mode, SourceMap, render_all, slugs};
 use nki_frontend::{Arg, Arguments, GridAxis, HostArray, HostDtype, KernelInfo, Loader, Options, Refused};
 use nki_isa::{DType, Program, Target};
 
@@ -272,10 +272,8 @@ fn check_grid(args: &KernelArgs) -> Result<(), Failure> {
 /// A program in text form. Its source files are read, if they still exist, to show their lines.
 fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Result<Compilation, Failure> {
     let file = args.file.display();
-    let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(|e| format!("{file}:{e}")).collect();
-        Failure::Call(format!("`{file}` is not a valid program:\n  {}", lines.join("\n  ")))
-    })?;
+    let compilation = Compilation::parse(&file.to_string(), text, args.as_written).map_err(Failure::Call)?;
+    let Some(program) = &compilation.program else { return Ok(compilation) };
     if let Some(wanted) = args.target
         && wanted != program.target
     {
@@ -287,17 +285,13 @@ fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Resul
     let tensors = &arguments.resolve()?.tensors;
     for tensor in tensors {
         if !program.inputs.iter().any(|i| *i.name == *tensor.name()) {
-            return Err(Failure::Call(format!(
-                "`{file}` has no input called `{}`{}",
-                tensor.name(),
-                listing(&program)
-            )));
+            return Err(Failure::Call(format!("`{file}` has no input called `{}`{}", tensor.name(), listing(program))));
         }
     }
     for input in &program.inputs {
         let wanted = program.tensor(input.tensor);
         let Some(given) = tensors.iter().find(|t| *t.name() == *input.name) else {
-            return Err(Failure::Call(format!("`{file}` needs input `{}`{}", input.name, listing(&program))));
+            return Err(Failure::Call(format!("`{file}` needs input `{}`{}", input.name, listing(program))));
         };
         let shape: Vec<usize> = wanted.shape.iter().map(|&d| d as usize).collect();
         if given.shape() != shape || given.dtype() != wanted.dtype {
@@ -311,28 +305,7 @@ fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Resul
             )));
         }
     }
-    let mut sources = SourceMap::new();
-    for path in &program.files {
-        match std::fs::read_to_string(&**path) {
-            Ok(text) => sources.add(&**path, text),
-            Err(_) => sources.add_name(&**path),
-        };
-    }
-    let diagnostics = violations(&program);
-    Ok(Compilation { sources, diagnostics, as_written: args.as_written, ..Compilation::of(program) })
-}
-
-/// Rules that a program in text form breaks; the frontend has checked compiled programs.
-fn violations(program: &Program) -> Vec<Diagnostic> {
-    program
-        .validate()
-        .into_iter()
-        .map(|(violation, loc, _)| {
-            let span = Span::new(FileId(loc.file), loc.start, loc.end);
-            let d = Diagnostic::error(violation.id, violation.to_string()).at_loc(span, loc.line, loc.column, "");
-            if violation.help.is_empty() { d } else { d.help(violation.help) }
-        })
-        .collect()
+    Ok(compilation)
 }
 
 /// The inputs of a program in the syntax of `--arg`.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use nki_diag::memory::Limit;
-use nki_diag::{Diagnostic, SourceMap};
+use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_frontend::{Options, Returned};
 use nki_isa::{Program, Target};
 use nki_sim_core::HostTensor;
@@ -107,6 +107,19 @@ pub struct Compilation {
     pub as_written: bool,
 }
 
+/// Rules that a program in text form breaks; the frontend has checked compiled programs.
+fn violations(program: &Program) -> Vec<Diagnostic> {
+    program
+        .validate()
+        .into_iter()
+        .map(|(violation, loc, _)| {
+            let span = Span::new(FileId(loc.file), loc.start, loc.end);
+            let d = Diagnostic::error(violation.id, violation.to_string()).at_loc(span, loc.line, loc.column, "");
+            if violation.help.is_empty() { d } else { d.help(violation.help) }
+        })
+        .collect()
+}
+
 impl Compilation {
     /// A program without sources, for example read from its text form.
     pub fn of(program: Program) -> Self {
@@ -121,6 +134,27 @@ impl Compilation {
             older_compiler: false,
             as_written: false,
         }
+    }
+
+    /// A program in text form; `label` names it in messages. The middle end leaves it as it is if `as_written` is set. Its source files are
+    /// read, if they still exist, to show their lines.
+    ///
+    /// # Errors
+    /// What is wrong with the text, a line for each problem.
+    pub fn parse(label: &str, text: &str, as_written: bool) -> Result<Self, String> {
+        let program = nki_isa::text::parse_file(label, text).map_err(|errors| {
+            let lines: Vec<String> = errors.iter().map(|e| format!("{label}:{e}")).collect();
+            format!("`{label}` is not a valid program:\n  {}", lines.join("\n  "))
+        })?;
+        let mut sources = SourceMap::new();
+        for path in &program.files {
+            match std::fs::read_to_string(&**path) {
+                Ok(text) => sources.add(&**path, text),
+                Err(_) => sources.add_name(&**path),
+            };
+        }
+        let diagnostics = violations(&program);
+        Ok(Compilation { sources, diagnostics, as_written, ..Compilation::of(program) })
     }
 
     /// A kernel that is wrong before compilation.

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from . import _arrays, _debug, _dependencies, _levels, _native, _options, _source, _watch
+from . import _arrays, _debug, _dependencies, _levels, _native, _neff, _options, _source, _watch
 from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning, NoSourceError, leave_out_ours
 from ._inspect import show
 
@@ -288,6 +288,7 @@ class Kernel(Generic[P, R]):
                 return self._stage(compiled, timed), None
             if "torch_xla" in sys.modules:
                 _record_xla(self, compiled)
+            _neff.save_artifact(self, compiled)
             if stepping:
                 compiled = self._step(compiled, arguments)
             written = _arrays.torch_tensors(compiled)

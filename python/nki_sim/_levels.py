@@ -80,12 +80,19 @@ def judge(kernel):
     """The judge that decides the levels of the findings of a `Kernel`."""
     at = kernel._folder if kernel._folder is not None else os.getcwd()
     sources = _sources if kernel._given is None else (kernel._given, *_sources)
-    strict = kernel.strict or _strict
-    variables = _native.variables("NKI_SIM_DENY", "NKI_SIM_WARN", "NKI_SIM_ALLOW")
-    key = kernel._close, strict, sources, variables, at
+    return _judge(kernel._close, kernel.strict or _strict, sources, at)
+
+
+def of_program():
+    """The judge for a compiled program, which belongs to no source file."""
+    return _judge(False, False, _sources, os.getcwd())
+
+
+def _judge(close, strict, sources, at):
+    key = close, strict, sources, _native.variables("NKI_SIM_DENY", "NKI_SIM_WARN", "NKI_SIM_ALLOW"), at
     found = _judges.get(key)
     if found is None:
-        found = _judges[key] = _native.Judge(kernel._close, strict, list(sources), os.path.join(at, "kernel.py"))
+        found = _judges[key] = _native.Judge(close, strict, list(sources), os.path.join(at, "kernel.py"))
     return found
 
 

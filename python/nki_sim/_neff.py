@@ -1,12 +1,13 @@
-"""Files of older tools: programs (`.neff`), profiles (`.ntff`) and reports (`json_reports`).
+"""Files of other tools: programs (`.neff`), profiles (`.ntff`) and reports (`json_reports`).
 
-The format is nki-sim's own: JSON with the program, its predicted profile and the version of the
-simulator. `neuron-profile` reads them (`_neuron_profile`).
+The format is nki-sim's own: JSON with the program, its predicted profile if it has run, and the
+version of the simulator. `neuron-profile` (`_neuron_profile`) and `nrtpy` (`_nrtpy`) read them.
 """
 
 import csv
 import io
 import json
+import os
 
 from . import _files, _native
 
@@ -23,9 +24,24 @@ def profile_of(report, outcome, compiled):
         "lnc": report["lnc"],
         "latency_valid": report.latency_valid,
         "summary": summary_of(report["summary"]),
-        "program": compiled.text,
         "instructions": outcome.csv,
+        **program_of(compiled),
     }
+
+
+def program_of(compiled):
+    """What runs the program again. The text is computed when written."""
+    return {"program": compiled.text, "outputs": len(compiled.outputs()), "older_compiler": compiled.older_compiler()}
+
+
+def save_artifact(kernel, compiled):
+    """Writes the program to `kernel.neff` in the folder that NKI_ARTIFACTS_DIR names, as the
+    compiler of NKI does. Without the variable nothing is written."""
+    (folder,) = _native.variables("NKI_ARTIFACTS_DIR")
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+        program = {"format": NEFF, "nki_sim_version": _native.__version__, "kernel": kernel.__name__, **program_of(compiled)}
+        write_json(os.path.join(folder, "kernel.neff"), {**program, "program": compiled.text()})
 
 
 def summary_of(fields):
@@ -74,7 +90,8 @@ def _instructions(profile):
 def write_neff(path, profile):
     """Writes the program, with the profile that `neuron-profile capture` extracts."""
     text = profile["program"]
-    write_json(path, {"format": NEFF, **_stored(profile), "program": text() if callable(text) else text})
+    program = {"program": text() if callable(text) else text, "outputs": profile["outputs"], "older_compiler": profile["older_compiler"]}
+    write_json(path, {"format": NEFF, **_stored(profile), **program})
 
 
 def write_ntff(path, profile):

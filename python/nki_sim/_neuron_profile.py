@@ -46,7 +46,7 @@ def _capture(options):
     neff, nth = options.neff_path, options.profile_nth_exec
     if nth < 1:
         raise ValueError(f"--profile-nth-exec {nth}: the first execution is number 1")
-    profile = _neff.read(neff, _neff.NEFF)
+    profile = _profiled(neff)
     if os.path.exists(options.session_file) and os.path.samefile(neff, options.session_file):
         raise ValueError(f"{options.session_file}: the profile would overwrite the program")
     _neff.write_ntff(options.session_file, profile)
@@ -57,10 +57,21 @@ def _capture(options):
     return 0
 
 
+def _profiled(path):
+    """The program of a file with its profile. One that NKI_ARTIFACTS_DIR has left has none: it is
+    run on zeros."""
+    program = _neff.read(path, _neff.NEFF)
+    if "summary" not in program:
+        from . import _nrtpy
+
+        program = {**program, **_nrtpy.profile_on_zeros(path, program)}
+    return program
+
+
 def _view(options):
     program = _neff.read(options.neff_path, _neff.NEFF)
     profile = _neff.read(options.session_file, _neff.NTFF)
-    if program["kernel"] != profile["kernel"] or program["summary"] != profile["summary"]:
+    if program["kernel"] != profile["kernel"] or program.get("summary", profile["summary"]) != profile["summary"]:
         raise ValueError(
             f"{options.session_file} is a profile of `{profile['kernel']}`, and not of the program in {options.neff_path} (`{program['kernel']}`)"
         )

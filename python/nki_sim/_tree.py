@@ -1,6 +1,6 @@
-"""The drop-in package `nki`.
+"""The drop-in packages `nki`, `neuronxcc` and `nrtpy`.
 
-It is in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path, after site-packages. An
+They are in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path, after site-packages. An
 installed real `nki` therefore takes precedence.
 """
 

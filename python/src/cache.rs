@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nki_diag::{ColorChoice, Diagnostic, render_all};
-use nki_frontend::{Arg, GridAxis, Options};
+use nki_frontend::{Arg, GridAxis, Options, Returned};
 use nki_isa::inst::{Footprint, REGISTRY};
 use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Program, Target, TensorId};
@@ -75,6 +75,59 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// A program in text form, whose first `outputs` outputs are results.
+    ///
+    /// # Errors
+    /// If the text or a timing parameter in `settings` is invalid, or the program exceeds the memory limit.
+    pub(crate) fn parse(
+        py: Python<'_>,
+        (label, text): (&str, &str),
+        outputs: usize,
+        older_compiler: bool,
+        settings: Vec<(String, String)>,
+        judge: &Judge,
+    ) -> PyResult<Self> {
+        // The middle end has already changed the program.
+        let mut compiled = Compilation::parse(label, text, true).map_err(value_error)?;
+        compiled.older_compiler = older_compiler;
+        compiled.returned = Returned::Tuple((0..outputs).map(Returned::Output).collect());
+        let most = compiled.program.as_ref().map_or(0, |program| program.outputs.len());
+        if outputs > most {
+            return Err(value_error(format!("`{label}` has {most} outputs, not {outputs}")));
+        }
+        let key = Key {
+            target: compiled.target,
+            lnc: compiled.program.as_ref().map_or(1, |program| program.cores.len() as u32),
+            strict: false,
+            schedule: Vec::new(),
+            config: [Arg::None, Arg::None],
+            capacity: nki_sim::settings::capacity(None).map_err(value_error)?,
+            settings,
+            grid: Vec::new(),
+            as_written: true,
+            static_descriptors: false,
+            traced: false,
+            up_to_error: false,
+        };
+        let mut session = Session::of_call(judge.0.clone(), key.capacity).map_err(value_error)?;
+        session.params.set = key.settings.clone();
+        let written = compiled.program.as_mut().map_or_else(Vec::new, written_inputs);
+        let kernel = placed(py, &session, &mut compiled)?;
+        Ok(Ready {
+            brief: is_brief(&kernel.program),
+            kernel,
+            compiled,
+            outputs,
+            written,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            key,
+            live: Live::default(),
+            reads: Vec::new(),
+            snapshot: None,
+            args: Vec::new(),
+        })
+    }
+
     /// Whether a later call may reuse it: not if the kernel changes its own dependences.
     fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
         self.snapshot.as_ref().map_or(Ok(true), |snapshot| snapshot.bind(py).getattr("reusable")?.is_truthy())
@@ -259,6 +312,11 @@ impl Compiled {
                 (o.name.to_string(), tensor.shape.iter().map(|&d| d as usize).collect(), tensor.dtype.name())
             })
             .collect()
+    }
+
+    /// Whether the kernel is for the older compiler (`neuronxcc.nki`).
+    fn older_compiler(&self) -> bool {
+        self.ready.compiled.older_compiler
     }
 
     /// A number that is unique among the programs of this process.
@@ -458,10 +516,7 @@ fn compile(
     };
     let outputs = program.outputs.len();
     let written = written_inputs(program);
-    let kernel = detached(py, || session.place(&mut compiled))?.map_err(|stop| match stop {
-        Stop::Kernel(fault) => kernel_error(py, session.judge.judge(compiled.with(fault.found())), &compiled.sources),
-        Stop::Call(message) => call_error(message),
-    })?;
+    let kernel = placed(py, session, &mut compiled)?;
     live.table.finish();
     let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));
     let ready = Ready {
@@ -478,6 +533,13 @@ fn compile(
         args: converted,
     };
     Ok((ready, arrays))
+}
+
+fn placed(py: Python<'_>, session: &Session, compiled: &mut Compilation) -> PyResult<Kernel> {
+    detached(py, || session.place(compiled))?.map_err(|stop| match stop {
+        Stop::Kernel(fault) => kernel_error(py, session.judge.judge(compiled.with(fault.found())), &compiled.sources),
+        Stop::Call(message) => call_error(message),
+    })
 }
 
 /// The tensors that instructions read, and those that they write.

@@ -13,6 +13,7 @@ mod convert;
 mod errors;
 mod host;
 mod levels;
+mod loaded;
 mod names;
 mod ranks;
 mod run;
@@ -156,6 +157,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     trace::Handle::complete(module.py())?;
     module.add_class::<trace::Method>()?;
     module.add_class::<levels::Judge>()?;
+    module.add_class::<loaded::Loaded>()?;
     module.add_class::<cache::Cache>()?;
     module.add_class::<cache::Compiled>()?;
     module.add_function(wrap_pyfunction!(ranks::run_ranks, module)?)?;
