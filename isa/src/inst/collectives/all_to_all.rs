@@ -3,7 +3,6 @@
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
-use super::parts::{chunk, join};
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
@@ -15,7 +14,8 @@ use crate::violation::Violation;
 use crate::work::{CollectiveKind, Work};
 
 operands! {
-    /// Splits each rank's tensor into as many parts as there are ranks; part `j` of rank `i` becomes part `i` of rank `j`.
+    /// Splits each rank's tensor into as many parts as there are ranks; part `j` of rank `i` becomes part `i` of rank `j`. Kernels of nki-library
+    /// give both sides different shapes (attention_kv_parallel_segmented_cte), so parts are runs of elements.
     pub struct AllToAll: "all_to_all" on [Sync] {
         /// What each rank sends: HBM tensors, or one tile in SBUF.
         [In Hbm] srcs: Views,
@@ -32,8 +32,8 @@ operands! {
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and continues.",
     rules: {
         "dim": "`collective_dim` is 0",
-        "splits": "dimension 0 of `srcs` splits into as many parts as a group has ranks",
-        "shape": "`dsts` have the shapes of `srcs`",
+        "splits": "`srcs` split into as many parts of equal size as a group has ranks",
+        "shape": "`dsts` have as many elements as `srcs`",
     },
 }
 
@@ -47,15 +47,21 @@ impl Instruction for AllToAll {
         super::check_groups(&self.replica_group)?;
         super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
         super::check_dim(self.collective_dim, &self.srcs, 0)?;
-        let size = super::group_size(&self.replica_group);
-        if let Some(odd) = self.srcs.0.iter().find(|v| v.shape().first().is_none_or(|n| n % size != 0)) {
-            return Err(Violation::new(
-                "shape-mismatch",
-                "srcs",
-                format!("a source has {:?}: dimension 0 does not split into {size} parts", odd.shape()),
-            ));
+        let size = super::group_size(&self.replica_group) as usize;
+        for (src, dst) in self.srcs.0.iter().zip(&self.dsts.0) {
+            let problem = if !src.elements().is_multiple_of(size) {
+                Some(("srcs", format!("a source has {:?}, which does not split into {size} equal parts", src.shape())))
+            } else if src.elements() != dst.elements() {
+                let (from, to) = (src.shape(), dst.shape());
+                Some(("dsts", format!("a source has {from:?}, its destination {to:?}: it must have as many elements")))
+            } else {
+                None
+            };
+            if let Some((name, message)) = problem {
+                return Err(Violation::new("shape-mismatch", name, message));
+            }
         }
-        super::check_shapes(&self.srcs, &self.dsts, 0, 1, 1)
+        Ok(())
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
@@ -66,13 +72,13 @@ impl Instruction for AllToAll {
         let Some((at, group)) = super::own_group(machine, &self.replica_group) else { return Ok(()) };
         let all = machine.contributions();
         for (i, (src, dst)) in self.srcs.0.iter().zip(&self.dsts.0).enumerate() {
-            let parts = group.iter().map(|&r| super::contributed(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
-            let dim = self.collective_dim as usize;
-            let shape = src.shape();
-            let mine: Vec<Vec<u32>> = parts.iter().map(|p| chunk(p, &shape, dim, group.len(), at)).collect();
-            let mut part = shape.clone();
-            part[dim] /= group.len() as u32;
-            super::put(machine, dst, join(&mine, &part, dim), false)?;
+            // Along dimension 0 parts are runs of elements.
+            let part = src.elements() / group.len();
+            let mut mine = Vec::with_capacity(src.elements());
+            for &rank in group {
+                mine.extend_from_slice(&super::contributed(&all, rank, i)?[at * part..][..part]);
+            }
+            super::put(machine, dst, mine, false)?;
         }
         Ok(())
     }

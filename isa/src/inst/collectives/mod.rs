@@ -166,13 +166,12 @@ pub(crate) fn check_shapes(srcs: &Views, dsts: &Views, dim: i64, times: u32, ove
             } else {
                 "of the same shape".to_owned()
             };
+            let size = times.max(over);
+            let group = if size > 1 { format!("for a group of {size} ") } else { String::new() };
             return Err(Violation::new(
                 "shape-mismatch",
                 "dsts",
-                format!(
-                    "a source has {from:?}, its destination {to:?}: for a group of {} it must be {want}",
-                    times.max(over)
-                ),
+                format!("a source has {from:?}, its destination {to:?}: {group}it must be {want}"),
             ));
         }
     }
