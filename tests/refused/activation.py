@@ -29,6 +29,7 @@ nisa.activation(d, nl.exp, s, reduce_res=two)  # [shape-mismatch] `reduce_res`
 
 # rule: bias-target
 nisa.activation(d, nl.exp, s, bias=1.0)  # trn1 [operand-kind] trn1 | (P, 1)
+nisa.activation(d, nl.copy, s, bias=-1.0, scale=2.0)  # trn1 accepted
 nisa.activation(d, nl.exp, s, bias=1.0)  # trn2 accepted
 
 # rule: bias-dtype

@@ -64,8 +64,10 @@ impl Activate<'_> {
         check::scalar_operand(data, "scale", self.scale)?;
         if let Some(bias) = self.bias {
             check::scalar_operand(data, "bias", bias)?;
+            // neuronx-cc rejects numbers (NCC_IBIR605), but takes them for copy (NCC_IBVF043, "only supports immediate bias").
+            let takes_number = context.arch.activation_bias_number || self.op == ActFn::Copy;
             match bias.view() {
-                None if !context.arch.activation_bias_number => {
+                None if !takes_number => {
                     return Err(Violation::new(
                         "operand-kind",
                         "bias",
