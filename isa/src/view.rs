@@ -165,6 +165,16 @@ impl View {
         self.dims.first().map_or(1, |d| d.count)
     }
 
+    /// `count` partitions of an on-chip view, from number `start` of its own.
+    pub(crate) fn rows(&self, start: u32, count: u32) -> View {
+        let mut rows = self.clone();
+        if let Some(d) = rows.dims.first_mut() {
+            rows.partition = self.partition.saturating_add_signed(d.stride as i32 * start as i32);
+            d.count = count;
+        }
+        rows
+    }
+
     /// The dimensions after the first.
     pub fn free_dims(&self) -> &[Dim] {
         self.dims.get(1..).unwrap_or(&[])

@@ -50,6 +50,8 @@ nisa.nc_matmul_mx(out, st, mv, ss63, ms)  # trn3 [shape-mismatch] 63 | 64
 
 # rule: scale-partitions
 nisa.nc_matmul_mx(out, st, mv, ss4, ms)  # trn3 [partition-size] 4 partitions | 100
+nisa.nc_matmul_mx(out, st, mv, ss[0:16, 0:64], ms[4:20, 0:512])  # trn3 accepted
+nisa.nc_matmul_mx(out, st, mv, ss[0:17, 0:64], ms)  # trn3 [partition-size] 17 partitions | 100
 
 # rule: scale-start
 nisa.nc_matmul_mx(out, st, mv, ss[2:110, 0:64], ms)  # trn3 [partition-start] partition 2 | 0, 4, 8 or 12

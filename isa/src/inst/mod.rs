@@ -92,6 +92,15 @@ pub trait Instruction: Operands {
     fn result(_given: &Given<'_>) -> Option<ResultTile> {
         None
     }
+    /// The instruction with operands that name all that they stand for: a part of a layout may stand for the whole.
+    #[must_use]
+    fn completed(self) -> Self {
+        self
+    }
+    /// The partitions of an operand, counted from its first, that are read; `None` for all.
+    fn partitions_read(&self, _operand: &View) -> Option<Vec<u32>> {
+        None
+    }
     /// Checks the rules that the schema cannot express.
     ///
     /// # Errors
@@ -471,7 +480,9 @@ macro_rules! instructions {
                 public: <$path::$file::$Name as Instruction>::PUBLIC,
                 collective: matches!(stringify!($path).as_bytes(), b"collectives"),
                 result: <$path::$file::$Name as Instruction>::result,
-                build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
+                build: |args| {
+                    <$path::$file::$Name as Operands>::from_args(args).map(Instruction::completed).map(Inst::from)
+                },
             },)*
         ];
 
@@ -502,6 +513,10 @@ macro_rules! instructions {
             /// The first broken rule.
             pub fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
                 match self { $(Inst::$Name(i) => { every_operand::check(&**i, context)?; indirection::check(&**i, context)?; i.validate(context) })* }
+            }
+            /// See [`Instruction::partitions_read`].
+            pub fn partitions_read(&self, operand: &View) -> Option<Vec<u32>> {
+                match self { $(Inst::$Name(i) => i.partitions_read(operand),)* }
             }
             /// See [`Instruction::footprint`].
             pub fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

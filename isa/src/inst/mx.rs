@@ -120,6 +120,19 @@ pub(crate) fn check_scale(
     Ok(())
 }
 
+/// The scales of `data`, if `scale` names as many partitions as there are rows of scales: the deep dive mxfp-matmul gives them the shape
+/// `[P / 8, F / 4]`, and a kernel of nki-library (attention_mxfp8_tkg) passes such a slice of a tile that has them in all quadrants.
+pub(crate) fn completed(scale: View, data: &View) -> View {
+    let rows = data.partitions() / BLOCK as u32;
+    let is_short = scale.partitions() == rows && rows > ROWS && scale.indirect.is_none();
+    if is_short { scale.rows(0, data.partitions() - QUADRANT + ROWS) } else { scale }
+}
+
+/// The partitions of a scale tile that hold scales, counted from its first.
+pub(crate) fn scale_rows(partitions: u32) -> Vec<u32> {
+    (0..partitions / QUADRANT).flat_map(|q| q * QUADRANT..q * QUADRANT + ROWS).collect()
+}
+
 /// The rows of scales of each data quadrant, as views.
 fn quadrants(scale: &View, partitions: u32) -> impl Iterator<Item = View> {
     (0..partitions / QUADRANT).map(|q| {

@@ -143,6 +143,12 @@ impl<'p> Visitor<'p> for Account<'p> {
                 continue;
             }
             if let Some(access) = self.resolve(view, d) {
+                let access = match step.inst.partitions_read(view) {
+                    Some(rows) => {
+                        access.only(|e| rows.binary_search(&((e / view.free_elements().max(1)) as u32)).is_ok())
+                    }
+                    None => access,
+                };
                 self.findings.check_read(&mut self.memory.account(), at, view, &access);
             }
         }

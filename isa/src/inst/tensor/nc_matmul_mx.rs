@@ -167,6 +167,19 @@ impl Instruction for NcMatmulMx {
     const OWN_LAYOUT: &'static [&'static str] = &["stationary_scale", "moving_scale"];
     const PACKED: &'static [&'static str] = &["stationary", "moving"];
 
+    fn completed(self) -> Self {
+        NcMatmulMx {
+            stationary_scale: mx::completed(self.stationary_scale, &self.stationary),
+            moving_scale: mx::completed(self.moving_scale, &self.moving),
+            ..self
+        }
+    }
+
+    fn partitions_read(&self, operand: &View) -> Option<Vec<u32>> {
+        let is_scale = [&self.stationary_scale, &self.moving_scale].iter().any(|scale| std::ptr::eq(operand, *scale));
+        is_scale.then(|| mx::scale_rows(self.stationary.partitions()))
+    }
+
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         self.validate_tile(context.arch)?;
         self.validate_indirection()?;

@@ -1,5 +1,7 @@
 //! `nisa.nc_stream_shuffle`: moves partitions within each quadrant of 32.
 
+use ndarray::{Array2, Axis, Slice};
+
 use crate::arch::{self, Arch};
 use crate::arg::Ints;
 use crate::inst::stream::{on, rows, stream};
@@ -45,6 +47,14 @@ impl NcStreamShuffle {
     fn source(&self, to: usize) -> Option<usize> {
         let from = *self.shuffle_mask.0.get(to % QUADRANT)?;
         (from != KEEP).then_some(to / QUADRANT * QUADRANT + from as usize)
+    }
+
+    /// The partitions of `src` that are moved, in order.
+    fn sources(&self) -> Vec<u32> {
+        let mut sources: Vec<u32> = self.moves().map(|(_, from)| from as u32).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources
     }
 
     fn moves(&self) -> impl Iterator<Item = (usize, usize)> {
@@ -118,17 +128,27 @@ impl Instruction for NcStreamShuffle {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let tile = machine.read_bits(&self.src)?;
+        let sources = self.sources();
+        let mut tile = Array2::zeros((self.src.partitions() as usize, self.src.free_elements()));
+        for run in sources.chunk_by(|a, b| a + 1 == *b) {
+            let rows = self.src.rows(run[0], run.len() as u32);
+            let read = machine.read_bits(&rows)?;
+            let start = run[0] as usize;
+            tile.slice_axis_mut(Axis(0), Slice::from(start..start + run.len())).assign(&read);
+        }
         let moves: Vec<(usize, usize)> = self.moves().collect();
         // Runs of adjacent partitions are written together; unchanged ones are not touched.
         for run in moves.chunk_by(|a, b| a.0 + 1 == b.0) {
             let rows: Vec<usize> = run.iter().map(|m| m.1).collect();
-            let mut dst = self.dst.clone();
-            dst.partition += run[0].0 as u32;
-            dst.dims[0].count = run.len() as u32;
-            machine.write_bits(&dst, tile.select(ndarray::Axis(0), &rows).view())?;
+            let dst = self.dst.rows(run[0].0 as u32, run.len() as u32);
+            machine.write_bits(&dst, tile.select(Axis(0), &rows).view())?;
         }
         Ok(())
+    }
+
+    fn partitions_read(&self, operand: &View) -> Option<Vec<u32>> {
+        // `dst`, if it is read, is read as a whole.
+        std::ptr::eq(operand, &self.src).then(|| self.sources())
     }
 
     fn values(&self) -> Values<'_> {
@@ -168,6 +188,21 @@ mod tests {
         m.run(shuffle(&src, &src, (0..32).rev().collect())).unwrap();
         let want: Vec<f32> = (0..32u8).rev().chain((32..64).rev()).map(f32::from).collect();
         assert_eq!(m.f32s(&src), want);
+    }
+
+    #[test]
+    fn reads_what_the_mask_selects() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor("s", Space::Sbuf, DType::F32, &[64, 1]);
+        let row = part(&src, 3, 1);
+        m.write_tile(&row, ndarray::arr2(&[[5.0f32]]).view()).unwrap();
+        m.write_tile(&part(&src, 35, 1), ndarray::arr2(&[[6.0f32]]).view()).unwrap();
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[64, 1]);
+        let i = shuffle(&dst, &src, vec![3; 32]);
+        assert_eq!((i.partitions_read(&i.src), i.partitions_read(&i.dst)), (Some(vec![3, 35]), None));
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&dst), [[5.0; 32], [6.0; 32]].concat());
+        assert!(m.uninitialized.is_empty());
     }
 
     #[test]
