@@ -101,7 +101,7 @@ sections! {
         packet_bytes: Param, efficient_bytes: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
         load_tail_ns: Param, load_tail_bytes: Param,
         store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param, software_trigger_ns: Param,
-        indirect_trigger_ns: Param, static_trigger_ns: Param, profile_trigger_ns: Param, software_dispatch_ns: Param,
+        indirect_trigger_ns: Param, indirect_row_ns: Param, static_trigger_ns: Param, profile_trigger_ns: Param, software_dispatch_ns: Param,
         strided_store_ns: Param, scattered_run_ns: Param, scattered_stride_bytes: Param, transpose_slowdown: Param, wide_transpose_slowdown: Param, onchip_transpose_slowdown: Param,
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, onchip_queues: Param<Vec<String>>, hardware_queues: Param<Vec<String>>,
     }

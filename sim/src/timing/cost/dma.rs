@@ -80,13 +80,18 @@ impl Laws<'_> {
     }
 
     /// Nanoseconds that GpSimd takes to build a transfer's descriptors, whatever its size (moe_laws: 128 rows of 256 B take as long as 2048 of
-    /// 768 B), and the confidence of this number.
+    /// 768 B), and the confidence of this number. For a gather or scatter on trn1 each row counts.
     fn software_trigger(&self, d: &Dma) -> (f64, Confidence) {
         let p = &self.params.dma;
         match (d.dge, self.measure) {
             // The descriptors were built before the program runs.
             (DgeMode::None, _) => (p.static_trigger_ns.value, p.static_trigger_ns.confidence),
-            _ if d.indirect || d.dynamic => (p.indirect_trigger_ns.value, p.indirect_trigger_ns.confidence),
+            _ if d.indirect => {
+                let (each, row) = (&p.indirect_trigger_ns, &p.indirect_row_ns);
+                let rows = f64::from(d.src.partitions.1.max(d.dst.partitions.1));
+                (each.value + rows * row.value, each.confidence.max(row.confidence))
+            }
+            _ if d.dynamic => (p.indirect_trigger_ns.value, p.indirect_trigger_ns.confidence),
             (_, Measure::Device) => (p.software_trigger_ns.value, p.software_trigger_ns.confidence),
             (_, Measure::Profile) => {
                 let (time, record) = (&p.software_trigger_ns, &p.profile_trigger_ns);
