@@ -93,7 +93,8 @@ def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
 
 def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Splits each rank's tensor into as many parts as there are ranks; part `j` of rank `i` becomes part `i` of rank
-    `j`.
+    `j`. Kernels of nki-library
+     give both sides different shapes (attention_kv_parallel_segmented_cte), so parts are runs of elements.
 
     Engines: sync.
 
