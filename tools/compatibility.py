@@ -114,7 +114,7 @@ KNOWN = [
         "reference has the scale of NKI 0.6 (run again)",
     ),
     ("test_moe_block_kernel_model", "Kernel validation", "the kernel's own check rejects the arguments of the test"),
-    ("test_moe_tkg_dynamic", "register-arithmetic", "`while register:`, which Python cannot run on the device; the built-in frontend runs this kernel"),
+    ("test_moe_tkg_dynamic", "register-arithmetic", "`while register:`, which needed the built-in frontend at that time; it passes now"),
     ("test_moe_blockwise_mm_kernel_lnc2", "psum-overflow", "12 sums over the intermediate size are alive at once, and PSUM has 8 banks"),
     (
         "test_attn_blk",
