@@ -23,9 +23,8 @@ nisa.activation_reduce(d, nl.exp, s, nl.add, col, bias=1.0)  # trn1 [operand-kin
 nisa.activation_reduce(d, nl.exp, s, nl.add, col, bias=colt)  # [operand-dtype] tfloat32
 
 # rule: reduce-op
-nisa.activation_reduce(d, nl.exp, s, nl.maximum, col)  # trn1 [op-unsupported] maximum | trn1 | add
+nisa.activation_reduce(d, nl.exp, s, nl.maximum, col)  # [op-unsupported] maximum | add
 nisa.activation_reduce(d, nl.exp, s, nl.subtract, col)  # trn2 [op-unsupported] subtract
-nisa.activation_reduce(d, nl.exp, s, nl.maximum, col)  # trn2 accepted
 
 # rule: reciprocal-bias
 nisa.activation_reduce(d, nl.reciprocal, s, nl.add, col, bias=col)  # trn1 [op-unsupported] takes no `bias` on trn1

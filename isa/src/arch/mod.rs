@@ -78,8 +78,6 @@ pub struct Arch {
     pub abs_max: bool,
     /// 8-bit float operands use the vector engine's fast modes, like 16-bit ones (trainium3_arch).
     pub fast_fp8_streams: bool,
-    /// `activation_reduce` reduces with multiply, max and min as well as add (`activation_reduce` reference).
-    pub activation_reduces_with_any: bool,
     /// `activation` takes a number as `bias` (`activation` reference).
     pub activation_bias_number: bool,
     /// `activation` takes a `bias` with the reciprocal function (`activation` reference).
@@ -170,7 +168,6 @@ const TRN1: Arch = Arch {
     accumulates_onto_any_write: false,
     abs_max: false,
     fast_fp8_streams: false,
-    activation_reduces_with_any: false,
     activation_bias_number: false,
     activation_bias_reciprocal: false,
     random_state_psum: false,
@@ -191,7 +188,6 @@ const TRN2: Arch = Arch {
     tensor_tile_min: 32,
     double_row: true,
     exact_transpose: true,
-    activation_reduces_with_any: true,
     activation_bias_number: true,
     activation_bias_reciprocal: true,
     hwdge: true,

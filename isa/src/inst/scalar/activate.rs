@@ -18,6 +18,20 @@ use crate::work::{Law, Stream, Work};
 /// Slope of prelu for negative inputs. `activation` has no operand for it; this is the default of `relu_param` in `activate2`.
 const PRELU_SLOPE: f32 = 0.0;
 
+/// The accumulators of the engine add up, on every target (manual of NKI 0.7: "the Scalar Engine reduction registers can only sum"; until 0.6
+/// it said so for trn1 only).
+///
+/// # Errors
+/// `op-unsupported`.
+pub(super) fn check_reduction(op: AluOp) -> Result<(), Violation> {
+    if op == AluOp::Add {
+        return Ok(());
+    }
+    let message = format!("`reduce_op` is {op}, but the accumulators of the scalar engine only add: it must be add");
+    let help = "reduce the result with nisa.tensor_reduce; on trn3, nisa.activate2 takes maximum and minimum, too";
+    Err(Violation::new("op-unsupported", "reduce_op", message).help(help))
+}
+
 /// The operands of either instruction.
 pub(super) struct Activate<'a> {
     pub(super) dst: &'a View,

@@ -1,6 +1,6 @@
 //! `nisa.activation`: an activation function with scale, bias and accumulation.
 
-use super::activate::{Activate, on_engine};
+use super::activate::{self, Activate, on_engine};
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::doubt;
@@ -86,11 +86,7 @@ impl Instruction for Activation {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if let Some(op) = self.reduce_op
-            && op != AluOp::Add
-        {
-            return Err(Violation::new("op-unsupported", "reduce_op", format!("`reduce_op` is {op}; it must be add")));
-        }
+        self.reduce_op.map_or(Ok(()), activate::check_reduction)?;
         if self.reduce_cmd == ReduceCmd::LoadReduce {
             return Err(Violation::new(
                 "op-unsupported",

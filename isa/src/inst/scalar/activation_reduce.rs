@@ -1,6 +1,6 @@
 //! `nisa.activation_reduce`: an activation function and the reduction of its result.
 
-use super::activate::Activate;
+use super::activate::{self, Activate};
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::doubt;
@@ -24,7 +24,7 @@ operands! {
         [Attr] op: ActFn,
         /// Input tile.
         [In Sbuf Psum] data: View,
-        /// Reduction operator: add; from trn2 also multiply, maximum, minimum.
+        /// Reduction operator: add.
         [Attr] reduce_op: AluOp,
         /// The reduction's result, shape (P, 1); `None` leaves it in the accumulators.
         [Out Sbuf Psum] reduce_res: Option<View>,
@@ -44,7 +44,7 @@ operands! {
         "per-partition": "`scale`, `bias`, `reduce_res`: a tile has one element per partition, and as many partitions as the input",
         "bias-target": "on trn1 `bias` is a tile",
         "bias-dtype": "`bias` is not tfloat32",
-        "reduce-op": "`reduce_op` is add; from trn2, also multiply, maximum or minimum",
+        "reduce-op": "`reduce_op` is add",
     },
 }
 
@@ -77,24 +77,7 @@ impl Instruction for ActivationReduce {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        let allowed: &[AluOp] = if context.arch.activation_reduces_with_any {
-            &[AluOp::Add, AluOp::Multiply, AluOp::Max, AluOp::Min]
-        } else {
-            &[AluOp::Add]
-        };
-        if !allowed.contains(&self.reduce_op) {
-            let names: Vec<_> = allowed.iter().map(|o| o.to_string()).collect();
-            return Err(Violation::new(
-                "op-unsupported",
-                "reduce_op",
-                format!(
-                    "`reduce_op` is {}, on {} it must be {}",
-                    self.reduce_op,
-                    context.arch.target,
-                    names.join(", ")
-                ),
-            ));
-        }
+        activate::check_reduction(self.reduce_op)?;
         self.shared().validate(context)
     }
 
@@ -161,10 +144,6 @@ mod tests {
             m.run(inst(&d, ActFn::Abs, &a, AluOp::Add, Some(&r))).unwrap();
             assert_eq!(m.f32s(&r), [3.001, 7.0], "before the rounding to bfloat16");
         }
-        m.run(inst(&d, ActFn::Copy, &a, AluOp::Max, Some(&r))).unwrap();
-        assert_eq!(m.f32s(&r), [2.001, 4.0]);
-        m.run(inst(&d, ActFn::Copy, &a, AluOp::Min, Some(&r))).unwrap();
-        assert_eq!(m.f32s(&r), [1.0, -3.0]);
     }
 
     #[test]
@@ -178,9 +157,14 @@ mod tests {
 
     #[test]
     fn rules() {
-        let mut m = TestMachine::new(Target::Trn1);
-        let a = m.tensor("a", Space::Sbuf, DType::F32, &[2, 3]);
-        assert!(m.check(inst(&a, ActFn::Exp, &a, AluOp::Max, None)).unwrap_err().contains("on trn1 it must be add"));
-        assert!(m.check(inst(&a, ActFn::Exp, &a, AluOp::Add, None)).is_ok());
+        for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
+            let mut m = TestMachine::new(target);
+            let a = m.tensor("a", Space::Sbuf, DType::F32, &[2, 3]);
+            let check = |op| m.check(inst(&a, ActFn::Exp, &a, op, None));
+            for op in [AluOp::Max, AluOp::Min, AluOp::Multiply] {
+                assert!(check(op).unwrap_err().contains("only add"), "{op} on {target}");
+            }
+            assert!(check(AluOp::Add).is_ok());
+        }
     }
 }

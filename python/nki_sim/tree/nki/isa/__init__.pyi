@@ -545,7 +545,7 @@ def activation_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, reduce_op: 
         power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
         logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift,
         arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal) Reduction operator:
-        add; from trn2 also multiply, maximum, minimum.
+        add.
     :param reduce_res: (tensor | None in sbuf, psum) The reduction's result, shape (P, 1); `None` leaves it in the
         accumulators. Written.
     :param bias: (number | tensor | register | None in sbuf, psum) Added after scaling: a tile of shape (P, 1), or
