@@ -198,10 +198,10 @@ class NrtpyModel:
             raise NrtpyError("collectives of several processes are not simulated: run all ranks in one, with nki_sim.simulate_ranks")
         try:
             program = _neff.read(neff_path, _neff.NEFF)
-            if "outputs" not in program:
-                raise ValueError(f"{neff_path}: this file is of an older version of the simulator; compile the kernel again")
+            if not {"program", "outputs", "older_compiler"} <= program.keys():
+                raise ValueError(f"{neff_path}: this file is of another version of the simulator; compile the kernel again")
             return cls(neff_path, program, name)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise NrtError(_FAILURE, f"Failed to load model: {error}") from error
 
     def __call__(self, inputs, outputs=None, save_trace=False, ntff_name=None):
@@ -212,9 +212,11 @@ class NrtpyModel:
         :param save_trace: whether to write the profile of the run, to `ntff_name`, by default beside the file of the program.
         """
         targets = self._targets(outputs)
+        path = ntff_name if ntff_name is not None else pathlib.Path(self._path).with_suffix(".ntff")
+        if save_trace and os.path.exists(path) and os.path.samefile(path, self._path):
+            raise ValueError(f"{path}: the profile would overwrite the program")
         compiled, outcome = self._run(inputs, "profile", timed=save_trace)
         if save_trace:
-            path = ntff_name if ntff_name is not None else pathlib.Path(self._path).with_suffix(".ntff")
             _neff.write_ntff(path, _neff.profile_of(Report(outcome), outcome, compiled))
         return self._deliver(outcome, targets)
 

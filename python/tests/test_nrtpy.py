@@ -138,6 +138,9 @@ def test_what_does_not_fit_is_refused(folder):
     (folder / "other.neff").write_text(json.dumps({"format": "nki-sim neff 1", "program": "?", "outputs": 1, "older_compiler": False, "kernel": "k"}))
     with pytest.raises(nrtpy.NrtError, match="not a valid program"):
         nrtpy.NrtpyModel.load_from_neff(folder / "other.neff")
+    (folder / "other.neff").write_text(json.dumps({"format": "nki-sim neff 1", "program": "?", "kernel": "k"}))
+    with pytest.raises(nrtpy.NrtError, match="of another version"):
+        nrtpy.NrtpyModel.load_from_neff(folder / "other.neff")
     with pytest.raises(ValueError, match="the array has 4 bytes, the tensor 24"):
         tensors(a=ramp())["a"].write_from_numpy(np.zeros(1, np.float32))
 
@@ -167,6 +170,8 @@ def test_a_trace_is_a_profile_of_the_program(folder, capsys):
     neff, ntff = folder / "kernel.neff", folder / "kernel.ntff"
     model(inputs=tensors(a_input=ramp(), b_input=ramp()), save_trace=True)
     assert _neuron_profile.main(["view", "-n", str(neff), "-s", str(ntff), "--output-format", "summary-json"]) == 0
+    with pytest.raises(ValueError, match="would overwrite the program"):
+        model(inputs=tensors(a_input=ramp(), b_input=ramp()), save_trace=True, ntff_name=neff)
     seen = json.loads(capsys.readouterr().out)["adds"]["total_time"]
     _, report = nki_sim.profile(adds)(ramp(), ramp())
     assert seen == pytest.approx(report.latency_us * 1e-6, rel=1e-6)

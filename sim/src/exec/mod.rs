@@ -1,7 +1,8 @@
 //! Runs a program: numbers, findings and the dynamic trace.
 //!
 //! Semantics are those of program order. Cores, and ranks, run one after the other, each until it must wait for others: `rendezvous` pairs them,
-//! `races` finds accesses that no rendezvous orders. A fault of the kernel stops the run with a diagnostic; the trace until then is kept.
+//! `races` finds accesses that no rendezvous orders, `unlinked` those of a core to what the other has written to memory that the device may not
+//! share. A fault of the kernel stops the run with a diagnostic; the trace until then is kept.
 
 mod checks;
 mod cores;
