@@ -39,9 +39,12 @@ def save_artifact(kernel, compiled):
     compiler of NKI does. Without the variable nothing is written."""
     (folder,) = _native.variables("NKI_ARTIFACTS_DIR")
     if folder:
-        os.makedirs(folder, exist_ok=True)
         program = {"format": NEFF, "nki_sim_version": _native.__version__, "kernel": kernel.__name__, **program_of(compiled)}
-        write_json(os.path.join(folder, "kernel.neff"), {**program, "program": compiled.text()})
+        try:
+            os.makedirs(folder, exist_ok=True)
+            write_json(os.path.join(folder, "kernel.neff"), {**program, "program": compiled.text()})
+        except OSError as error:
+            raise type(error)(error.errno, f"NKI_ARTIFACTS_DIR: {error.strerror}", error.filename) from None
 
 
 def summary_of(fields):

@@ -315,7 +315,6 @@ def _as_input(name, tensor, info):
     array = tensor._values()
     if array.nbytes != info.size:
         raise NrtError(_INVALID, f"the tensor for {name} has {array.nbytes} bytes, not {info.size}: {info.shape} {info.dtype}")
-    floats = [dtype.kind == "f" or dtype.name in ("bfloat16",) or "float8" in dtype.name for dtype in (array.dtype, info.dtype)]
-    if array.dtype != info.dtype and all(floats):
+    if array.dtype != info.dtype and all("float" in dtype.name for dtype in (array.dtype, info.dtype)):
         warnings.warn(f"the program reads {name}, which is {array.dtype}, as {info.dtype}", KernelWarning, stacklevel=5)
     return array.reshape(-1).view(info.dtype).reshape(info.shape)

@@ -187,6 +187,14 @@ def test_another_process_runs_the_program(folder, tmp_path):
     assert done.stdout == "24.0\n"
 
 
+def test_a_folder_that_cannot_be_made_is_named_with_its_variable(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NKI_ARTIFACTS_DIR", str(tmp_path / "file"))
+    with pytest.raises(OSError, match="NKI_ARTIFACTS_DIR: File exists"):
+        adds(ramp(), ramp())
+    assert (tmp_path / "file").read_text() == ""
+
+
 def test_without_the_variable_nothing_is_written(folder, monkeypatch):
     monkeypatch.delenv("NKI_ARTIFACTS_DIR")
     adds(ramp(), ramp())
