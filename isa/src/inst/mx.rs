@@ -136,9 +136,7 @@ pub(crate) fn scale_rows(partitions: u32) -> Vec<u32> {
 /// The rows of scales of each data quadrant, as views.
 fn quadrants(scale: &View, partitions: u32) -> impl Iterator<Item = View> {
     (0..partitions / QUADRANT).map(|q| {
-        let mut view = scale.clone();
-        view.partition += q * QUADRANT;
-        view.dims[0].count = ROWS;
+        let mut view = scale.rows(q * QUADRANT, ROWS);
         // The quadrant's own offsets.
         if let Some(Index::Columns(index)) = view.indirect.as_deref_mut().map(|i| &mut i.index) {
             index.partition += q * QUADRANT;

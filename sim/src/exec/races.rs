@@ -33,6 +33,16 @@ pub(super) struct Races<'p> {
     seen: FxHashSet<(Loc, Loc)>,
 }
 
+/// The views of an instruction, first those that it reads: whether it is written, and its address, if that is dynamic.
+pub(super) fn accesses<'v, 'r>(
+    footprint: &'v Footprint<'_>,
+    resolved: Option<&'r [Resolved]>,
+) -> impl Iterator<Item = (bool, &'v View, Option<&'r Resolved>)> {
+    let mut resolved = resolved.unwrap_or(&[]).iter();
+    let views = footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)));
+    views.map(move |(write, view)| (write, view, view.indirect.as_ref().and_then(|_| resolved.next())))
+}
+
 /// Another core's access to the same bytes.
 pub(super) struct Conflict<'p> {
     tensor: TensorId,
@@ -71,12 +81,9 @@ impl<'p> Races<'p> {
         resolved: Option<&[Resolved]>,
     ) -> Vec<Conflict<'p>> {
         let mut conflicts: Vec<Conflict<'p>> = Vec::new();
-        let mut resolved = resolved.unwrap_or(&[]).iter();
         let id = self.sites.len() as u32;
         let mut noted = false;
-        let accesses = footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)));
-        for (i, (write, view)) in accesses.enumerate() {
-            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
+        for (i, (write, view, dynamic)) in accesses(footprint, resolved).enumerate() {
             let tensor = program.tensor(view.tensor);
             if tensor.space != Space::SharedHbm {
                 continue;

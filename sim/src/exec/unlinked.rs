@@ -7,6 +7,7 @@ use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Program, TensorId};
 use rustc_hash::FxHashMap;
 
+use super::races::accesses;
 use crate::deps::{self, By, Hazard, Index, Region, Subject};
 use crate::place::Placement;
 use crate::trace::Resolved;
@@ -56,13 +57,10 @@ impl<'p> Unlinked<'p> {
         if self.tensors.is_empty() || !is_alone {
             return None;
         }
-        let mut resolved = resolved.unwrap_or(&[]).iter();
         let op = self.writes.len() as u32;
         let mut found = None;
         let mut writes = false;
-        let accesses = footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)));
-        for (write, view) in accesses {
-            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
+        for (write, view, dynamic) in accesses(footprint, resolved) {
             let Some(index) = self.tensors.get_mut(&view.tensor) else { continue };
             let by = By { op, queue: me as u8, reach: 1, write };
             let mut writers: [Vec<(u32, Region)>; 2] = Default::default();

@@ -22,13 +22,6 @@ pub(crate) enum Sharing {
     Order,
 }
 
-impl Sharing {
-    /// For a tensor with or without `name=`.
-    pub(crate) fn of<T>(name: Option<&T>) -> Self {
-        if name.is_some() { Sharing::Name } else { Sharing::Unnamed }
-    }
-}
-
 /// A tensor in shared HBM.
 #[derive(Debug)]
 struct Made {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nki_diag::Span;
 use nki_isa::{DType, Imm, Space};
@@ -55,13 +56,10 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
         reject(interp, span, "a tensor of more than 5 dimensions", "reshape it");
     }
     let site = site(interp, span);
-    let name: std::sync::Arc<str> = match &wanted.name {
-        Some(name) => (&**name).into(),
-        None => target_name(interp, span),
-    };
+    let (name, sharing) = name_of(interp, wanted.name.as_deref(), span);
     let request = Request {
         name: &name,
-        sharing: Sharing::of(wanted.name.as_ref()),
+        sharing,
         space: wanted.space,
         shape: &wanted.shape,
         dtype: wanted.dtype,
@@ -77,6 +75,14 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
     }
     .map_err(|v| raise("", &v, span, &[]))?;
     Ok(Value::object(tensor))
+}
+
+/// The name of a tensor, `name=` or that of the variable, and what it means for the other core.
+pub(super) fn name_of(interp: &mut Interp<'_>, given: Option<&str>, span: Span) -> (Arc<str>, Sharing) {
+    match given {
+        Some(name) => (name.into(), Sharing::Name),
+        None => (target_name(interp, span), Sharing::Unnamed),
+    }
 }
 
 pub(super) fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
@@ -259,11 +265,7 @@ pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         };
         return allocate(interp, &Wanted { shape, dtype, space, name, address }, Fill::Nothing, span);
     };
-    let sharing = Sharing::of(name.as_ref());
-    let name = match name {
-        Some(name) => (&*name).into(),
-        None => target_name(interp, span),
-    };
+    let (name, sharing) = name_of(interp, name.as_deref(), span);
     grids::empty_like(interp, grid, &grids::Like { dtype, space, name, sharing, address, order }, span)
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use nki_diag::{Diagnostic, Span};
 use nki_isa::{DType, Space};
 
-use super::alloc::{self, address, named, space_of};
+use super::alloc::{self, address, name_of, named, space_of};
 use crate::build::builder::Sharing;
 use crate::build::grid::{Grid, GridKey, GridRequest};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::enums::ApiEnum;
 use crate::dialect::common::errors::raise;
-use crate::dialect::common::state::{site, state, target_name};
+use crate::dialect::common::state::{site, state};
 use crate::dialect::common::values;
 use crate::eval::Interp;
 use crate::eval::convert::{given, int, wrong};
@@ -216,11 +216,7 @@ fn alloc(interp: &mut Interp<'_>, what: &'static str, given: [Option<Value>; 7],
     let dtype = alloc::dtype(d, what, span)?;
     let address = address(at, what, span)?;
     let name = named(name, what, span)?;
-    let sharing = Sharing::of(name.as_ref());
-    let name: Arc<str> = match name {
-        Some(name) => (&*name).into(),
-        None => target_name(interp, span),
-    };
+    let (name, sharing) = name_of(interp, name.as_deref(), span);
     let site = site(interp, span);
     let request = GridRequest {
         name: &name,
