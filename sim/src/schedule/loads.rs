@@ -1,5 +1,6 @@
 //! The trigger order of a queue's transfers.
 
+use crate::deps::Hazard;
 use crate::timing::cost::{CostKind, Direction};
 use crate::timing::lower::Lowered;
 
@@ -23,7 +24,8 @@ pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
 }
 
 /// By operation: the place of a load in the order of loads. It is the first operation that depends on the load, at most `window` operations after it:
-/// usually the first reader of its data. Loads with the same place are in program order.
+/// usually the first reader of its data. A load that nothing reads before it is overwritten stays in program order. Loads with the same place are in
+/// program order.
 ///
 /// An operation that only overwrites the load's source counts, too: a store that waits for a load with a later place could hold the space for
 /// which a load between them waits. A load never precedes another transfer that it depends on. An exchange between cores does not follow a later
@@ -44,7 +46,8 @@ pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
             following = following.min(place[i]);
             place[i] = following;
         }
-        for dep in low.graph.deps.of(i) {
+        // What only overwrites a load does not use it.
+        for dep in low.graph.deps.of(i).iter().filter(|dep| dep.hazard != Hazard::Waw) {
             let on = dep.on as usize;
             if loads[on] {
                 place[on] = place[on].min(place[i]);

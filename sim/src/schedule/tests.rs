@@ -47,6 +47,26 @@ fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Or
     check(low, &order);
 }
 
+/// A ring of tiles that are loaded again and again, and that nothing reads: loads of all tiles are in flight.
+#[test]
+fn loads_that_nothing_reads_stay_in_program_order() {
+    let mut b = Builder::new();
+    let (ring, rounds) = (4, 8);
+    let x = b.input("x", &[128, 128], DType::F32);
+    let tiles: Vec<TensorId> =
+        (0..ring).map(|i| b.tensor(&format!("t{i}"), Space::Sbuf, &[128, 128], DType::F32)).collect();
+    for _ in 0..rounds {
+        for &tile in &tiles {
+            b.push(dma(b.whole(tile), b.whole(x)));
+        }
+    }
+    order_of(&b.program, &Params::of(Target::Trn2), |_, order| {
+        let loads: Vec<&Vec<u32>> = order.queues.iter().filter(|ops| !ops.is_empty()).collect();
+        assert!(loads.iter().map(|ops| ops.len()).sum::<usize>() == ring * rounds);
+        assert!(loads.iter().all(|ops| ops.is_sorted()), "{loads:?}");
+    });
+}
+
 /// `kept` is read last, so its load has the last place; but the store that overwrites the load's source holds the space for the load before it.
 #[test]
 fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
