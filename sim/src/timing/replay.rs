@@ -9,7 +9,7 @@ use nki_isa::names::Engine;
 use nki_isa::work::Work;
 use rustc_hash::FxHashMap;
 
-use super::cost::{Cost, CostKind, CostModel, Costs, DmaCost, Limiter, MachineConstants, Place};
+use super::cost::{Cost, CostKind, CostModel, Costs, DmaCost, Limiter, MachineConstants, Place, Ports};
 use super::fixed::Thousandths;
 use super::limiter;
 use super::lower::{ENGINES, Graph, Lowered, Op, OpKind, queue_of};
@@ -99,7 +99,7 @@ pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
             occupancy: busy.max(1),
             complete: complete.max(busy).max(1),
             table: None,
-            port: false,
+            ports: Ports::default(),
         },
         confidence: Confidence::Measured,
     };

@@ -4,7 +4,7 @@ use nki_isa::work::{Dma, Work, WorkKind};
 use nki_isa::{DType, Space};
 use rustc_hash::FxHashMap;
 
-use crate::timing::cost::{Cost, CostKind, CostModel, MachineConstants, Place, Trigger};
+use crate::timing::cost::{Cost, CostKind, CostModel, MachineConstants, Place, Ports, Trigger};
 use crate::timing::{Laws, ParamError, Params};
 
 /// The replacement of one statement.
@@ -150,8 +150,8 @@ fn fill(work: &mut Work, replacement: Replacement) {
 
 fn nothing(mut cost: Cost) -> Cost {
     match &mut cost.kind {
-        CostKind::Compute { occupancy, complete, table, port } => {
-            (*occupancy, *complete, *table, *port) = (0, 0, None, false);
+        CostKind::Compute { occupancy, complete, table, ports } => {
+            (*occupancy, *complete, *table, *ports) = (0, 0, None, Ports::default());
         }
         CostKind::Matmul { weights, moving, least, drain, stationary, .. } => {
             (*weights, *moving, *least, *drain, *stationary) = (0, 0, 0, 0, None);

@@ -6,7 +6,7 @@ use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 
 use super::laws::Measure;
-use super::{Cost, CostKind, Direction, DmaCost, Laws, OpenQueue, Place, Trigger, ns};
+use super::{Cost, CostKind, Direction, DmaCost, Laws, OpenQueue, Place, Ports, Trigger, ns};
 use crate::timing::params::Confidence;
 
 impl Laws<'_> {
@@ -38,10 +38,14 @@ impl Laws<'_> {
             kind: CostKind::Dma(Box::new(DmaCost {
                 direction,
                 open: OpenQueue::of(direction, d.dge),
-                hardware: Trigger { occupancy: ns(hardware.value), dispatch: ns(dispatch.value) },
+                hardware: Trigger { occupancy: ns(hardware.value), dispatch: ns(dispatch.value), ..Trigger::default() },
                 software: Trigger {
                     occupancy: ns(software.0),
                     dispatch: ns(dispatch.value + p.software_dispatch_ns.value),
+                    ports: Ports {
+                        sbuf: d.dge != DgeMode::None && self.params.vector.port.value == "always",
+                        psum: false,
+                    },
                 },
                 payload: ns(payload.value + self.load_tail(d)),
                 notify: ns(notify.value),

@@ -4,7 +4,7 @@ use nki_isa::arch::Arch;
 use nki_isa::names::{Engine, Named};
 use nki_isa::work::{RegisterWork, Work, WorkKind};
 
-use super::{Cost, CostKind, CostModel, Limiter, MachineConstants, Place, ns};
+use super::{Cost, CostKind, CostModel, Limiter, MachineConstants, Place, Ports, ns};
 use crate::timing::fixed::{Millionths, Thousandths};
 use crate::timing::params::{MOST_ENGINES, Param, ParamError, Params};
 
@@ -19,15 +19,9 @@ pub(super) enum Measure {
 
 impl Measure {
     fn of(params: &Params) -> Result<Self, ParamError> {
-        match params.kernel.measure.value.as_str() {
-            "profile" => Ok(Measure::Profile),
-            "device" => Ok(Measure::Device),
-            other => Err(ParamError::Value {
-                name: "kernel.measure".into(),
-                value: other.into(),
-                reason: "it must be profile or device".into(),
-            }),
-        }
+        let measure = &params.kernel.measure;
+        one_of("kernel.measure", measure, &["profile", "device"])?;
+        Ok(if measure.value == "device" { Measure::Device } else { Measure::Profile })
     }
 }
 
@@ -63,14 +57,8 @@ impl<'p> Laws<'p> {
             }
             Ok(engines)
         };
-        let port = &params.vector.port.value;
-        if !["always", "fast_modes", "never"].contains(&port.as_str()) {
-            return Err(ParamError::Value {
-                name: "vector.port".into(),
-                value: port.clone(),
-                reason: "it must be always, fast_modes or never".into(),
-            });
-        }
+        one_of("vector.port", &params.vector.port, &["always", "fast_modes", "never"])?;
+        one_of("vector.psum_port", &params.vector.psum_port, &["always", "never"])?;
         let measure = Measure::of(params)?;
         let head = match measure {
             Measure::Profile => &params.kernel.head_us,
@@ -115,6 +103,16 @@ impl<'p> Laws<'p> {
     }
 }
 
+/// Checks that a parameter has one of the allowed words.
+fn one_of(name: &str, param: &Param<String>, allowed: &[&str]) -> Result<(), ParamError> {
+    if allowed.contains(&param.value.as_str()) {
+        return Ok(());
+    }
+    let (last, others) = allowed.split_last().unwrap_or((&"", &[]));
+    let reason = format!("it must be {} or {last}", others.join(", "));
+    Err(ParamError::Value { name: name.into(), value: param.value.clone(), reason })
+}
+
 impl CostModel for Laws<'_> {
     fn cost(&self, work: &Work, place: Place) -> Cost {
         let engine = work.engine;
@@ -136,7 +134,7 @@ impl CostModel for Laws<'_> {
                 let time = ns(p.value);
                 Cost {
                     engine: if Engine::QUEUES.contains(&engine) { engine } else { Engine::Sync },
-                    kind: CostKind::Compute { occupancy: time, complete: time, table: None, port: false },
+                    kind: CostKind::Compute { occupancy: time, complete: time, table: None, ports: Ports::default() },
                     confidence: p.confidence,
                 }
             }

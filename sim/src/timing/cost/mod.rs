@@ -64,8 +64,8 @@ pub enum CostKind {
         complete: Ps,
         /// The number of the function table that it needs.
         table: Option<u32>,
-        /// Whether it uses the port shared by the vector engine and GpSimd.
-        port: bool,
+        /// The shared ports that it uses.
+        ports: Ports,
     },
     /// A pass through the tensor engine.
     Matmul {
@@ -90,6 +90,15 @@ pub enum CostKind {
     Dma(Box<DmaCost>),
     /// Nothing: the instruction is not on the timeline.
     Free,
+}
+
+/// Ports to memory that two engines share: one of the engines has a port at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Ports {
+    /// The port to SBUF of the vector engine and GpSimd.
+    pub sbuf: bool,
+    /// The port to PSUM of the vector and the scalar engine.
+    pub psum: bool,
 }
 
 /// The cost of a transfer.
@@ -123,6 +132,8 @@ pub struct Trigger {
     pub occupancy: Ps,
     /// From then until the transfer reaches the DMA engines.
     pub dispatch: Ps,
+    /// The shared ports that the engine uses to write the descriptors.
+    pub ports: Ports,
 }
 
 impl Cost {

@@ -3,7 +3,7 @@
 use nki_isa::names::Engine;
 use nki_isa::work::{Collective, CollectiveKind, RendezvousWork};
 
-use super::{Cost, CostKind, Laws, ns};
+use super::{Cost, CostKind, Laws, Ports, ns};
 use crate::timing::params::Param;
 
 /// HBM accesses for every two ranks that a reduced chunk passes on a KangaRing, relative to a copied one: three reads and a write
@@ -36,7 +36,7 @@ impl Laws<'_> {
         let time = ns(time);
         Cost {
             engine,
-            kind: CostKind::Compute { occupancy: time, complete: time, table: None, port: false },
+            kind: CostKind::Compute { occupancy: time, complete: time, table: None, ports: Ports::default() },
             confidence,
         }
     }
@@ -76,7 +76,12 @@ impl Laws<'_> {
         let confidence = p.trigger_ns.confidence.max(p.hop_us.confidence).max(rate.confidence);
         Cost {
             engine,
-            kind: CostKind::Compute { occupancy: trigger, complete: trigger + time, table: None, port: false },
+            kind: CostKind::Compute {
+                occupancy: trigger,
+                complete: trigger + time,
+                table: None,
+                ports: Ports::default(),
+            },
             confidence,
         }
     }

@@ -4,13 +4,15 @@ use nki_isa::names::{Engine, Space};
 use nki_isa::work::{Algorithm, Law, Operand, Start, Stream, Term};
 use smallvec::SmallVec;
 
-use super::{Cost, CostKind, Laws, ns};
+use super::{Cost, CostKind, Laws, Ports, ns};
 use crate::timing::params::{Confidence, Param, Rows};
 
 /// Common properties of a stream's operands.
 struct Operands {
     /// All in SBUF with 16-bit floats (8-bit too on Trn3).
     narrow: bool,
+    /// Some are in SBUF, some in PSUM.
+    sbuf: bool,
     psum: bool,
     contiguous: bool,
     /// Largest innermost stride in bytes.
@@ -25,6 +27,7 @@ impl Laws<'_> {
         };
         Operands {
             narrow: all().all(floats),
+            sbuf: all().any(|o| o.space == Space::Sbuf),
             psum: all().any(|o| o.space == Space::Psum),
             contiguous: all().all(|o| o.elements <= 1 || o.inner_stride_bytes as usize == o.dtype.size()),
             stride: all().filter(|o| o.elements > 1).map(|o| o.inner_stride_bytes).max().unwrap_or(0),
@@ -72,12 +75,13 @@ impl Laws<'_> {
         };
         let occupancy = reading + (v.issue_overhead_cycles.value * cycle + stream).max(minimum) + read_out;
         let complete = (fixed.value + operands + stream).max(minimum) + read_out;
-        let port = match v.port.value.as_str() {
-            "always" => !o.psum,
+        let sbuf = match v.port.value.as_str() {
+            "always" => o.sbuf,
             "fast_modes" => per_element < 1.0 && !o.psum,
             _ => false,
         };
-        compute(Engine::Vector, occupancy, complete, None, port, confidence)
+        let ports = Ports { sbuf, psum: o.psum && self.psum_is_shared() };
+        compute(Engine::Vector, occupancy, complete, None, ports, confidence)
     }
 
     /// Scalar engine: one element per cycle; activations need a function table.
@@ -109,7 +113,13 @@ impl Laws<'_> {
         let occupancy = start.value + columns(s.scalar_reads.max(bias)) + stream + read_out;
         let reads = s.scalar_reads.saturating_sub(bias);
         let complete = fixed.value + columns(reads) + f64::from(s.elements) * per_element * cycle + read_out;
-        compute(Engine::Scalar, occupancy, complete, table, false, confidence)
+        let ports = Ports { sbuf: false, psum: o.psum && self.psum_is_shared() };
+        compute(Engine::Scalar, occupancy, complete, table, ports, confidence)
+    }
+
+    /// Whether the vector and the scalar engine share a port to PSUM.
+    fn psum_is_shared(&self) -> bool {
+        self.params.vector.psum_port.value != "never"
     }
 
     /// The number of the set that contains a function; a function outside all sets has its own number.
@@ -139,9 +149,9 @@ impl Laws<'_> {
             }
         };
         let occupancy = cycles / p.clock_ghz.value;
-        let port = self.params.vector.port.value != "never";
+        let ports = Ports { sbuf: self.params.vector.port.value != "never", psum: false };
         let confidence = used.iter().map(|u| u.confidence).max().unwrap_or(Confidence::Assumed);
-        compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, port, confidence)
+        compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, ports, confidence)
     }
 
     /// The cycles of an algorithm, and the parameters used.
@@ -197,9 +207,9 @@ fn compute(
     occupancy: f64,
     complete: f64,
     table: Option<u32>,
-    port: bool,
+    ports: Ports,
     confidence: Confidence,
 ) -> Cost {
     let (occupancy, complete) = (ns(occupancy).max(1), ns(complete).max(1));
-    Cost { engine, kind: CostKind::Compute { occupancy, complete: complete.max(occupancy), table, port }, confidence }
+    Cost { engine, kind: CostKind::Compute { occupancy, complete: complete.max(occupancy), table, ports }, confidence }
 }

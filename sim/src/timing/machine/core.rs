@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::Core;
 use super::rendezvous::Standing;
 use super::tensor::Array;
-use super::{Core, Held};
 use crate::deps::Dep;
 use crate::timeline::{Cause, EventId, Ps, Release};
 use crate::timing::cost::{Cost, MachineConstants};
@@ -108,7 +108,7 @@ impl<'a, O: Observer> Core<'a, O> {
             array: Array::default(),
             limiter: limiter::State::new(machine.limiter),
             table: None,
-            port: [Held::default(); 2],
+            ports: Default::default(),
             heap: BinaryHeap::new(),
             sequence: 0,
             standing: Standing::new(&low.rendezvous),

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 
 use nki_isa::names::Engine;
+use smallvec::SmallVec;
 
 use super::core::{Moment, Progress};
-use super::{Core, Held};
+use super::{Core, Held, PORTS};
 use crate::timeline::{Cause, EventId, PhaseKind, Ps, Release};
-use crate::timing::cost::{Cost, CostKind};
+use crate::timing::cost::{Cost, CostKind, Ports};
 use crate::timing::record::{Observer, Started};
 
 impl<O: Observer> Core<'_, O> {
@@ -83,8 +84,8 @@ impl<O: Observer> Core<'_, O> {
         };
         let released = semaphore.unwrap_or(self.queues[q].release);
         let started = match &cost.kind {
-            CostKind::Compute { occupancy, complete, table, port } => {
-                if *port && self.waits_for_port(q, op, now, *occupancy) {
+            CostKind::Compute { occupancy, complete, table, ports } => {
+                if self.waits_for_port(q, op, now, *occupancy, *ports) {
                     return;
                 }
                 self.compute(q, op, now, (*occupancy, *complete, *table), released)
@@ -93,8 +94,12 @@ impl<O: Observer> Core<'_, O> {
                 self.matmul(q, op, now, (*weights, *moving, *least, *drain, *cells, *load), released)
             }
             CostKind::Dma(dma) => {
+                let trigger = dma.trigger(q);
+                if self.waits_for_port(q, op, now, trigger.occupancy, trigger.ports) {
+                    return;
+                }
                 self.wait(q, op, now);
-                let end = now + dma.trigger(q).occupancy;
+                let end = now + trigger.occupancy;
                 self.observer.busy(q, end, op);
                 Started { start: now, end, complete: 0, free: end, released }
             }
@@ -123,22 +128,31 @@ impl<O: Observer> Core<'_, O> {
         self.consider(q);
     }
 
-    /// Whether the other engine holds the port that `op` needs; if so, plans the start for when the port is free.
-    fn waits_for_port(&mut self, q: usize, op: u32, now: Ps, occupancy: Ps) -> bool {
-        let Some(side) = port_side(q) else { return false };
-        let Held { from, until, by } = self.port[1 - side];
-        if now < from || until <= now {
-            self.port[side] = Held { from: now, until: now + occupancy, by: op };
-            return false;
+    /// Whether another engine holds a port that `op` needs; if so, plans the start for when all are free.
+    fn waits_for_port(&mut self, q: usize, op: u32, now: Ps, occupancy: Ps, used: Ports) -> bool {
+        let needed: SmallVec<[(usize, usize); 2]> = [used.sbuf, used.psum]
+            .into_iter()
+            .enumerate()
+            .filter(|&(_, used)| used)
+            .filter_map(|(port, _)| Some((port, PORTS[port].iter().position(|&e| e == Engine::QUEUES[q])?)))
+            .collect();
+        let free = |core: &Self, (port, side): (usize, usize)| {
+            let Held { from, until, by } = core.ports[port][1 - side];
+            if from <= now && now < until { (until, Some(by)) } else { (now, None) }
+        };
+        let (start, by) = needed.iter().map(|&n| free(self, n)).max_by_key(|f| f.0).unwrap_or((now, None));
+        // The engine that waits is the next to get each port, so that none starves.
+        for &(port, side) in &needed {
+            let from = free(self, (port, side)).0;
+            self.ports[port][side] = Held { from, until: start + occupancy, by: op };
         }
-        // Only the port is missing. Reserve it for this side, so that neither engine starves.
-        self.port[side] = Held { from: until, until: until + occupancy, by: op };
+        let Some(by) = by else { return false };
         self.wait(q, op, now);
-        self.observer.stall(q, until, Cause::Port(EventId(by)));
+        self.observer.stall(q, start, Cause::Port(EventId(by)));
         let queue = &mut self.queues[q];
-        queue.free = until;
+        queue.free = start;
         queue.release = Release::Port(EventId(by));
-        self.choose(q, op, until);
+        self.choose(q, op, start);
         true
     }
 
@@ -187,14 +201,5 @@ impl<O: Observer> Core<'_, O> {
             _ => Cause::StartUp,
         };
         self.observer.stall(q, now, cause);
-    }
-}
-
-/// The side of the shared port that belongs to an engine queue.
-fn port_side(q: usize) -> Option<usize> {
-    match Engine::QUEUES[q] {
-        Engine::Vector => Some(0),
-        Engine::GpSimd => Some(1),
-        _ => None,
     }
 }

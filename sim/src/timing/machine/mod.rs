@@ -15,6 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use nki_diag::progress;
+use nki_isa::names::Engine;
 use smallvec::SmallVec;
 
 use self::core::{Moment, Progress, Queue, Segment};
@@ -46,8 +47,8 @@ pub(super) struct Core<'a, O> {
     array: Array,
     limiter: limiter::State,
     table: Option<u32>,
-    /// Vector, GpSimd: their current or next reservation of the shared port.
-    port: [Held; 2],
+    /// By shared port: the current or next reservation of each of its two engines.
+    ports: [[Held; 2]; PORTS.len()],
     heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
     sequence: u64,
     standing: Standing,
@@ -57,7 +58,10 @@ pub(super) struct Core<'a, O> {
     observer: O,
 }
 
-/// A reservation of the port shared by the vector engine and GpSimd.
+/// The engines that share a port to memory, by port: SBUF, PSUM.
+const PORTS: [[Engine; 2]; 2] = [[Engine::Vector, Engine::GpSimd], [Engine::Vector, Engine::Scalar]];
+
+/// A reservation of a shared port.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     from: Ps,

@@ -5,7 +5,7 @@ use nki_isa::{DType, Program, Space, Target, TensorId};
 
 use super::matmul::nc_matmul;
 use super::{check, time, time_with};
-use crate::testing::{Builder, add, copy, dma, pattern};
+use crate::testing::{Builder, add, dma, pattern};
 use crate::timeline::{Event, Timeline};
 use crate::timing::Params;
 
@@ -271,29 +271,6 @@ fn both_cores_of_a_logical_core_start_later_than_one() {
         close(ns(two.head - one.head), 2600.0);
         close(ns(two.elapsed - one.elapsed), 2600.0);
     }
-}
-
-/// Copies on GpSimd, and one on the vector engine that depends on the first of them: the engines alternate on the port.
-#[test]
-fn the_port_is_taken_in_turns() {
-    let mut b = Builder::new();
-    let shape = [128, 512];
-    let tile = b.tensor("tile", Space::Sbuf, &shape, DType::F32);
-    let outs: Vec<TensorId> = (0..21).map(|i| b.tensor(&format!("o{i}"), Space::Sbuf, &shape, DType::F32)).collect();
-    for (i, &out) in outs.iter().enumerate() {
-        let engine = if i < 20 { Engine::GpSimd } else { Engine::Vector };
-        let source = if i < 20 { tile } else { outs[0] };
-        let mut inst = copy(b.whole(out), b.whole(source));
-        if let nki_isa::Inst::TensorCopy(copy) = &mut inst {
-            copy.engine = engine;
-        }
-        b.push(inst);
-    }
-    let t = time(&b.program);
-    let vector = t.events.iter().find(|e| t.rows[e.origin.row.0 as usize].kind.name() == "vector").expect("a copy");
-    let gpsimd: Vec<&Event> = t.events.iter().filter(|e| !std::ptr::eq(*e, vector)).collect();
-    assert!(gpsimd[0].end <= vector.start, "{} {}", gpsimd[0].end, vector.start);
-    assert!(vector.end <= gpsimd[2].start, "{} {}", vector.end, gpsimd[2].start);
 }
 
 /// A copy from HBM to HBM reads and writes: a core cannot move more bytes than the stack's bandwidth.

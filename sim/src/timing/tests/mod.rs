@@ -5,6 +5,7 @@ mod device;
 mod forms;
 pub(crate) mod laws;
 pub(crate) mod matmul;
+mod ports;
 mod published;
 
 use nki_isa::{DType, Program, Space, Target};
