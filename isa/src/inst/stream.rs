@@ -23,7 +23,8 @@ pub(crate) const ONE_TILE: Cycles = Cycles {
     psum_narrow: "copy_psum_16bit",
 };
 
-/// Two tiles in, one out. Only `simple` operators have the fast mode of narrow operands; `product`: they are multiplied.
+/// Two tiles in, one out. Only `simple` operators have the fast mode of narrow operands. `product`: the tiles are multiplied, or an operation
+/// with a scalar comes first.
 ///
 /// There is no fast mode for strided operands: a lane reads two words of 4 bytes per cycle, one of each tile, and with a stride each word has
 /// only one useful element. The manual names no such condition; Tilebench's 2d_max_pooling, which reads every second element, takes as long per
@@ -78,7 +79,8 @@ pub fn law_of_opcode(opcode: &str, op: Option<AluOp>) -> Option<Law> {
             Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") })
         }
         "TENSOR_TENSOR" | "SCALAR_TENSOR_TENSOR" => {
-            modes(two_tiles(op.is_some_and(AluOp::is_simple), op == Some(AluOp::Multiply)), "tensor_tensor")
+            let product = op == Some(AluOp::Multiply) || opcode == "SCALAR_TENSOR_TENSOR";
+            modes(two_tiles(op.is_some_and(AluOp::is_simple), product), "tensor_tensor")
         }
         "TENSOR_REDUCE" => rows("reduce", "reduce"),
         "TENSOR_TENSOR_SCAN" => rows("scan", "scan"),

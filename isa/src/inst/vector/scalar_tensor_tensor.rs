@@ -104,7 +104,7 @@ impl Instruction for ScalarTensorTensor {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let simple = self.op0.is_simple() && self.op1.is_simple();
-        let cycles = two_tiles(simple, self.op1 == AluOp::Multiply);
+        let cycles = two_tiles(simple, true);
         let stream = stream(modes(cycles, "tensor_tensor"), &[&self.data, &self.operand1], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.operand0]), ..stream })
     }
