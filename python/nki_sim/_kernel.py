@@ -153,6 +153,13 @@ class Kernel(Generic[P, R]):
                 raise ArgumentTypeError(f"{self.__name__}: a kernel can have only named parameters, not *{name}; pass a tuple")
         return list(bound.arguments.items())
 
+    def _bind_args(self, args, kwargs):
+        return dict(self.bind(*args, **kwargs))
+
+    def _to_subclass(self, cls, **changes):
+        """The kernel as one of `nki.framework.compiled`."""
+        return cls(self, **changes)
+
     def compile(self, *args, **kwargs):
         """Compiles for these arguments without running.
 

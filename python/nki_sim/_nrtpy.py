@@ -1,14 +1,17 @@
 """The package `nrtpy`: runs and times compiled programs (`.neff`) as AWS's package of this name does
 on a device.
 
-Programs are files of the simulator: those that kernels leave in the folder of NKI_ARTIFACTS_DIR, and
-those of `neuronxcc.nki`. The names, parameters and errors are those of the documentation of SDK 2.32.
+Programs are files of the simulator: those that kernels leave in the folder of NKI_ARTIFACTS_DIR, those
+of `nki.compiler.ncc_driver` (`_compiled`), and those of `neuronxcc.nki`. The names, parameters and errors are those of the documentation of SDK 2.32.
 """
 
+import itertools
+import json
 import operator
 import os
 import pathlib
 import statistics
+import types
 import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -85,6 +88,65 @@ def reset():
     global _runtime
     _runtime.closed = True
     _runtime = _Runtime()
+
+
+class SystemTraceSession:
+    """The executions of programs while it is open, as events of the runtime: one for each physical core."""
+
+    _open: list["SystemTraceSession"] = []
+    _numbers = itertools.count()
+    _clock_ns = 0
+
+    def __init__(self, core_id=None):
+        self._events = []
+
+    def __enter__(self):
+        SystemTraceSession._open.append(self)
+        return self
+
+    def __exit__(self, *_error):
+        SystemTraceSession._open.remove(self)
+
+    @classmethod
+    def _note(cls, report):
+        """One execution, for all open sessions."""
+        begin, run = cls._clock_ns, next(cls._numbers)
+        cls._clock_ns += round(report.latency_us * 1e3)
+        events = [
+            {
+                "event_type": "nc_exec_running",
+                "phase": phase,
+                "tracking_id": run,
+                "nc_idx": core,
+                "timestamp_ns": at,
+                "data": {"exec_id": run, "device_core_idx": core, "nc_timestamp_ns": at},
+            }
+            for core in range(report["lnc"])
+            for phase, at in (("start", begin), ("stop", cls._clock_ns))
+        ]
+        for session in cls._open:
+            session._events += events
+
+    def fetch_events_json(self):
+        """The events since the last call of `drain_events`, as JSON."""
+        return json.dumps({"events": self._events})
+
+    def drain_events(self):
+        """Drops the events so far."""
+        self._events = []
+
+
+def parse_trace_durations(events):
+    """The milliseconds of each execution on each core in the JSON of `SystemTraceSession`."""
+    begun, durations = {}, []
+    for event in json.loads(events)["events"]:
+        if event["event_type"] == "nc_exec_running":
+            core = (event["nc_idx"], event["tracking_id"])
+            if event["phase"] == "start":
+                begun[core] = event["timestamp_ns"]
+            else:
+                durations.append((event["timestamp_ns"] - begun.pop(core)) / 1e6)
+    return durations
 
 
 class TensorMetadata(NamedTuple):
@@ -176,7 +238,7 @@ class BenchmarkResult:
 class NrtpyModel:
     """A compiled program."""
 
-    def __init__(self, path, program, name=None):
+    def __init__(self, path, program, name=None, core_id=0):
         _runtime.use()
         self._runtime = _runtime
         self._path, self._program = os.fsdecode(path), program
@@ -184,8 +246,13 @@ class NrtpyModel:
         self._loaded = {}
         loaded = self._as("profile")
         self.input_tensors_info = {name: _metadata(shape, dtype) for name, shape, dtype in loaded.inputs()}
-        # Results are numbered, as in the files of NKI's compiler.
-        self.output_tensors_info = {f"output_{i}": _metadata(shape, dtype) for i, (_, shape, dtype) in enumerate(loaded.outputs())}
+        # Results are numbered, as in the files of NKI's compiler, unless it was given names for them.
+        outputs = loaded.outputs()
+        names = program.get("output_names") or [f"output_{i}" for i in range(len(outputs))]
+        self.output_tensors_info = {name: _metadata(shape, dtype) for name, (_, shape, dtype) in zip(names, outputs, strict=True)}
+        #: Results that share their memory with an input: none, each has its own here.
+        self.alias_info = {}
+        self.model_ref = types.SimpleNamespace(core_id=core_id)
 
     @classmethod
     def load_from_neff(cls, neff_path, name=None, core_id=0, cc_enabled=False, rank_id=0, world_size=1):
@@ -200,7 +267,7 @@ class NrtpyModel:
             program = _neff.read(neff_path, _neff.NEFF)
             if not {"program", "outputs", "older_compiler"} <= program.keys():
                 raise ValueError(f"{neff_path}: this file is of another version of the simulator; compile the kernel again")
-            return cls(neff_path, program, name)
+            return cls(neff_path, program, name, core_id)
         except (OSError, ValueError, TypeError) as error:
             raise NrtError(_FAILURE, f"Failed to load model: {error}") from error
 
@@ -218,7 +285,25 @@ class NrtpyModel:
         compiled, outcome = self._run(inputs, "profile", timed=save_trace)
         if save_trace:
             _neff.write_ntff(path, _neff.profile_of(Report(outcome), outcome, compiled))
+        if SystemTraceSession._open:
+            SystemTraceSession._note(Report(self._run(inputs, "device", timed=True)[1]))
         return self._deliver(outcome, targets)
+
+    def allocate_output_tensors(self):
+        """New tensors for the results, as a list."""
+        infos = self.output_tensors_info
+        return [NrtpyTensor(np.zeros(info.shape, info.dtype), info.shape, info.dtype, name) for name, info in infos.items()]
+
+    def _allocate_outputs_with_aliases(self, _inputs):
+        return {tensor.name: tensor for tensor in self.allocate_output_tensors()}
+
+    def _timed(self, inputs, iterations):
+        """The report of a device benchmark, which open trace sessions note, and the results."""
+        _, outcome = self._run(inputs, "device", timed=True)
+        report = Report(outcome)
+        for _ in range(iterations if SystemTraceSession._open else 0):
+            SystemTraceSession._note(report)
+        return report, self._deliver(outcome, None)
 
     def benchmark(self, inputs, outputs=None, warmup_iter=5, benchmark_iter=5, mode="device"):
         """Times the program. The simulator predicts one time, of the device, so all iterations are equal.
@@ -232,15 +317,16 @@ class NrtpyModel:
         if mode == "host":
             warnings.warn("the host is not simulated: these are the times of the device", KernelWarning, stacklevel=2)
         targets = self._targets(outputs)
-        _, outcome = self._run(inputs, "device", timed=True)
-        self._deliver(outcome, targets)
-        return BenchmarkResult([Report(outcome).latency_us / 1000] * benchmark_iter, warmup_iter)
+        report, results = self._timed(inputs, warmup_iter + benchmark_iter)
+        for name, tensor in (targets or {}).items():
+            tensor.write_from_numpy(results[name].numpy())
+        return BenchmarkResult([report.latency_us / 1000] * benchmark_iter, warmup_iter)
 
     def _as(self, measure):
         """The program, to be timed as a profiler or a benchmark does."""
         if measure not in self._loaded:
             program = self._program
-            settings = [("kernel.measure", measure)]
+            settings = [*program.get("settings", {}).items(), ("kernel.measure", measure)]
             self._loaded[measure] = _native.Loaded(
                 self._path, program["program"], program["outputs"], program["older_compiler"], settings, _levels.of_program()
             )

@@ -3,39 +3,29 @@ asserts, without executing it."""
 
 import os
 
-from nki_sim._kernel import Kernel
-
-
-class FrontendResult:
-    """The result of `compile`: the program in text form, and the names of its tensors."""
-
-    def __init__(self, compiled, artifacts_dir):
-        self.compiled = compiled
-        self.text = compiled.text()
-        self.inputs = compiled.inputs()
-        self.outputs = compiled.outputs()
-        self.artifacts_dir = artifacts_dir
+from nki_sim._compiled import CompileOptions, _Context, compile_to_bir
 
 
 class NKIFrontend:
-    """Compiles a kernel for given inputs without running it."""
+    """Compiles a kernel for given inputs without running it. The frontends build the same program."""
 
-    def compile(self, kernel, inputs=None, target=None, lnc=1, artifacts_dir=None, output_names=None, **_options):
-        """Specialises `kernel` for `inputs` (a dict by parameter). Raises nki_sim.KernelError if it
-        has an error.
+    def __init__(self, enable_backend_opt=False):
+        self.enable_backend_opt = enable_backend_opt
+
+    def compile(self, *args, kernel=None, inputs=None, target=None, lnc=1, artifacts_dir=None, output_names=None, **_options):
+        """Specialises a kernel for `inputs` (a dict by parameter): `compile(kernel, inputs)`, or after a
+        context, `compile(context, kernel, inputs)`. Raises nki_sim.KernelError if it has an error.
 
         With `artifacts_dir`, the program is written there as `<kernel>.nkir`. The number of
         `output_names` is checked.
         """
-        made = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
-        made = made._with(_lnc=lnc or 1, target=str(getattr(target, "value", target)) if target is not None else made.target)
-        inputs = {name.removesuffix(".must_alias_input"): value for name, value in (inputs or {}).items()}
-        result = FrontendResult(made.compile(**inputs), artifacts_dir)
-        if output_names is not None and len(output_names) != len(result.outputs):
-            raise ValueError(f"{made.__name__} returns {len(result.outputs)} tensors, {len(output_names)} names given")
+        given = args[1:] if args and isinstance(args[0], _Context) else args
+        kernel, inputs = [*given, *(value for value in (kernel, inputs) if value is not None), None][:2]
+        given = {} if target is None else {"target": target}
+        result = compile_to_bir(kernel, inputs=inputs, compile_opts=CompileOptions(lnc=lnc or 1, **given), output_names=output_names)
         if artifacts_dir is not None:
             os.makedirs(artifacts_dir, exist_ok=True)
-            with open(os.path.join(artifacts_dir, f"{made.__name__}.nkir"), "w", encoding="utf-8") as file:
+            with open(os.path.join(artifacts_dir, f"{result.function_name}.nkir"), "w", encoding="utf-8") as file:
                 file.write(result.text)
         return result
 
@@ -46,3 +36,8 @@ class ParserFrontend(NKIFrontend):
 
 class TracerFrontend(NKIFrontend):
     """The same as the base class."""
+
+
+def resolve_frontend_cls():
+    """The frontend that kernels use."""
+    return TracerFrontend

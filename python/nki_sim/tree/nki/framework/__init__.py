@@ -1,0 +1,1 @@
+"""Kernels as objects of a framework. See nki_sim."""

@@ -1,0 +1,5 @@
+"""Traces of the runtime."""
+
+from nki_sim._nrtpy import SystemTraceSession
+
+__all__ = ["SystemTraceSession"]
