@@ -37,7 +37,8 @@ operands! {
         [Attr] reverse1: bool = false,
     }
     numerics: facts::FP32,
-    cost: Measured "One pass over the elements of a partition with two tiles read, as tensor_tensor.",
+    cost: Measured "One pass over the elements of a partition with two tiles read, as tensor_tensor. On trn1, tiles in SBUF take twice as \
+        long.",
     rules: {
         "same-size": "`data`, `operand1` and `dst` have the same number of partitions and of elements per partition",
         "per-partition": "`operand0`: a tile has one element per partition, and as many partitions as the input",
