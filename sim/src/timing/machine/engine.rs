@@ -130,6 +130,9 @@ impl<O: Observer> Core<'_, O> {
 
     /// Whether another engine holds a port that `op` needs; if so, plans the start for when all are free.
     fn waits_for_port(&mut self, q: usize, op: u32, now: Ps, occupancy: Ps, used: Ports) -> bool {
+        if used == Ports::default() {
+            return false;
+        }
         let needed: SmallVec<[(usize, usize); 2]> = [used.sbuf, used.psum]
             .into_iter()
             .enumerate()
