@@ -111,8 +111,13 @@ impl Ready {
         };
         let mut session = Session::of_call(judge.0.clone(), key.capacity).map_err(value_error)?;
         session.params.set = key.settings.clone();
+        Self::new(py, &session, compiled, outputs, key)
+    }
+
+    /// A program without dependences on Python objects; its first `outputs` outputs are results.
+    fn new(py: Python<'_>, session: &Session, mut compiled: Compilation, outputs: usize, key: Key) -> PyResult<Self> {
         let written = compiled.program.as_mut().map_or_else(Vec::new, written_inputs);
-        let kernel = placed(py, &session, &mut compiled)?;
+        let kernel = placed(py, session, &mut compiled)?;
         Ok(Ready {
             brief: is_brief(&kernel.program),
             kernel,
@@ -126,6 +131,12 @@ impl Ready {
             snapshot: None,
             args: Vec::new(),
         })
+    }
+
+    /// Names of the inputs that the program writes.
+    pub(crate) fn written_names(&self) -> Vec<String> {
+        let inputs = &self.kernel.program.inputs;
+        self.written.iter().map(|(i, _)| inputs[*i].name.to_string()).collect()
     }
 
     /// Whether a later call may reuse it: not if the kernel changes its own dependences.
@@ -365,8 +376,7 @@ impl Compiled {
 
     /// Names of the arguments that the kernel writes to.
     fn written(&self) -> Vec<String> {
-        let inputs = &self.ready.kernel.program.inputs;
-        self.ready.written.iter().map(|(i, _)| inputs[*i].name.to_string()).collect()
+        self.ready.written_names()
     }
 
     /// Names of the arguments that the kernel writes to and does not return.
@@ -508,31 +518,17 @@ fn compile(
         let kernel = Arg::Object(live.table.id(function));
         detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?
     };
-    let mut compiled = Compilation::from(done);
-    let Some(program) = &mut compiled.program else {
+    let compiled = Compilation::from(done);
+    let Some(program) = &compiled.program else {
         // The kernel's prints before the error help to find it.
         helpers(py)?.bind(py).getattr("show")?.call1((compiled.prints,))?;
         return Err(kernel_error(py, session.judge.judge(compiled.diagnostics), &compiled.sources));
     };
     let outputs = program.outputs.len();
-    let written = written_inputs(program);
-    let kernel = placed(py, session, &mut compiled)?;
+    let ready = Ready::new(py, session, compiled, outputs, key)?;
     live.table.finish();
     let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));
-    let ready = Ready {
-        brief: is_brief(&kernel.program),
-        kernel,
-        compiled,
-        outputs,
-        written,
-        serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-        key,
-        live,
-        reads,
-        snapshot,
-        args: converted,
-    };
-    Ok((ready, arrays))
+    Ok((Ready { live, reads, snapshot, args: converted, ..ready }, arrays))
 }
 
 fn placed(py: Python<'_>, session: &Session, compiled: &mut Compilation) -> PyResult<Kernel> {
