@@ -12,7 +12,6 @@ import functools
 import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -100,13 +99,13 @@ class TensorSpec:
 class NirResult:
     """A kernel compiled for given inputs, and its predicted time. The time is computed when it is first read."""
 
-    def __init__(self, kernel, compiled, inputs, options, output_names=None, seconds=0.0):
+    def __init__(self, kernel, compiled, options, output_names=None, seconds=0.0):
         self._kernel, self._compiled, self._options = kernel, compiled, options
-        given = dict(inputs)
         self.function_name = kernel.__name__
         self.argument_names = compiled.inputs()
-        shapes = {name: np.asarray(given[name]) for name in self.argument_names if name in given}
-        self.input_specs = [TensorSpec(name, shapes[name].shape, shapes[name].dtype) for name in self.argument_names if name in shapes]
+        #: The arrays of the compilation, by name.
+        self._arrays = {name: np.asarray(value) for name, value in zip(self.argument_names, compiled.operands())}
+        self.input_specs = [TensorSpec(name, array.shape, array.dtype) for name, array in self._arrays.items()]
         results = compiled.outputs()
         names = [f"output_{i}" for i in range(len(results))] if output_names is None else list(output_names)
         if len(names) != len(results):
@@ -208,66 +207,55 @@ def compile_to_bir(kernel_func, *, frontend=None, inputs=None, compile_opts=None
     and `dtype`, which stand for zeros.
 
     :param kernel_func: a kernel or a Python function.
+    :param frontend: without effect, as are `enable_cache` and `trace_cache`: all frontends build the same program.
     :raises nki_sim.KernelError: if the kernel has an error.
     """
     options = compile_opts if compile_opts is not None else CompileOptions()
     given = {name.removesuffix(".must_alias_input"): _value(value) for name, value in (inputs or {}).items()}
     made = kernel_func._kernel() if isinstance(kernel_func, CompileKernel) else kernel_func
     made = simulate(made, settings={"kernel.measure": "device", **options._settings()})
-    made = made._with(_lnc=made._lnc if made._lnc is not None else options.lnc, target=str(getattr(options.target, "value", options.target)))
+    made = (made if made._lnc is not None else made[options.lnc])._with(target=str(getattr(options.target, "value", options.target)))
     begin = time.perf_counter()
     compiled = made.compile(**given)
-    return NirResult(made, compiled, given, options, output_names, time.perf_counter() - begin)
+    return NirResult(made, compiled, options, output_names, time.perf_counter() - begin)
 
 
-def compile_kernel_to_nir(kernel_func, *, inputs=None, compile_opts=None, frontend=None, enable_cache=True, trace_cache=None):
-    """As `compile_to_bir`."""
-    return compile_to_bir(kernel_func, inputs=inputs, compile_opts=compile_opts)
+compile_kernel_to_nir = compile_to_bir
 
 
 def _value(value):
     """An argument that a run may write to."""
     if isinstance(value, np.ndarray):
         return value.copy()
+    if hasattr(value, "clone"):  # torch
+        return value.clone()
     described = hasattr(value, "shape") and hasattr(value, "dtype")
     if described and getattr(value, "storage", value) is None:
         return np.zeros(tuple(value.shape), _arrays.numpy_dtype(getattr(value.dtype, "name", str(value.dtype))))
     return value
 
 
-def compile_bir_to_neff(compile_opts, bir, input_arrays=(), argument_names=None, output_arg_names=None, **_others):
+def compile_bir_to_neff(compile_opts, bir, input_arrays=(), argument_names=None, output_arg_names=None, input_output_aliases=None):
     """Writes a compiled kernel to the file of the options.
 
     :param output_arg_names: names for the results.
+    :param input_output_aliases: without effect: the program knows which inputs it writes.
     """
     begin = time.perf_counter()
     path, names = compile_opts._neff(), list(output_arg_names) if output_arg_names is not None else bir.output_names
     if len(names) != len(bir.output_names):
         raise ValueError(f"{bir.function_name} returns {len(bir.output_names)} tensors, {len(names)} names given")
-    program = {
-        "format": _neff.NEFF,
-        "nki_sim_version": _native.__version__,
-        "kernel": bir.function_name,
-        **_neff.program_of(bir._compiled),
-        "program": bir.text,
-        "output_names": names,
-        "settings": compile_opts._settings(),
-    }
     for folder in {compile_opts._folder(), os.path.dirname(os.path.abspath(path))}:
         os.makedirs(folder, exist_ok=True)
-    _neff.write_json(path, program)
+    _neff.write_program(path, bir._kernel, bir._compiled, output_names=names, settings=compile_opts._settings())
     _neff.write_json(os.path.join(compile_opts._folder(), "info.json"), {"lnc": bir._kernel.lnc, "target": compile_opts.target, "name": bir.function_name})
     compiled = CompiledKernel(path, compile_opts.target, bir._kernel.lnc, compile_opts._folder(), bir)
     if compile_opts.enable_simulation:
         given = dict(zip(argument_names if argument_names is not None else bir.argument_names, input_arrays))
-        arrays = {spec.name: given.get(spec.name, _given_to(bir, spec.name)) for spec in bir.input_specs}
+        arrays = {name: np.array(given.get(name, array)) for name, array in bir._arrays.items()}
         compiled.birsim_outputs = list(compiled.run(**arrays).outputs.values())
     compiled.mlir_time, compiled.neuronx_cc_time = bir.mlir_time, time.perf_counter() - begin
     return compiled
-
-
-def _given_to(bir, name):
-    return next(np.asarray(value) for given, value in zip(bir._compiled.inputs(), bir._compiled.operands()) if given == name)
 
 
 def _compile_bir_to_neff(bir, compile_opts, inputs=None):
@@ -281,25 +269,21 @@ class RunResult:
 
     outputs: dict[str, Any]
 
-    def __init__(self, outputs, seconds=None, warmup=0, summary=None):
-        self.outputs, self.benchmark_warmup = outputs, warmup
-        self.latency = statistics.fmean(seconds) if seconds else None
-        self.latency_min, self.latency_max = (min(seconds), max(seconds)) if seconds else (None, None)
-        self.latency_std = statistics.pstdev(seconds) if seconds else None
-        percent = summary or {}
-        self.mbu, self.hfu = (percent[name] / 100 if name in percent else None for name in ("mbu_estimated_percent", "hfu_estimated_percent"))
+    def __init__(self, outputs, times=None, summary=None):
+        self.outputs, self.benchmark_warmup = outputs, times.warmup_iterations if times else 0
+        of = lambda milliseconds: None if times is None else getattr(times, milliseconds) / 1e3
+        self.latency, self.latency_std = of("mean_ms"), of("std_dev_ms")
+        self.latency_min, self.latency_max = of("min_ms"), of("max_ms")
+        fractions = _neff.summary_of(summary or {})
+        self.mbu, self.hfu = fractions.get("mbu_estimated_percent"), fractions.get("hfu_estimated_percent")
 
 
 class CompiledKernel:
     """A compiled kernel in a file, which can be run and timed."""
 
-    #: Bytes of HBM that a core can move in a second, by target.
-    _PEAK_HBM_BW = {"trn1": 410e9, "trn2": 1450e9, "trn3": 2450e9}
-
-    def __init__(self, neff_path, target=None, lnc=1, artifacts_dir=None, bir=None, **metadata):
+    def __init__(self, neff_path, target=None, lnc=1, artifacts_dir=None, bir=None):
         self.neff_path = self.output_path = os.fspath(neff_path)
         self.target, self.lnc, self.artifacts_dir, self.bir = target, lnc, artifacts_dir, bir
-        self.metadata = metadata
         #: The results on the inputs of the compilation, with `enable_simulation`.
         self.birsim_outputs = None
         self.neuronx_cc_error = ""
@@ -337,12 +321,11 @@ class CompiledKernel:
 
     def prepare_inputs(self, inputs):
         """The arrays that the program reads, by name; numbers are part of the program."""
-        infos, arrays = self._ensure_loaded().input_tensors_info, {}
-        for name, info in infos.items():
-            if name not in inputs:
-                raise ArgumentError(f"there is no array for the input `{name}`; the program has {', '.join(infos) or 'none'}")
-            arrays[name] = np.ascontiguousarray(np.asarray(inputs[name]))
-        return arrays
+        infos = self._ensure_loaded().input_tensors_info
+        try:
+            return {name: np.ascontiguousarray(_leaf(inputs, name)) for name in infos}
+        except _Missing as error:
+            raise ArgumentError(f"there is no array for the input `{error}`; the program has {', '.join(infos) or 'none'}") from None
 
     def prepare_outputs(self):
         """New arrays for the results, by name."""
@@ -354,12 +337,23 @@ class CompiledKernel:
             model = self._model = _nrtpy.NrtpyModel.load_from_neff(self.neff_path, core_id=rank_id, cc_enabled=world_size > 1, rank_id=rank_id, world_size=world_size)
         return model
 
-    def _tensors(self, arrays):
-        return {name: _nrtpy.NrtpyTensor.from_numpy(array, name) for name, array in self.prepare_inputs(arrays).items()}
+    @contextlib.contextmanager
+    def _loaded(self, arrays, rank_id, world_size):
+        """The program and tensors of the inputs. Afterwards the arrays have what the program wrote to them."""
+        model = self._ensure_loaded(rank_id, world_size)
+        tensors = {name: _nrtpy.NrtpyTensor.from_numpy(array, name) for name, array in self.prepare_inputs(arrays).items()}
+        written = {name: _leaf(arrays, name) for name in model._written}
+        for name, array in written.items():
+            if not array.flags.writeable:
+                raise ArgumentError(f"the kernel writes to `{name}`, and its array cannot be written")
+        yield model, tensors
+        for name, array in written.items():
+            array[...] = tensors[name].numpy()
 
     def execute(self, inputs, outputs, rank_id=0, world_size=1):
         """Runs the program, and writes its results to the arrays of `outputs`."""
-        results = self._ensure_loaded(rank_id, world_size)(self._tensors(inputs))
+        with self._loaded(inputs, rank_id, world_size) as (model, tensors):
+            results = model(tensors)
         for name, array in outputs.items():
             array[...] = results[name].numpy()
 
@@ -370,8 +364,9 @@ class CompiledKernel:
         """
         if profile:
             return self.benchmark(rank_id=rank_id, world_size=world_size, **arrays)
-        results = self._ensure_loaded(rank_id, world_size)(self._tensors(arrays))
-        return RunResult({name: tensor.numpy() for name, tensor in results.items()})
+        with self._loaded(arrays, rank_id, world_size) as (model, tensors):
+            results = model(tensors)
+        return RunResult(_numpy(results))
 
     def benchmark(self, warmup=5, iterations=10, rank_id=0, world_size=1, **arrays):
         """Runs and times the program. The simulator predicts one time, so all iterations are equal."""
@@ -379,14 +374,33 @@ class CompiledKernel:
 
         if iterations < 1:
             raise ValueError(f"iterations={iterations}: at least 1")
-        with _nrtpy.SystemTraceSession() as trace:
-            report, results = self._ensure_loaded(rank_id, world_size)._timed(self._tensors(arrays), iterations)
+        with self._loaded(arrays, rank_id, world_size) as (model, tensors), _nrtpy.SystemTraceSession() as trace:
+            report, outcome = model._timed(tensors, iterations)
         # Harnesses replace this function to see the events.
         milliseconds = spike_model._parse_trace_durations(trace.fetch_events_json())
-        return RunResult({name: tensor.numpy() for name, tensor in results.items()}, [ms / 1e3 for ms in milliseconds], warmup, report["summary"])
+        return RunResult(_numpy(model._deliver(outcome, None)), _nrtpy.BenchmarkResult(milliseconds, warmup), report["summary"])
 
     def __repr__(self):
         return f"<compiled kernel {self.neff_path}>"
+
+
+def _numpy(tensors):
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+class _Missing(Exception):
+    """There is no argument for an input."""
+
+
+def _leaf(inputs, name):
+    """The array of an input; `pair.0` and `config.scale` are parts of an argument."""
+    found, path = inputs, [name] if name in inputs else name.split(".")
+    for part in path:
+        try:
+            found = found[part] if isinstance(found, dict) else found[int(part)] if isinstance(found, (list, tuple)) and part.isdigit() else getattr(found, part)
+        except (KeyError, IndexError, AttributeError):
+            raise _Missing(name) from None
+    return np.asarray(found)
 
 
 def extract_perf_metrics(neff_path, ntff_path, verbose=False):
@@ -409,6 +423,9 @@ def run_from_bir(bir, compile_opts, inputs, executor=None):
 def _executed(compiled, inputs, executor):
     arrays, outputs = compiled.prepare_inputs(inputs), compiled.prepare_outputs()
     (executor or CompiledKernel.execute)(compiled, arrays, outputs)
+    for name in compiled._ensure_loaded()._written:
+        # A copy if the argument is not contiguous.
+        _leaf(inputs, name)[...] = arrays[name]
     return _build_nki_return_value(compiled, outputs)
 
 
@@ -438,17 +455,18 @@ class CompileKernel:
     _source: Any = dataclasses.field(default=None, repr=False)
 
     def __post_init__(self):
+        from nki.compiler.frontend import resolve_frontend_cls
+
         kernel = self.func if isinstance(self.func, Kernel) else self._source if isinstance(self._source, Kernel) else Kernel(self.func)
-        for name, value in (("_source", kernel), ("func", kernel.func), ("lnc", self.lnc or kernel.lnc), ("_frontend_cls", self._frontend_cls or _frontends().resolve_frontend_cls())):
+        for name, value in (("_source", kernel), ("func", kernel.func), ("lnc", self.lnc or kernel.lnc), ("_frontend_cls", self._frontend_cls or resolve_frontend_cls())):
             object.__setattr__(self, name, value)
 
     def __getitem__(self, grid):
         return dataclasses.replace(self, lnc=self._source[grid].lnc)
 
-    def __getattr__(self, name):
-        if name.startswith("__") and name not in ("__name__", "__qualname__", "__doc__"):
-            raise AttributeError(name)
-        return getattr(object.__getattribute__(self, "func"), name)
+    @property
+    def __name__(self):
+        return self._source.__name__
 
     def _kernel(self):
         return self._source._with(_lnc=self.lnc)
@@ -459,7 +477,7 @@ class CompileKernel:
         return cls(**{**known, **changes})
 
     def _bind_args(self, args, kwargs):
-        return dict(self._source.bind(*args, **kwargs))
+        return self._source._bind_args(args, kwargs)
 
     def _compile_opts(self):
         folder = self.artifacts_dir if self.artifacts_dir is not None else tempfile.mkdtemp(prefix="nki-sim-")
@@ -484,9 +502,3 @@ class CompileKernel:
 @dataclasses.dataclass(frozen=True)
 class StandaloneKernel(CompileKernel):
     """A kernel that is compiled and run without a framework."""
-
-
-def _frontends():
-    from nki.compiler import frontend
-
-    return frontend

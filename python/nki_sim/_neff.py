@@ -39,12 +39,17 @@ def save_artifact(kernel, compiled):
     compiler of NKI does. Without the variable nothing is written."""
     (folder,) = _native.variables("NKI_ARTIFACTS_DIR")
     if folder:
-        program = {"format": NEFF, "nki_sim_version": _native.__version__, "kernel": kernel.__name__, **program_of(compiled)}
         try:
             os.makedirs(folder, exist_ok=True)
-            write_json(os.path.join(folder, "kernel.neff"), {**program, "program": compiled.text()})
+            write_program(os.path.join(folder, "kernel.neff"), kernel, compiled)
         except OSError as error:
             raise type(error)(error.errno, f"NKI_ARTIFACTS_DIR: {error.strerror}", error.filename) from None
+
+
+def write_program(path, kernel, compiled, **more):
+    """Writes a program that has not run, with further entries."""
+    head = {"format": NEFF, "nki_sim_version": _native.__version__, "kernel": kernel.__name__}
+    write_json(path, {**head, **program_of(compiled), "program": compiled.text(), **more})
 
 
 def summary_of(fields):

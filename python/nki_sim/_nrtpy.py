@@ -2,7 +2,8 @@
 on a device.
 
 Programs are files of the simulator: those that kernels leave in the folder of NKI_ARTIFACTS_DIR, those
-of `nki.compiler.ncc_driver` (`_compiled`), and those of `neuronxcc.nki`. The names, parameters and errors are those of the documentation of SDK 2.32.
+of `nki.compiler.ncc_driver` (`_compiled`), and those of `neuronxcc.nki`. The names, parameters and errors
+are those of the documentation of SDK 2.32.
 """
 
 import itertools
@@ -111,7 +112,7 @@ class SystemTraceSession:
     def _note(cls, report):
         """One execution, for all open sessions."""
         begin, run = cls._clock_ns, next(cls._numbers)
-        cls._clock_ns += round(report.latency_us * 1e3)
+        end = cls._clock_ns = begin + round(report.latency_us * 1e3)
         events = [
             {
                 "event_type": "nc_exec_running",
@@ -122,7 +123,7 @@ class SystemTraceSession:
                 "data": {"exec_id": run, "device_core_idx": core, "nc_timestamp_ns": at},
             }
             for core in range(report["lnc"])
-            for phase, at in (("start", begin), ("stop", cls._clock_ns))
+            for phase, at in (("start", begin), ("stop", end))
         ]
         for session in cls._open:
             session._events += events
@@ -253,6 +254,8 @@ class NrtpyModel:
         #: Results that share their memory with an input: none, each has its own here.
         self.alias_info = {}
         self.model_ref = types.SimpleNamespace(core_id=core_id)
+        #: Names of the inputs that the program writes.
+        self._written = loaded.written()
 
     @classmethod
     def load_from_neff(cls, neff_path, name=None, core_id=0, cc_enabled=False, rank_id=0, world_size=1):
@@ -282,11 +285,16 @@ class NrtpyModel:
         path = ntff_name if ntff_name is not None else pathlib.Path(self._path).with_suffix(".ntff")
         if save_trace and os.path.exists(path) and os.path.samefile(path, self._path):
             raise ValueError(f"{path}: the profile would overwrite the program")
+        traced = bool(SystemTraceSession._open)
+        if traced and save_trace:
+            # A profile is another measure. The program may write to its inputs.
+            copies = {name: NrtpyTensor.from_numpy(tensor.numpy()) for name, tensor in inputs.items()}
+            self._timed(copies, 1)
+        elif traced:
+            return self._deliver(self._timed(inputs, 1)[1], targets)
         compiled, outcome = self._run(inputs, "profile", timed=save_trace)
         if save_trace:
             _neff.write_ntff(path, _neff.profile_of(Report(outcome), outcome, compiled))
-        if SystemTraceSession._open:
-            SystemTraceSession._note(Report(self._run(inputs, "device", timed=True)[1]))
         return self._deliver(outcome, targets)
 
     def allocate_output_tensors(self):
@@ -298,12 +306,12 @@ class NrtpyModel:
         return {tensor.name: tensor for tensor in self.allocate_output_tensors()}
 
     def _timed(self, inputs, iterations):
-        """The report of a device benchmark, which open trace sessions note, and the results."""
+        """One run, timed as a device benchmark: its report and outcome. Open trace sessions note it as many times."""
         _, outcome = self._run(inputs, "device", timed=True)
         report = Report(outcome)
         for _ in range(iterations if SystemTraceSession._open else 0):
             SystemTraceSession._note(report)
-        return report, self._deliver(outcome, None)
+        return report, outcome
 
     def benchmark(self, inputs, outputs=None, warmup_iter=5, benchmark_iter=5, mode="device"):
         """Times the program. The simulator predicts one time, of the device, so all iterations are equal.
@@ -317,9 +325,8 @@ class NrtpyModel:
         if mode == "host":
             warnings.warn("the host is not simulated: these are the times of the device", KernelWarning, stacklevel=2)
         targets = self._targets(outputs)
-        report, results = self._timed(inputs, warmup_iter + benchmark_iter)
-        for name, tensor in (targets or {}).items():
-            tensor.write_from_numpy(results[name].numpy())
+        report, outcome = self._timed(inputs, warmup_iter + benchmark_iter)
+        self._deliver(outcome, targets)
         return BenchmarkResult([report.latency_us / 1000] * benchmark_iter, warmup_iter)
 
     def _as(self, measure):
@@ -396,11 +403,16 @@ def _names(tensors):
     return ", ".join(map(str, tensors)) or "none"
 
 
+def _is_raw(dtype):
+    """Whether values of this type may stand for the bits of others."""
+    return dtype.kind == "u" or dtype.kind == "V" and "float" not in dtype.name
+
+
 def _as_input(name, tensor, info):
     """The array of a tensor as the program reads it: the device has bytes, and no dtypes."""
     array = tensor._values()
     if array.nbytes != info.size:
         raise NrtError(_INVALID, f"the tensor for {name} has {array.nbytes} bytes, not {info.size}: {info.shape} {info.dtype}")
-    if array.dtype != info.dtype and all("float" in dtype.name for dtype in (array.dtype, info.dtype)):
+    if array.dtype != info.dtype and not any(_is_raw(dtype) for dtype in (array.dtype, info.dtype)):
         warnings.warn(f"the program reads {name}, which is {array.dtype}, as {info.dtype}", KernelWarning, stacklevel=5)
     return array.reshape(-1).view(info.dtype).reshape(info.shape)

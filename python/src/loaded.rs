@@ -51,6 +51,11 @@ impl Loaded {
         program.outputs[..self.ready.outputs].iter().map(|o| described(program, &o.name, o.tensor)).collect()
     }
 
+    /// The names of the inputs that the program writes.
+    fn written(&self) -> Vec<String> {
+        self.ready.written_names()
+    }
+
     /// The program with these arrays, by the names of its inputs.
     fn with_arrays(&self, arrays: Vec<(String, Bound<'_, PyAny>)>, judge: &Judge) -> PyResult<Compiled> {
         let table = Table::default();

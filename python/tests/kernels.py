@@ -67,6 +67,15 @@ def add(x, y):
 
 
 @nki.jit
+def adds_in_place(total, x):
+    """total += x"""
+    a = load(total)
+    nisa.tensor_tensor(dst=a, data1=a, data2=load(x), op=nl.add)
+    nisa.dma_copy(dst=total, src=a)
+    return total
+
+
+@nki.jit
 def scale(x, factor=FACTOR):
     a = load(x)
     nisa.tensor_scalar(dst=a, data=a, op0=nl.multiply, operand0=factor)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 
+import kernels
 import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -50,14 +51,12 @@ def both(a):
 
 
 @nki.jit
-def adds_to(total, x):
-    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    u = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=t, src=total)
-    nisa.dma_copy(dst=u, src=x)
-    nisa.tensor_tensor(dst=t, data1=t, data2=u, op=nl.add)
-    nisa.dma_copy(dst=total, src=t)
-    return total
+def writes_half(total, pair):
+    """Writes to an argument without returning it."""
+    x = nl.ndarray(pair[1].shape, dtype=pair[1].dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=pair[1])
+    nisa.tensor_scalar(dst=x, data=x, op0=nl.multiply, operand0=0.5)
+    nisa.dma_copy(dst=total, src=x)
 
 
 A = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -177,11 +176,34 @@ def test_executors_replace_the_run(tmp_path):
 
 def test_inputs_that_a_kernel_writes(tmp_path):
     total = B.copy()
-    program = built(tmp_path, adds_to, {"total": total, "x": A})
+    program = built(tmp_path, kernels.adds_in_place, {"total": total, "x": A})
     assert program.total_time_ns > 0
     np.testing.assert_array_equal(total, B)
     np.testing.assert_array_equal(program.run(total=total, x=A).outputs["output_0"], A + B)
+    np.testing.assert_array_equal(total, A + B)
     assert program.bir.build_config().operand_output_aliases == {0: 0}
+    # A session times the run; with a profile, it times another one, of copies.
+    for save_trace in (False, True):
+        tensors = {"total": SpikeTensor.from_numpy(B), "x": SpikeTensor.from_numpy(A)}
+        with SystemTraceSession() as trace:
+            outputs = program._ensure_loaded()(tensors, save_trace=save_trace)
+        np.testing.assert_array_equal(outputs["output_0"].numpy(), A + B)
+        assert len(spike_model._parse_trace_durations(trace.fetch_events_json())) == 1
+    total.flags.writeable = False
+    with pytest.raises(nki_sim.ArgumentError, match="`total`, and its array cannot be written"):
+        program.run(total=total, x=A)
+
+
+def test_parts_of_arguments_and_results_that_are_not_returned(tmp_path):
+    inputs = {"total": np.zeros((4, 6), np.float32)[:, ::2], "pair": (B, A)}
+    program = built(tmp_path, writes_half, inputs)
+    assert [spec.name for spec in program.bir.input_specs] == ["total", "pair.0", "pair.1"] and not program.bir.output_specs
+    assert program.total_time_ns > 0 and not inputs["total"].any()
+    assert program.run(**inputs).outputs == {}
+    np.testing.assert_array_equal(inputs["total"], A / 2)
+    inputs["total"][...] = 0
+    assert writes_half._to_subclass(framework.StandaloneKernel, artifacts_dir=str(tmp_path / "called"))(**inputs) is None
+    np.testing.assert_array_equal(inputs["total"], A / 2)
 
 
 def test_results_of_the_simulation_in_the_compiler(tmp_path):
@@ -252,6 +274,10 @@ def test_what_is_wrong_is_said(tmp_path):
         ncc_driver.compile_bir_to_neff(options(tmp_path), program.bir, output_arg_names=["x", "y"])
     with pytest.raises(RuntimeError, match="bytes"):
         program.run(a=A[:2], b=B)
+    with pytest.warns(nki_sim.KernelWarning, match="reads a, which is int32, as float32"):
+        program.run(a=A.astype(np.int32), b=B)
+    with pytest.raises(ValueError, match="1 or 2 physical cores"):
+        framework.compile_kernel_to_nir(both, inputs={"a": A}, compile_opts=options(tmp_path, lnc=3))
     get_spike_singleton()
     reset()
     np.testing.assert_array_equal(program.run(a=A, b=B).outputs["output_0"], 2 * A + B)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import kernels
 import ml_dtypes
 import nki
 import nki.isa as nisa
@@ -38,17 +39,6 @@ def gathers(table, rows):
     out = nl.ndarray(found.shape, dtype=table.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=found)
     return out
-
-
-@nki.jit
-def adds_in_place(total, x):
-    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    u = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=t, src=total)
-    nisa.dma_copy(dst=u, src=x)
-    nisa.tensor_tensor(dst=t, data1=t, data2=u, op=nl.add)
-    nisa.dma_copy(dst=total, src=t)
-    return total
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +99,7 @@ def test_an_index_out_of_bounds_is_the_error_of_the_device(folder):
 
 
 def test_a_written_argument_is_the_tensor_of_the_caller(folder):
-    model = loaded(folder, adds_in_place, ramp(np.float32), ramp(np.float32))
+    model = loaded(folder, kernels.adds_in_place, ramp(np.float32), ramp(np.float32))
     inputs = tensors(total=ramp(np.float32), x=np.ones((4, 3), np.float32))
     for times in (1, 2):
         model(inputs=inputs)
