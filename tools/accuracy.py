@@ -13,7 +13,7 @@ Rows whose source cannot run use a port of the kernel if tests/ports has one. --
 fitted parameters without a group of rows and reports the error on that group. --stats also compares
 single instructions.
 
-Writes docs/accuracy.md and docs/accuracy.svg (or --report FILE.md and the .svg next to it).
+Writes docs/accuracy.md, docs/accuracy.svg and docs/accuracy_rows.md (or --report FILE.md and the other two next to it).
 """
 
 import argparse

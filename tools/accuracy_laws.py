@@ -141,7 +141,7 @@ def error(law):
 
 
 def section(rows, left):
-    """The section of docs/accuracy.md."""
+    """The section of docs/accuracy_rows.md."""
     lines = [
         "## Single instructions",
         "",

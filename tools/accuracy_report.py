@@ -1,4 +1,4 @@
-"""Text of docs/accuracy.md, and the summary that tools/accuracy.py prints."""
+"""Text of docs/accuracy.md and docs/accuracy_rows.md, and the summary that tools/accuracy.py prints."""
 
 import math
 import pathlib
@@ -15,6 +15,13 @@ BEGIN, END = "<!-- notes -->", "<!-- end of notes -->"
 INTRODUCTION = (
     "This page compares predicted with measured latency. `python tools/accuracy.py ROWS.jsonl --sources DIR --leave-out all` regenerates it and keeps the "
     "notes. DIR holds checkouts of the repositories that the rows name. No prediction reads a measurement, but some parameters are fitted to these rows."
+)
+PAGES = (
+    "Other pages: [every row]({rows}), [kernels found later](found_later.md), [evidence for the timing model](evidence.md), and "
+    "[open questions](open_questions.md)."
+)
+ROWS = (
+    "[Accuracy]({page}) has the figures of each group; this page has its rows, and those that are predicted worst. `python tools/accuracy.py` writes both."
 )
 LEFT_OUT = (
     "Each group is predicted with parameters that were fitted without it. This is the error to expect for a kernel of a similar kind that nobody has "
@@ -172,18 +179,18 @@ ROW_HEAD = ["row", "timed by", "measured us", "error, left out", "in view: us", 
 
 
 def write(path, results, groups, fit=None, laws=None):
-    """Writes the page and the picture next to it.
+    """Writes the page, the picture and the page of rows next to it.
 
     `groups` are the figures in view by group, and `fit` is what accuracy_fit.fits returns.
     """
     path = pathlib.Path(path)
-    picture = path.with_suffix(".svg")
+    picture, by_row = path.with_suffix(".svg"), path.with_name(f"{path.stem}_rows.md")
     old = path.read_text() if path.exists() else ""
     notes = re.search(re.escape(BEGIN) + r"\n(.*?)" + re.escape(END), old, re.S)
     ran = [r for r in results if r["predicted_us"] is not None]
     left_out_rows = fit["left_out"]["rows"] if fit and fit["left_out"] else []
     left = {r["id"]: r for r in left_out_rows}
-    out = ["# Accuracy", paragraph(INTRODUCTION), "## Groups left out of the fit"]
+    out = ["# Accuracy", paragraph(INTRODUCTION), paragraph(PAGES.format(rows=by_row.name)), "## Groups left out of the fit"]
     if left:
         names = ", ".join(f"`{p}`" for p in fit["parameters"])
         out += [paragraph(LEFT_OUT.format(parameters=names)), table(GROUP_HEAD, group_cells(fit["left_out"]["groups"]))]
@@ -197,13 +204,21 @@ def write(path, results, groups, fit=None, laws=None):
         picture.write_text(scatter(ran))
         out.append(f"![predicted against measured]({picture.name})")
     out.append(BEGIN + "\n" + (notes.group(1) if notes else "") + END)
+    path.write_text("\n\n".join(out) + "\n")
+    wrong_pairs = [p for g in (fit["left_out"]["groups"] if left else groups).values() for p in g["wrong_pairs"]]
+    by_row.write_text("\n\n".join(rows_page(path.name, ran, groups, left, wrong_pairs, left_out(results), laws)) + "\n")
+
+
+def rows_page(page, ran, groups, left, wrong_pairs, omitted, laws):
+    """The parts of the page of rows: the worst rows, the pairs in wrong order, every row that ran, and why others did not."""
+    out = ["# Accuracy by row", paragraph(ROWS.format(page=page))]
     worst = sorted(ran, key=lambda r: -abs(error(r)))[:15]
     if worst:
         out += [
             "## Worst rows in view",
             table(["row", "group", "error", "largest stall"], [[r["id"], r["group"], f"{100 * error(r):+.1f}%", stall(r)] for r in worst]),
         ]
-    wrong = sorted((p for g in (fit["left_out"]["groups"] if left else groups).values() for p in g["wrong_pairs"]), key=lambda p: p["predicted"] - p["measured"])[:20]
+    wrong = sorted(wrong_pairs, key=lambda p: p["predicted"] - p["measured"])[:20]
     if wrong:
         out += [
             "## Clearest pairs in wrong order",
@@ -223,7 +238,6 @@ def write(path, results, groups, fit=None, laws=None):
         out += [f"### {name}", table(ROW_HEAD, [row_cells(r, left) for r in ran if r["group"] == name])]
     if laws:
         out.append(accuracy_laws.section(*laws))
-    if left_out(results):
-        cells = [[why.replace("|", "\\|"), str(len(ids)), ids[0]] for why, ids in left_out(results).items()]
-        out += ["## Rows left out", table(["reason", "rows", "example"], cells)]
-    path.write_text("\n\n".join(out) + "\n")
+    if omitted:
+        out += ["## Rows left out", table(["reason", "rows", "example"], [[why.replace("|", "\\|"), str(len(ids)), ids[0]] for why, ids in omitted.items()])]
+    return out
