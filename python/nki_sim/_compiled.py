@@ -341,6 +341,10 @@ class CompiledKernel:
     def _loaded(self, arrays, rank_id, world_size):
         """The program and tensors of the inputs. Afterwards the arrays have what the program wrote to them."""
         model = self._ensure_loaded(rank_id, world_size)
+        known = {part for name in model.input_tensors_info for part in (name, name.split(".")[0])}
+        for name, value in arrays.items():
+            if name not in known and hasattr(value, "shape"):
+                raise ArgumentError(f"the program has no input `{name}`; it has {', '.join(model.input_tensors_info) or 'none'}")
         tensors = {name: _nrtpy.NrtpyTensor.from_numpy(array, name) for name, array in self.prepare_inputs(arrays).items()}
         written = {name: _leaf(arrays, name) for name in model._written}
         for name, array in written.items():

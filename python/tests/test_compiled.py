@@ -59,6 +59,16 @@ def writes_half(total, pair):
     nisa.dma_copy(dst=total, src=x)
 
 
+@nki.jit
+def takes_more(a, b, factor: float = 1.0):
+    """Does not use its other arguments."""
+    x = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=x)
+    return out
+
+
 A = np.arange(12, dtype=np.float32).reshape(4, 3)
 B = np.full((4, 3), 0.5, np.float32)
 INPUTS = {"a": A, "b": B, "factor": 2.0}
@@ -268,6 +278,9 @@ def test_what_is_wrong_is_said(tmp_path):
     program = built(tmp_path)
     with pytest.raises(nki_sim.ArgumentError, match="no array for the input `b`"):
         program.run(a=A)
+    with pytest.raises(nki_sim.ArgumentError, match="no input `c`; it has a, b"):
+        program.run(a=A, b=B, c=B)
+    np.testing.assert_array_equal(built(tmp_path / "more", takes_more).run(a=A, b=B).outputs["output_0"], A)
     with pytest.raises(ValueError, match="at least 1"):
         program.benchmark(iterations=0, a=A, b=B)
     with pytest.raises(ValueError, match="returns 1 tensors, 2 names given"):
