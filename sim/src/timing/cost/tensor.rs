@@ -8,7 +8,7 @@ use super::{Cost, CostKind, Laws, ns};
 use crate::timing::fixed::Thousandths;
 
 impl Laws<'_> {
-    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine splits fp32 into several
+    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose, slower with one 8-bit operand), drain. The engine splits fp32 into several
     /// instructions.
     pub(super) fn matmul(&self, m: &Matmul) -> Cost {
         let t = &self.params.tensor;
@@ -27,6 +27,10 @@ impl Laws<'_> {
         if onezero && !m.transpose {
             cycles *= t.onezero_factor.value;
             confidence = confidence.max(t.onezero_factor.confidence);
+        }
+        if (m.stationary_dtype.size() == 1) != (m.moving_dtype.size() == 1) {
+            cycles *= t.mixed_8bit_factor.value;
+            confidence = confidence.max(t.mixed_8bit_factor.confidence);
         }
         if m.moving > 1 && f64::from(m.moving_layout.inner_stride_bytes) >= t.stride_sector_bytes.value {
             cycles *= t.stride_factor.value;
