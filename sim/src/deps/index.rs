@@ -169,6 +169,16 @@ pub(crate) struct Index {
     query: u32,
     /// Records that [`Self::insert`] drops.
     covered: Vec<u32>,
+    /// Records that it adds instead of those that a write covers in part.
+    rest: Vec<Rest>,
+}
+
+/// The part of a record that a write leaves.
+#[derive(Debug)]
+struct Rest {
+    region: Region,
+    by: By,
+    subject: Subject,
 }
 
 /// An operation that accesses a memory.
@@ -200,7 +210,7 @@ impl Index {
         let smallest = whole.saturating_sub(MOST).max(SMALLEST);
         let level = |shift| Level { shift, cells: Vec::new(), named: 0 };
         let levels = (smallest..=smallest.max(whole)).step_by(STEP as usize).map(level).collect();
-        Index { levels, records: Vec::new(), unused: Vec::new(), query: 0, covered: Vec::new() }
+        Index { levels, records: Vec::new(), unused: Vec::new(), query: 0, covered: Vec::new(), rest: Vec::new() }
     }
 
     /// Drops all accesses.
@@ -213,6 +223,7 @@ impl Index {
         }
         self.unused.clear();
         self.covered.clear();
+        self.rest.clear();
         self.query = 0;
     }
 
@@ -257,19 +268,28 @@ impl Index {
 
     /// Calls `found(op, queue, hazard, subject, region)` for the earlier accesses that conflict with this one, with their subjects and regions.
     ///
-    /// A write hides the accesses that it covers: later users of the bytes depend on the write, which depends on these. A read hides earlier
-    /// reads of the same queue that the queue always issues before it: those `reach` or more positions earlier. [`Self::insert`] drops both.
+    /// A write hides the accesses that it covers: later users of the bytes depend on the write, which depends on these. Of an earlier write that it
+    /// covers in part the other bytes stay. A read hides earlier reads of the same queue that the queue always issues before it: those `reach` or
+    /// more positions earlier. [`Self::insert`] drops what is hidden.
     pub(crate) fn conflicts(
         &mut self,
         region: &Region,
         by: By,
         mut found: impl FnMut(u32, u8, Hazard, Subject, &Region),
     ) {
-        let mut covered = std::mem::take(&mut self.covered);
+        let (mut covered, mut rest) = (std::mem::take(&mut self.covered), std::mem::take(&mut self.rest));
         self.visit(region, |id, r| {
             let before = !r.write && r.queue == by.queue && by.op - r.op >= by.reach;
             if (by.write || before) && r.op != by.op && region.covers(&r.region) {
                 covered.push(id);
+            } else if by.write
+                && r.write
+                && r.op != by.op
+                && let Some(parts) = r.region.minus(region)
+            {
+                covered.push(id);
+                let by = By { op: r.op, queue: r.queue, reach: 0, write: true };
+                rest.extend(parts.into_iter().map(|region| Rest { region, by, subject: r.subject }));
             }
             let hazard = match (r.write, by.write) {
                 (true, false) => Hazard::Raw,
@@ -279,13 +299,16 @@ impl Index {
             };
             found(r.op, r.queue, hazard, r.subject, &r.region);
         });
-        self.covered = covered;
+        (self.covered, self.rest) = (covered, rest);
     }
 
     /// Records an access after [`Self::conflicts`] has been called for all regions of the operation.
     pub(crate) fn insert(&mut self, region: Region, by: By, subject: Subject) {
         for id in self.covered.drain(..) {
             self.records[id as usize].dead = true;
+        }
+        for Rest { region, by, subject } in std::mem::take(&mut self.rest) {
+            self.add(region, by, subject);
         }
         self.add(region, by, subject);
     }

@@ -103,6 +103,8 @@ struct Scheduler<'a> {
     place: Vec<u32>,
     /// By operation: its position in the queue.
     position: Vec<u32>,
+    /// By operation: the computation of its queue before it.
+    computed: Vec<u32>,
     taken: Vec<bool>,
     /// By operation: whether it is computation that has been released and admitted to the window.
     admitted: Vec<bool>,
@@ -130,10 +132,13 @@ struct Scheduler<'a> {
 impl<'a> Scheduler<'a> {
     fn new(low: &'a Lowered<'a>, machine: &'a MachineConstants, compiler: &Compiler) -> Self {
         let n = low.ops.len();
-        let mut position = vec![0; n];
+        let (mut position, mut computed) = (vec![0; n], vec![0; n]);
         for queue in &low.queues {
+            let mut before = 0;
             for (i, op) in queue.iter().enumerate() {
                 position[*op as usize] = i as u32;
+                computed[*op as usize] = before;
+                before += u32::from(class(low, *op) == Class::Compute);
             }
         }
         Scheduler {
@@ -142,6 +147,7 @@ impl<'a> Scheduler<'a> {
             compiler: *compiler,
             place: places(low, compiler.dma_window),
             position,
+            computed,
             taken: vec![false; n],
             admitted: vec![false; n],
             pending: (0..n).map(|i| low.graph.deps.of(i).len() as u32).collect(),
@@ -203,7 +209,7 @@ impl<'a> Scheduler<'a> {
         let queue = &self.queues[q];
         let Compiler { trigger_window, transfer_window, dma_window, .. } = self.compiler;
         let first = queue.computation.ops.get(queue.computation.first);
-        let near = first.map_or(u32::MAX, |op| self.position[*op as usize].saturating_add(trigger_window));
+        let near = first.map_or(u32::MAX, |op| self.computed[*op as usize].saturating_add(trigger_window));
         let other = if class == Class::Load { &queue.stores } else { &queue.loads };
         let mut reach = other.head().map_or(u32::MAX, |op| op.saturating_add(dma_window));
         let mut blocked = false;
@@ -221,7 +227,7 @@ impl<'a> Scheduler<'a> {
             let resolved = self.pending[op as usize] == 0;
             let ready = self.ready[op as usize];
             blocked = if resolved { !ready.by_data } else { self.data[op as usize] == 0 };
-            Some((resolved && self.position[op as usize] < near).then_some((ready.at, op)))
+            Some((resolved && self.computed[op as usize] <= near).then_some((ready.at, op)))
         };
         waiting.take(transfer_window as usize).map_while(candidate).flatten()
     }

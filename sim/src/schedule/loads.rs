@@ -28,30 +28,34 @@ pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
 /// program order.
 ///
 /// An operation that only overwrites the load's source counts, too: a store that waits for a load with a later place could hold the space for
-/// which a load between them waits. A load never precedes another transfer that it depends on. An exchange between cores does not follow a later
+/// which a load between them waits. A load never precedes another transfer that it depends on, so its place is no later than that of a load that
+/// overwrites it: a reader of these bytes can be on record as a reader of both. An exchange between cores does not follow a later
 /// rendezvous: the cores perform them in the same order.
 pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
     let n = low.ops.len();
     let loads: Vec<bool> = (0..n as u32).map(|op| class(low, op) == Class::Load).collect();
-    // Initially the first reader, finally its place.
+    // Initially the first user, finally the operation's place.
     let mut place = vec![u32::MAX; n];
+    // The place of the first load that overwrites an operation's result.
+    let mut overwritten = vec![u32::MAX; n];
     let mut rendezvous = low.rendezvous.iter().rev().map(|r| r.op).peekable();
     // The place of the next rendezvous.
     let mut following = u32::MAX;
     for i in (0..n).rev() {
         let op = i as u32;
-        let own = if place[i] == u32::MAX { op } else { place[i].min(op.saturating_add(window)) };
+        let user = if place[i] == u32::MAX { op } else { place[i].min(op.saturating_add(window)) };
+        let own = user.min(overwritten[i]);
         place[i] = if loads[i] { own } else { op };
         if rendezvous.next_if_eq(&op).is_some() {
             following = following.min(place[i]);
             place[i] = following;
         }
-        // What only overwrites a load does not use it.
-        for dep in low.graph.deps.of(i).iter().filter(|dep| dep.hazard != Hazard::Waw) {
-            let on = dep.on as usize;
-            if loads[on] {
-                place[on] = place[on].min(place[i]);
-            }
+        let place_i = place[i];
+        for dep in low.graph.deps.of(i).iter().filter(|dep| loads[dep.on as usize]) {
+            // What only overwrites a load does not use it.
+            let bound = if dep.hazard == Hazard::Waw { &mut overwritten } else { &mut place };
+            let on = &mut bound[dep.on as usize];
+            *on = place_i.min(*on);
         }
     }
     place

@@ -43,7 +43,7 @@ pub struct Compiler {
     pub compute_window: u32,
     /// Number of next instructions from which an engine selects one while the first waits only for the latency of the engine's own results.
     pub latency_window: u32,
-    /// Distance of a transfer ahead of the first waiting instruction of an engine that also computes, in instructions of the engine.
+    /// Computation of an engine that waits, and that a transfer of the engine overtakes.
     pub trigger_window: u32,
     /// Number of an engine's next transfers of a class from which one is triggered while earlier ones wait for data.
     pub transfer_window: u32,

@@ -95,6 +95,32 @@ fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
     });
 }
 
+/// Tiles go round a memory that is no multiple of their size, so that each overlaps two old ones; half of the loads are never read. A reader of a
+/// new tile is no reader of the old ones, and all operations are scheduled.
+#[test]
+fn loads_of_overlapping_tiles_are_all_scheduled() {
+    let mut b = Builder::new();
+    let shape = [128, 2048];
+    let (x, out) = (b.input("x", &shape, DType::F32), b.output("out", &shape, DType::F32));
+    let tiles: Vec<TensorId> = (0..48)
+        .map(|i| {
+            b.placed("t", Space::Sbuf, &shape, DType::F32, (0, if i < 23 { 32 + 8192 * i } else { 8192 * (i % 23) }))
+        })
+        .collect();
+    for four in tiles.chunks(4) {
+        b.push(dma(b.whole(four[0]), b.whole(x)));
+        b.push(dma(b.whole(four[1]), b.whole(x)));
+        b.push(add(b.whole(four[2]), b.whole(four[0]), b.whole(four[0])));
+        b.push(add(b.whole(four[3]), b.whole(four[0]), b.whole(four[0])));
+        b.push(dma(b.whole(out), b.whole(four[3])));
+    }
+    order_of(&b.program, &Params::of(Target::Trn2), |low, order| {
+        for (ops, all) in order.queues.iter().zip(&low.queues) {
+            assert_eq!(ops.len(), all.len());
+        }
+    });
+}
+
 /// One load, and `tiles` tiles computed from it by chains of `length` instructions.
 fn dependent(tiles: usize, length: usize) -> Program {
     let mut b = Builder::new();
@@ -168,9 +194,7 @@ fn loads_overtake_only_computation_that_waits() {
     }
     b.push(dma(b.whole(out), b.whole(own)));
     let mut params = Params::of(Target::Trn2);
-    for (window, expected) in
-        [("1", [0, 3, 1, 2, 4, 5]), ("3", [0, 2, 3, 1, 4, 5]), ("4", [0, 2, 3, 4, 1, 5]), ("64", [0, 2, 3, 4, 5, 1])]
-    {
+    for (window, expected) in [("1", [0, 2, 3, 1, 4, 5]), ("2", [0, 2, 3, 4, 5, 1]), ("64", [0, 2, 3, 4, 5, 1])] {
         params.set_text("compiler.trigger_window", window).unwrap();
         order_of(&b.program, &params, |_, order| assert_eq!(order.queues[GPSIMD][..6], expected, "window {window}"));
     }

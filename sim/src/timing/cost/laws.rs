@@ -75,6 +75,7 @@ impl<'p> Laws<'p> {
             loop_iteration: ns(params.control.loop_iteration_us.value * 1e3),
             branch: ns(params.control.branch_ns.value),
             table_load: ns(params.scalar.table_load_ns.value),
+            matmul_issue: ns(params.tensor.issue_overhead_ns.value),
             limiter: Limiter {
                 rate: Millionths::new(t.limiter_rate.value).clamped(),
                 period: ns(t.limiter_period_ns.value).max(1),

@@ -227,6 +227,8 @@ pub struct MachineConstants {
     pub branch: Ps,
     /// Loading a function table.
     pub table_load: Ps,
+    /// The minimum time between two instructions of the tensor engine, whatever cells they use.
+    pub matmul_issue: Ps,
     /// The power limiter.
     pub limiter: Limiter,
     /// Triggering engines of transfers with an open engine, by [`OpenQueue`]; used round-robin.

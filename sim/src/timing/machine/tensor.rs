@@ -66,7 +66,9 @@ impl<O: Observer> Core<'_, O> {
             self.observer.phase(PhaseKind::Limiter, full, end);
         }
         self.observer.phase(PhaseKind::Drain, end, end + drain);
-        Started { start, end, complete: end + drain, free: begin, released }
+        // The next one may use other cells, but is issued after this one.
+        let free = begin.max(now + self.machine.matmul_issue);
+        Started { start, end, complete: end + drain, free, released }
     }
 
     /// Whether the cells hold the weights of `op`: same view, loaded by the last matmul there, and not overwritten since.
