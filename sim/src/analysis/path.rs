@@ -77,5 +77,5 @@ fn behind(timeline: &Timeline, queues: &[(RowId, Ps, EventId)], id: EventId, to:
     let at = queues.binary_search(&(queue, e.start, id)).ok()?;
     let (same, _, before) = *queues.get(at.checked_sub(1)?)?;
     let free = moved(timeline, before);
-    (same == queue && arrive < free && free < to).then_some(before)
+    (same == queue && e.is_delayed() && arrive < free && free < to).then_some(before)
 }

@@ -327,6 +327,11 @@ impl Event {
         }
     }
 
+    /// Whether it is a transfer whose bytes took longer than they would alone.
+    pub(crate) fn is_delayed(&self) -> bool {
+        matches!(self.phases, Phases::Transfer { alone, moved, .. } if alone < moved)
+    }
+
     /// For a transfer, the times of its arrival at the DMA engines and of its last byte.
     pub(crate) fn moving(&self) -> Option<(Ps, Ps)> {
         match self.phases {
