@@ -1,7 +1,8 @@
 //! Iterations of a loop that the kernel declares independent, but that read data written by an earlier iteration.
 //!
 //! An instruction that reads and writes one tensor is not reported: a sum, product or maximum over the iterations is allowed (manual,
-//! `nl.affine_range`: "associative reductions are not considered loop carried dependencies"). Data-dependent addresses are excluded.
+//! `nl.affine_range`: "associative reductions are not considered loop carried dependencies"). But it is if an earlier iteration uses the sum so far.
+//! Data-dependent addresses are excluded.
 
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::Footprint;
@@ -38,7 +39,8 @@ pub(super) fn dependent(program: &Program) -> Vec<Dependent<'_>> {
     let (mut seen, mut found) = (FxHashSet::default(), Vec::new());
     for stream in &program.cores {
         let placement = Placement::default();
-        let mut watch = Watch { program, placement, written: FxHashMap::default(), writers: Vec::new(), seen, found };
+        let (written, readers) = (FxHashMap::default(), FxHashMap::default());
+        let mut watch = Watch { program, placement, written, writers: Vec::new(), readers, seen, found };
         for node in index_nodes(stream) {
             if let NodeKind::Inst(inst) = &node.kind {
                 watch.instruction(node, inst);
@@ -58,6 +60,8 @@ struct Watch<'p> {
     written: FxHashMap<TensorId, Index>,
     /// The writing instructions, indexed by the numbers in `written`.
     writers: Vec<&'p Node>,
+    /// By tensor, the last instruction that reads and does not write it.
+    readers: FxHashMap<TensorId, &'p Node>,
     /// Reported pairs: the line that reads, and the line that declares the tensor.
     seen: FxHashSet<(Loc, Loc)>,
     found: Vec<Dependent<'p>>,
@@ -68,8 +72,14 @@ impl<'p> Watch<'p> {
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
         for view in &footprint.reads {
-            if view.indirect.is_none() && !footprint.writes.iter().any(|written| written.tensor == view.tensor) {
+            let updates = footprint.writes.iter().any(|written| written.tensor == view.tensor);
+            let trail = self.program.tensor(view.tensor).trail;
+            let is_used = |reader: &&Node| crossed(self.program, trail, [reader.trail, node.trail]).is_some();
+            if view.indirect.is_none() && (!updates || self.readers.get(&view.tensor).is_some_and(is_used)) {
                 self.read(node, view);
+            }
+            if !updates {
+                self.readers.insert(view.tensor, node);
             }
         }
         for view in footprint.writes.iter().filter(|view| view.indirect.is_none()) {
