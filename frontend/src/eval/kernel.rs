@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::{Program, Target};
+use nki_isa::{Program, Target, TensorId};
 use rustc_hash::FxHashSet;
 
 use super::Interp;
@@ -185,6 +185,8 @@ impl Interp<'_> {
                     let names = std::mem::take(&mut self.returned);
                     let dialect = candidate.function.module.dialect.get();
                     returned = self.take_result(&result, &names, dialect, &def.params, span)?;
+                } else if index == 0 {
+                    self.compare_result(&result, core, span)?;
                 }
             }
         }
@@ -296,6 +298,7 @@ impl Interp<'_> {
     ) -> EvalResult<Returned> {
         let mut outputs = Vec::new();
         let returned = self.collect_outputs(result, names, span, &mut outputs)?;
+        self.first_result = outputs.iter().map(|(_, value)| self.backend.tensor(value)).collect();
         let allowed = dialect.outputs();
         if allowed.arguments {
             let written = self.backend.written_inputs();
@@ -310,6 +313,31 @@ impl Interp<'_> {
         }
         self.take_outputs(&outputs, allowed, span)?;
         Ok(returned)
+    }
+
+    /// Reports other tensors than those of the first core in the return value of a later one, which the caller does not get. A core may return
+    /// nothing.
+    pub(crate) fn compare_result(&mut self, result: &Value, core: u32, span: Span) -> EvalResult<()> {
+        let mut outputs = Vec::new();
+        self.collect_outputs(result, &[], span, &mut outputs)?;
+        let own: Vec<_> = outputs.iter().map(|(_, value)| self.backend.tensor(value)).collect();
+        let ids =
+            |list: &[Option<(TensorId, String)>]| -> Vec<_> { list.iter().map(|t| t.as_ref().map(|t| t.0)).collect() };
+        if own.is_empty() || ids(&own) == ids(&self.first_result) {
+            return Ok(());
+        }
+        let names = |list: &[Option<(TensorId, String)>]| -> String {
+            let each = list.iter().map(|t| t.as_ref().map_or("a value".to_owned(), |(_, name)| format!("`{name}`")));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        let (own, first) = (names(&own), names(&self.first_result));
+        let first = if first.is_empty() { "nothing".to_owned() } else { first };
+        self.report(
+            Diagnostic::warning("kernel-output", format!("core {core} returns {own}, core 0 returns {first}"))
+                .at(span, "this kernel")
+                .help("return the same tensors on all cores: the caller gets those of core 0"),
+        );
+        Ok(())
     }
 
     /// The member named by a string, for a parameter annotated with an Enum.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::program::Trail;
-use nki_isa::{DType, Loc, Program};
+use nki_isa::{DType, Loc, Program, TensorId};
 
 use super::Interp;
 use super::error::EvalResult;
@@ -330,6 +330,9 @@ pub(crate) trait Backend: Any {
         span: Span,
         findings: &mut Vec<Diagnostic>,
     ) -> EvalResult<()>;
+
+    /// The storage and the name of a tensor; `None` for another value.
+    fn tensor(&self, value: &Value) -> Option<(TensorId, String)>;
 
     /// The finished program of the kernel at `span`, evaluated from these files.
     ///

@@ -65,7 +65,7 @@ use nki_diag::memory::Account;
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_isa::ids::TrailId;
 use nki_isa::program::{Step, Trail};
-use nki_isa::{Loc, Program};
+use nki_isa::{Loc, Program, TensorId};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -133,6 +133,8 @@ pub(crate) struct Interp<'a> {
     kernel_depth: usize,
     /// Names in the kernel's last `return`.
     returned: Vec<Option<String>>,
+    /// The tensors that the first core has returned.
+    first_result: Vec<Option<(TensorId, String)>>,
     /// Statements, iterations and calls so far.
     steps_taken: Cell<u64>,
     /// Whether a value was nested too deeply for an operation.
@@ -257,6 +259,7 @@ impl<'a> Interp<'a> {
             outer_config: (Value::None, Value::None),
             kernel_depth: usize::MAX,
             returned: Vec::new(),
+            first_result: Vec::new(),
             steps_taken: Cell::new(0),
             too_deep: Cell::new(false),
             memory: Account::new(options.memory),

@@ -370,6 +370,14 @@ impl Trace<'_, '_> {
         self.at(span, |interp| interp.take_result(&result.0, names, interp.dialect, params, span))
     }
 
+    /// Reports other tensors than those of the first core in the value that the kernel at `span` returns for a later core.
+    ///
+    /// # Errors
+    /// `kernel-output` for a value that is nested too deeply.
+    pub fn compare_result(&mut self, result: &Item, core: u32, span: Span) -> Outcome<()> {
+        self.at(span, |interp| interp.compare_result(&result.0, core, span))
+    }
+
     /// The program of the kernel at `span`, which has run for all cores.
     ///
     /// # Errors

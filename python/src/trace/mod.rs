@@ -131,6 +131,11 @@ pub(crate) fn specialise(
                     let result = kernel.run(py, &tracing, trace, args, converted)?;
                     if first {
                         returned = kernel.take_result(py, &tracing, trace, &result)?;
+                    } else if index == 0 {
+                        trace
+                            .compare_result(&result, core, kernel.span)
+                            .map_err(|failure| tracing.exception(py, trace, failure, None))
+                            .map_err(|error| finding(py, &tracing, trace, error))?;
                     }
                 }
                 Ok(())

@@ -179,6 +179,11 @@ impl Backend for State {
         Ok(())
     }
 
+    fn tensor(&self, value: &Value) -> Option<(TensorId, String)> {
+        let tensor = value.downcast::<Tensor>()?;
+        Some((tensor.storage.id, tensor.storage.name.to_string()))
+    }
+
     fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>, span: Span) -> EvalResult<Program> {
         self.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
         self.builder.check_prepared().map_err(|v| raise("", &v, span, &[]))?;
