@@ -28,6 +28,13 @@ nisa.tensor_tensor(d, i, i, nl.bitwise_xor)  # [bitvec-dtype] `dst` is float32
 nisa.tensor_tensor(d, p, q, nl.add)  # [psum-operands] `data1` and `data2`
 nisa.tensor_tensor(d, p, s, nl.add)  # accepted
 
+# rule: same-start
+nisa.tensor_tensor(d[0:64], s[0:64], d[64:128], nl.add)  # [partition-start] `data1` starts on partition 0, `data2` on partition 64
+nisa.tensor_tensor(few, s[0:64], s[64:128], nl.add)  # [partition-start] tensor_copy
+nisa.tensor_tensor(d[64:128], s[0:64], d[0:64], nl.add)  # accepted
+nisa.tensor_tensor(few, few, s[64:128], nl.add)  # accepted
+nisa.tensor_tensor(few, s[0:64], p[64:128], nl.add)  # accepted
+
 # rule: power-engine
 nisa.tensor_tensor(d, s, s, nl.power, engine=nisa.engine.vector)  # [engine-unsupported] power | GpSimd
 

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
+use crate::machine::Context;
 use crate::names::{AluOp, Engine, Space};
 use crate::schema::Schema;
 use crate::view::View;
@@ -114,6 +115,36 @@ pub(crate) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), V
         format!("`{name}` has {dims} dimensions {:?}, but can have at most {most}", view.shape()),
     )
     .help("merge free dimensions with `.reshape(...)` or an access pattern"))
+}
+
+/// Two tiles in SBUF start on the same partition. A tile whose partition is still open can be placed to fit the other.
+///
+/// Source: published kernels copy one half of a tile for this reason (RoPE of nki-library: "required for tensor_tensor base partition alignment";
+/// rope_single_freq_apply of AccelOpt); the manual does not say so.
+///
+/// # Errors
+/// `partition-start`.
+pub(crate) fn same_start(context: &Context<'_>, a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
+    if a.1.space != Space::Sbuf || b.1.space != Space::Sbuf {
+        return Ok(());
+    }
+    let tensor = |view: &View| &context.tensors[view.tensor.0 as usize];
+    let is_open = |view: &View| {
+        let tensor = tensor(view);
+        tensor.address.is_none() && tensor.shape.first().is_none_or(|&count| 2 * count <= context.arch.partitions)
+    };
+    let (from, to) = (tensor(a.1).start_partition(a.1), tensor(b.1).start_partition(b.1));
+    if from == to || a.1.tensor != b.1.tensor && (is_open(a.1) || is_open(b.1)) {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` starts on partition {from}, `{}` on partition {to}: two tiles in SBUF start on the same one",
+        a.0, b.0
+    );
+    Err(Violation::new("partition-start", b.0, message).help(format!(
+        "copy one of them to another tile (nisa.tensor_copy) from partition {} on; `dst` may start elsewhere",
+        from.min(to)
+    )))
 }
 
 /// The views have the same number of partitions and of elements per partition, so that element-wise operations are possible.

@@ -39,6 +39,7 @@ operands! {
         "op-target": "`op`: abs_max and abs_min need trn3",
         "bitvec-ints": "bitwise operators take integers only",
         "both-psum": "`data1` and `data2` are not both in PSUM",
+        "same-start": "`data1` and `data2` in SBUF start on the same partition",
         "power-engine": "power runs on GpSimd",
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
@@ -87,6 +88,7 @@ impl Instruction for TensorTensor {
         }
         check::bitvec_dtypes(self.op, &self.views())?;
         check::not_both_psum(("data1", &self.data1), ("data2", &self.data2))?;
+        check::same_start(context, ("data1", &self.data1), ("data2", &self.data2))?;
         if self.op == AluOp::Power && self.engine == Engine::Vector {
             return Err(Violation::new(
                 "engine-unsupported",
