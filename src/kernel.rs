@@ -13,7 +13,7 @@ use crate::findings::{Judge, denied_text};
 use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print, write_file};
-use crate::places::Inputs;
+use crate::places::{Inputs, note_constant};
 use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
@@ -35,6 +35,7 @@ impl Loader for Disk {
         if !file.is_file() {
             return Err(format!("`{}` is not a regular file", path.display()));
         }
+        note_constant(path);
         let array = npy::read(path)?;
         let dtype = match array.elem {
             Elem::Device(d) => HostDtype::Device(d),

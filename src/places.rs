@@ -1,8 +1,9 @@
 //! Output files of a command: distinct, and never one of its inputs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use nki_diag::{FileId, SourceMap};
 use nki_frontend::Loader as _;
@@ -10,7 +11,7 @@ use nki_frontend::Loader as _;
 use crate::cli::{KernelArgs, TimingArgs};
 use crate::kernel::Disk;
 use crate::value::{self, TensorSpec, Value};
-use crate::{output, run_line};
+use crate::{output, project, run_line};
 
 /// A file's identity, independent of path, symbolic or hard links.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,6 +64,14 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     }
 }
 
+/// The files that kernels of this process have read: arrays of `nl.shared_constant`.
+static CONSTANTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Notes a file that a kernel reads, so that no output replaces it.
+pub(crate) fn note_constant(path: &Path) {
+    CONSTANTS.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+}
+
 /// The input files of a command, which no output may replace.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Inputs {
@@ -79,6 +88,9 @@ impl Inputs {
     /// Adds a kernel's file, and the arrays among its arguments; without arguments, those in the file's run lines.
     pub(crate) fn and_kernel(mut self, args: &KernelArgs) -> Self {
         self.add("the kernel's file", &args.file);
+        for path in project::candidates(&args.file).iter().filter(|path| path.is_file()) {
+            self.add(&format!("the project file `{}`", path.display()), path);
+        }
         for (name, text) in &args.args {
             // An invalid value is reported when it is read.
             if let Ok(value) = value::parse(text) {
@@ -100,8 +112,11 @@ impl Inputs {
         Inputs::default().and_sources(sources)
     }
 
-    /// Adds the source files of a kernel.
+    /// Adds the source files of a kernel, and the files of arrays that kernels have read.
     pub(crate) fn and_sources(mut self, sources: &SourceMap) -> Self {
+        for path in CONSTANTS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            self.add(&format!("`{}`, which the kernel reads", path.display()), path);
+        }
         for file in 0..sources.len() as u32 {
             let path = sources.path(FileId(file));
             self.add(&format!("`{path}`, which the kernel is compiled from"), path.as_ref());
