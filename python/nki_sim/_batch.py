@@ -61,7 +61,8 @@ def _results(jobs, words):
                             # The command rejects a job without a kernel; the real reason is this
                             # error.
                             unsendable[number] = str(error)
-                            line = json.dumps({"id": job["id"]} if isinstance(job.get("id"), (str, int, float)) else {})
+                            known = plain(job.get("id"))
+                            line = json.dumps({"id": known} if isinstance(known, (str, int, float)) else {})
                         process.stdin.write(line + "\n")
                         process.stdin.flush()
             except BrokenPipeError:
@@ -107,6 +108,13 @@ def written(job, folder):
     job = dict(job)
     if "file" in job:
         job["file"] = os.fspath(job["file"])
+    if "id" in job:
+        job["id"] = plain(job["id"])
+        if not isinstance(job["id"], (str, int, float, type(None))):
+            raise ValueError(f"`id`: a {type(job['id']).__name__} is neither a text nor a number")
+    for name, value in dict(job["expect"]).items() if isinstance(job.get("expect"), Mapping) else ():
+        if isinstance(plain(value), (bool, int, float)):
+            raise ValueError(f"`expect`, {name}: {value} is a number, and an output is an array: pass np.full(shape, {value})")
     for field in ("args", "expect"):
         if isinstance(job.get(field), Mapping):
             job[field] = {name: value_of(name, value, folder) for name, value in job[field].items()}

@@ -106,19 +106,47 @@ def _place(function, definitions):
 
 
 def _imported(path):
-    name = os.path.splitext(os.path.basename(path))[0]
+    """The module of a file. A file with relative imports is imported as a part of its package, or,
+    if it is in none, of its folder and as many folders above it as the imports need."""
     directory = os.path.dirname(path)
     if directory not in sys.path:
         sys.path.insert(0, directory)
+    packages, top = [], directory
+    while True:
+        try:
+            return _imported_as(path, packages, top)
+        except ImportError as error:
+            if not str(error).startswith("attempted relative import"):
+                raise
+            is_first = True
+            while is_first or os.path.exists(os.path.join(top, "__init__.py")):
+                top, _, last = top.rpartition(os.sep)
+                if not last.isidentifier():
+                    raise
+                packages, is_first = [last, *packages], False
+
+
+def _imported_as(path, packages, top):
+    """The module of a file in these packages, the first of which is in the folder `top`."""
+    name = ".".join([*packages, os.path.splitext(os.path.basename(path))[0]])
+    if packages and top not in sys.path:
+        sys.path.insert(1, top)
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == path:
         return known
+    if packages:
+        importlib.import_module(".".join(packages))
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     # A standard-library module of this name is not replaced.
     if known is None:
         sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if known is None:
+            del sys.modules[name]
+        raise
     return module
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _files, _native
 from ._errors import leave_out_ours
-from ._kernel import Kernel, simulate
+from ._kernel import Kernel, findings_of, simulate
 
 if TYPE_CHECKING:
     from . import _ranks
@@ -112,6 +112,9 @@ class Report:
             self._full = json.loads(self._outcome.json(True))
         return self._full
 
+    def __getstate__(self):
+        return {"_data": self._data, "_full": self._whole(), "_outcome": _Copied(str(self))}
+
     def to_dict(self) -> dict:
         """All fields as a dict."""
         return copy.deepcopy(self._whole())
@@ -203,6 +206,21 @@ class Report:
         return page(self)
 
 
+class _Copied:
+    """The run of a report that was pickled or copied: only its text is left."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def text(self):
+        return self._text
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ValueError("a report that was pickled or copied has its fields (to_dict, to_json), but no pages, traces and tables: save them before")
+
+
 #: Reports of this process, for the pytest plugin.
 recorded = []
 
@@ -222,6 +240,7 @@ class Profiled:
         except Exception as error:
             leave_out_ours(error)
             raise
+        self.kernel._warn(findings_of(outcome))
         report = Report(outcome)
         recorded.append((self.kernel.__name__, report.latency_us))
         return result, report
@@ -253,7 +272,7 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     Findings of the class `bug` are denied unless `nki.simulate(kernel, warn="bug")` chooses another
     level.
 
-    :param reference: a function of the same arguments, or the expected results. If the kernel returns a dict, so must the reference, with the same keys.
+    :param reference: a function, which gets copies of the arguments, or the expected results. If the kernel returns a dict, so must the reference, with the same keys.
     :param args: positional arguments, as a tuple; keyword arguments follow.
     :param rtol: relative tolerance; by default that of the output's dtype, as for `nki-sim run --expect`.
     :param atol: absolute tolerance; by default that of the output's dtype.
@@ -276,8 +295,8 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
         kernel = Profiled(kernel.kernel._with(_close=True))
     else:
         kernel = simulate(kernel)._with(_close=True)
-    # Run the reference first: the kernel may write to its arguments.
-    want = reference(*args, **kwargs) if callable(reference) else reference
+    # Both may write to their arguments: the reference gets copies, and runs first.
+    want = reference(*_copied(args), **_copied(kwargs)) if callable(reference) else reference
     got = kernel(*args, **kwargs)
     results = got[0] if isinstance(kernel, Profiled) else got
     got_list, want_list = flat(results), flat(_in_order(_name(kernel), results, want))
@@ -291,6 +310,18 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     for index, (one, other) in enumerate(zip(got_list, want_list)):
         _compare(_name(kernel), index, one, other, rtol, atol)
     return got
+
+
+def _copied(value):
+    """A value whose arrays are copies."""
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_copied(item) for item in value]
+        return items if isinstance(value, list) else type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.clone() if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "clone") else value
 
 
 def _name(kernel):
@@ -320,14 +351,16 @@ def _in_order(name, got, want):
 
 
 def _numbers(value):
-    """A result as an array of float64. Integers of 64 bits keep their type, because float64 cannot
+    """A result as an array of float64, of integers as one of int64 or uint64: float64 cannot
     represent all of them."""
     if type(value).__module__.split(".")[0] == "torch":
         value = value.detach().float() if value.is_floating_point() else value.detach()
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise ValueError(f"assert_close: an array of {array.dtype} cannot be compared; tensors have real elements, so pass its real part")
-    return array if array.dtype in (np.int64, np.uint64) else array.astype(np.float64)
+    if array.dtype.kind in "iu":
+        return array if array.dtype == np.uint64 else array.astype(np.int64)
+    return array.astype(np.float64)
 
 
 def _compare(name, index, got, want, rtol, atol):

@@ -55,9 +55,12 @@ class Ranks:
         except Exception as error:
             leave_out_ours(error)
             raise
-        if found := outcome.findings():
-            warnings.warn(found.rstrip(), KernelWarning, stacklevel=2)
+        self._warn(outcome)
         return results
+
+    def _warn(self, outcome):
+        if found := outcome.findings():
+            warnings.warn(found.rstrip(), KernelWarning, stacklevel=_dependencies.depth())
 
     def __repr__(self):
         return f"<{self.kernel!r} on {self.count} ranks>"
@@ -221,6 +224,7 @@ class ProfiledRanks:
         except Exception as error:
             leave_out_ours(error)
             raise
+        self.kernel._warn(outcome)
         report = RanksReport(outcome)
         recorded.append((self.kernel.kernel.__name__, report.latency_us))
         return results, report

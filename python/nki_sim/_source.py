@@ -21,6 +21,11 @@ _texts = {}
 #: Names of texts by the address of the code, which stays alive.
 _files = {}
 
+#: The names of the texts that contain a code, by first line and code: equal texts have equal code.
+#: `_unsearched` names the texts that are not compiled for it yet.
+_codes = {}
+_unsearched = []
+
 
 def _process_start():
     """When this process started, in seconds since 1970."""
@@ -39,7 +44,11 @@ _START = _process_start() - 2
 
 def remember(filename, text):
     """Registers the source text of code that was compiled with this file name."""
+    if _texts.get(filename, text) != text:
+        for known_names in _codes.values():
+            known_names[:] = [name for name in known_names if name != filename]
     _texts[filename] = text
+    _unsearched.append(filename)
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
 
 
@@ -111,15 +120,24 @@ def _locate(code, globals_):
     if text and _is_from(text, code, globals_):
         return _keep(filename, text)
     # The file changed after a kernel was created from it, or the text has no file.
-    known = [name for name in _texts if name == filename or name.startswith(f"{filename} (version ") or not os.path.exists(filename)]
-    return next((name for name in known if _contains(_texts[name], code)), None)
+    while _unsearched:
+        name = _unsearched.pop()
+        for one in _codes_of(_texts[name], name):
+            _codes.setdefault((one.co_firstlineno, one), []).append(name)
+    has_file = os.path.exists(filename)
+    known = _codes.get((code.co_firstlineno, code), ())
+    return next((name for name in known if not has_file or name == filename or name.startswith(f"{filename} (version ")), None)
 
 
 def _keep(filename, text):
     """The name under which the text of a file is kept: that of the file, unless another text (from
     before a change) has it."""
     name, version = filename, 1
-    while _texts.setdefault(name, text) != text:
+    while (kept := _texts.get(name)) != text:
+        if kept is None:
+            _texts[name] = text
+            _unsearched.append(name)
+            break
         version += 1
         name = f"{filename} (version {version})"
     return name
@@ -179,13 +197,16 @@ def search(function):
 
 def _contains(text, code):
     """Whether the compiled text contains this code."""
+    return any(one == code and one.co_firstlineno == code.co_firstlineno for one in _codes_of(text, code.co_filename))
+
+
+def _codes_of(text, filename):
+    """The code of a text and of all functions and classes in it; nothing if it cannot be compiled."""
     try:
-        todo = [compile(text, code.co_filename, "exec", dont_inherit=True)]
+        todo = [compile(text, filename, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
-        return False
+        return
     while todo:
         one = todo.pop()
-        if one == code and one.co_firstlineno == code.co_firstlineno:
-            return True
+        yield one
         todo.extend(c for c in one.co_consts if hasattr(c, "co_code"))
-    return False

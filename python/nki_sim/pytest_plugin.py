@@ -246,8 +246,31 @@ def pytest_runtest_call(item):
             _fail(outcome, f"latency budget of {budget} us: {'; '.join(slow)}")
 
 
+def pytest_sessionfinish(session):
+    """Fails a run whose baseline has none of its tests: it compares nothing."""
+    config = session.config
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    file, held, _ = config.stash[_baseline]
+    if reporter is None or not held or config.getoption("--nki-update") or session.exitstatus != pytest.ExitCode.OK:
+        return
+    profiled = {r.nodeid for r in _calls(reporter) if any(name == _PROPERTY for name, _ in r.user_properties)}
+    if profiled and not profiled & held.keys():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line("")
+        reporter.write_line(
+            f"nki-sim: {file} has none of these tests, so nothing was compared; it names {next(iter(held))}, the run {min(profiled)}: run pytest "
+            "from the folder in which the baseline was written, or pass --nki-update",
+            red=True,
+        )
+
+
+def _calls(reporter):
+    """The reports of the tests' calls."""
+    return [r for several in reporter.stats.values() for r in several if getattr(r, "when", None) == "call"]
+
+
 def pytest_terminal_summary(terminalreporter, config):
-    reports = [r for several in terminalreporter.stats.values() for r in several if getattr(r, "when", None) == "call"]
+    reports = _calls(terminalreporter)
     rows = [(r.nodeid, *what) for r in reports for name, what in r.user_properties if name == _PROPERTY]
     if rows and config.getoption("--nki-report"):
         terminalreporter.section("nki-sim: time on the device")

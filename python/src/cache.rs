@@ -12,6 +12,7 @@ use nki_isa::{Program, Target, TensorId};
 use nki_sim::session::{Compilation, Kernel, Session, Stop};
 use nki_sim_core::exec::LITTLE;
 use nki_sim_core::place::Capacity;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
@@ -133,6 +134,11 @@ impl Ready {
         })
     }
 
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.live.table.traverse(visit)?;
+        visit.call(&self.snapshot)
+    }
+
     /// Names of the inputs that the program writes.
     pub(crate) fn written_names(&self) -> Vec<String> {
         let inputs = &self.kernel.program.inputs;
@@ -199,6 +205,18 @@ impl Cache {
     #[new]
     fn new() -> Self {
         Cache::default()
+    }
+
+    /// Lets Python collect a kernel whose programs are all that refers to it: a program keeps the objects that it depends on, its function among
+    /// them. A program that others use, too, is not visited: its references would be counted twice.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(programs) = self.programs.try_lock() else { return Ok(()) };
+        programs.iter().filter(|ready| Arc::strong_count(ready) == 1).try_for_each(|ready| ready.traverse(&visit))
+    }
+
+    /// See [`Self::__traverse__`].
+    fn __clear__(&self) {
+        self.clear();
     }
 
     /// Number of programs kept.

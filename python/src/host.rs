@@ -10,6 +10,7 @@ use nki_frontend::{
     HostFunction, HostMixin, HostObject,
 };
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 use rustc_hash::FxHashMap;
@@ -38,6 +39,17 @@ fn locked<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
 }
 
 impl Table {
+    /// Visits the objects, for Python's garbage collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(objects) = self.objects.try_lock() {
+            objects.0.iter().try_for_each(|object| visit.call(object))?;
+        }
+        match self.kept.try_lock() {
+            Ok(kept) => kept.values().try_for_each(|object| visit.call(object)),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// The number of an object.
     pub(crate) fn id(&self, object: &Bound<'_, PyAny>) -> u64 {
         let (address, object) = (object.as_ptr() as usize, object.clone().unbind());

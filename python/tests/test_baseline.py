@@ -198,3 +198,16 @@ def test_a_budget_that_is_no_time_fails(budget, pytester):
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *plugin)
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*the marker nki_latency: max_us=*is not a finite number of microseconds above 0, such as max_us=20*"])
+
+
+def test_a_baseline_without_any_test_of_the_run_fails(run, pytester):
+    run("--nki-baseline", "base.json", "--nki-update").assert_outcomes(passed=3)
+    file = pytester.path / "base.json"
+    file.write_text(file.read_text().replace("test_kernels.py", "tests/test_kernels.py"))
+    result = run("--nki-baseline", "base.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*has none of these tests, so nothing was compared; it names tests/test_kernels.py::*"])
+    # A test that is new does not fail the run.
+    entry = next(iter(held(pytester)["tests"].items()))
+    file.write_text(json.dumps({"form": 1, "tests": dict([(entry[0].replace("tests/", ""), entry[1])])}))
+    assert run("--nki-baseline", "base.json").ret == pytest.ExitCode.OK

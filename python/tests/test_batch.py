@@ -89,3 +89,11 @@ def test_a_job_that_cannot_be_sent_is_refused(value):
     results = list(nki_sim.batch([job(64, no_numerics=True), {**job(value), "id": "x"}, job(64, no_numerics=True)]))
     assert [r["status"] for r in results] == ["passed", "refused", "passed"]
     assert results[1]["id"] == "x" and ("`width`" in results[1]["error"] or "JSON" in results[1]["error"])
+
+
+def test_ids_are_numbers_or_text():
+    jobs = [job(64, id=np.int64(3)), job(64, id=[1]), job(64, id="b", expect={"out": 2.0})]
+    right, refused, number = nki_sim.batch(jobs)
+    assert right["id"] == 3 and right["status"] == "passed"
+    assert "`id`: a list is neither a text nor a number" in refused["error"]
+    assert number["id"] == "b" and "pass np.full(shape, 2.0)" in number["error"]

@@ -2,6 +2,7 @@ import copy
 import functools
 import gc
 import importlib
+import importlib.util
 import inspect
 import linecache
 import multiprocessing
@@ -12,6 +13,7 @@ import sys
 import threading
 import typing
 import warnings
+import weakref
 
 import helpers
 import kernels
@@ -327,6 +329,16 @@ def test_findings_are_warnings():
         nki_sim.jit(forgetful)(ramp())
 
 
+def test_a_profiled_call_warns_of_findings_and_its_report_can_be_copied():
+    with pytest.warns(nki_sim.KernelWarning, match="never written"):
+        _, report = nki_sim.profile(nki_sim.jit(forgetful))(ramp())
+    again = pickle.loads(pickle.dumps(report))
+    assert again.to_dict() == report.to_dict() == copy.deepcopy(report).to_dict()
+    assert str(again) == str(report) and again.latency_us == report.latency_us
+    with pytest.raises(ValueError, match="pickled or copied"):
+        again.save("page.html")
+
+
 def forgetful(x):
     return nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 
@@ -466,6 +478,36 @@ def test_source_from_text_linecache_and_callers():
     text, scope = TEXT.replace("add", "multiply"), {"shift": 5.0}
     exec(text, scope)
     np.testing.assert_array_equal(nki.simulate(scope["from_text"])(ramp()), ramp() * 5)
+
+
+def test_a_kernel_is_found_among_many_texts(monkeypatch):
+    """The time to find a text does not grow with the number of texts before it."""
+    compiled = []
+    for factor in range(40):
+        text, scope = TEXT.replace("add", "multiply") + f"# {factor}\n", {"shift": float(factor)}
+        exec(text, scope)
+        monkeypatch.setattr("builtins.compile", lambda *args, **kwargs: (compiled.append(args), COMPILE(*args, **kwargs))[1])
+        np.testing.assert_array_equal(nki.simulate(scope["from_text"])(ramp()), ramp() * factor)
+        monkeypatch.undo()
+    assert len([args for args in compiled if args[0].startswith(TEXT[:20])]) <= 3 * 40
+
+
+COMPILE = compile
+
+
+@pytest.mark.parametrize("frontend", ["parser", "trace"])
+def test_a_kernel_that_nothing_refers_to_is_collected(tmp_path, monkeypatch, frontend):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
+    file = tmp_path / "candidate.py"
+    file.write_text("import nki\nshift = 1.0\n" + TEXT.replace("def from_text", "@nki.jit\ndef from_text"))
+    spec = importlib.util.spec_from_file_location("candidate", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    nki_sim.profile(module.from_text)(ramp())
+    kernel = weakref.ref(module.from_text.func)
+    del module
+    gc.collect()
+    assert kernel() is None
 
 
 def test_a_text_is_given_kernels():
