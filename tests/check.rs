@@ -147,6 +147,29 @@ fn no_kernel_of_several_overwrites_an_input() {
     assert_eq!(std::fs::read_to_string(s.path("k.py")).expect("there"), before);
 }
 
+#[test]
+fn no_output_overwrites_the_project_file_or_an_array_that_the_kernel_reads() {
+    let s = Session::new();
+    let header = format!("{:<117}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (64, 32), }");
+    let array = [b"\x93NUMPY\x01\x00".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes(), &[0; 8192]].concat();
+    let project = "allow = [\"bug\"]\n";
+    s.write("out.npy", &array);
+    s.write("nki-sim.toml", project);
+    let kernel = ADD_ONE
+        .replace("@nki.jit", "# nki-sim: x=float32[64,32]\n@nki.jit")
+        .replace("(x, amount=1.0):", "(x, amount=1.0):\n    x = nl.shared_constant('out.npy')");
+    s.write("k.py", &kernel);
+    for options in [["--json", "out.npy"], ["--out", "."]] {
+        s.run(&[&["run", "k.py"], &options[..]].concat()).exits(2).says("would overwrite `").says("which the kernel reads");
+    }
+    s.run(&["check", "k.py", "--json", "out.npy"]).exits(2).says("which the kernel reads");
+    for command in ["run", "check"] {
+        s.run(&[command, "k.py", "--json", "nki-sim.toml"]).exits(2).says("would overwrite the project file");
+    }
+    assert_eq!(std::fs::read(s.path("out.npy")).expect("there"), array);
+    assert_eq!(std::fs::read_to_string(s.path("nki-sim.toml")).expect("there"), project);
+}
+
 /// A folder with a correct kernel, two that share a wrong function, one without a run line, and
 /// files of other types.
 fn folder() -> Session {

@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 
 import ml_dtypes
 import neuronxcc.nki as nki
@@ -357,3 +358,25 @@ def test_results_have_the_types_of_the_old_manual():
     weights = np.exp(low - low.max(1, keepdims=True))
     np.testing.assert_allclose(got[3], weights / weights.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_array_equal(got[4], x < 0)
+
+
+@nki.jit
+def products(a, inner):
+    """The sum in PSUM is made once, for both blocks of the result."""
+    out = nl.ndarray((2, 128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((128, 512), dtype=nl.float32, buffer=nl.psum)
+    for block in inner(2):
+        for i in nl.affine_range(2):
+            total += nisa.nc_matmul(nl.load(a[i * 128 : (i + 1) * 128, block * 128 : (block + 1) * 128]), nl.load(a[i * 128 : (i + 1) * 128]))
+        nl.store(out[block], total)
+    return out
+
+
+def test_a_sum_that_one_iteration_reads_and_the_next_continues():
+    left = [X[:, block * 128 : (block + 1) * 128].T @ X for block in range(2)]
+    with pytest.warns(nki_sim.KernelWarning, match="in iteration block = 1 of an affine_range reads elements of `total` that iteration block = 0"):
+        got = nki.simulate_kernel(products, X, nl.affine_range)
+    np.testing.assert_allclose(got[1], left[0] + left[1], rtol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nki.simulate_kernel(products, X, nl.sequential_range)

@@ -188,3 +188,35 @@ def dynamic_count_too_small_fixed(x, count):
         nisa.dma_copy(dst=tile, src=x.ap(pattern=[[16, 128], [1, 16]], offset=0, scalar_offset=i, indirect_dim=0))
         nisa.dma_copy(dst=out.ap(pattern=[[16, 128], [1, 16]], offset=0, scalar_offset=i, indirect_dim=0), src=tile)
     return out
+
+
+# args: x=float32[128,64]
+# flags: --lnc 2
+# seen-by: check run
+@nki.jit
+def cores_return_different_orders(x):  # plant: kernel-output
+    """Core 1 returns the two tensors the other way round; the caller gets the order of core 0."""
+    core = nl.program_id(0)
+    half = nl.ds(64 * core, 64)
+    kept = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    negated = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[half])
+    nisa.dma_copy(dst=kept[half], src=tile)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=-1.0)
+    nisa.dma_copy(dst=negated[half], src=tile)
+    return (kept, negated) if core == 0 else (negated, kept)
+
+
+@nki.jit
+def cores_return_different_orders_fixed(x):
+    core = nl.program_id(0)
+    half = nl.ds(64 * core, 64)
+    kept = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    negated = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[half])
+    nisa.dma_copy(dst=kept[half], src=tile)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=-1.0)
+    nisa.dma_copy(dst=negated[half], src=tile)
+    return kept, negated
