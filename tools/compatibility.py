@@ -236,13 +236,13 @@ def frontends(report: dict) -> list[str]:
         programs = [one for test in report["tests"] for one in test["compared"]]
         made = [one["seconds"] for one in programs if one["found"] == ["the same program"] * 2]
         slower = sorted(mine / max(others, 1e-3) for mine, others in made if mine > 0.5)
-        speed = f" Where Python needs more than 0.5 s, it needs {slower[len(slower) // 2]:.1f} times as long in the median (at most {slower[-1]:.1f})." if slower else ""
+        speed = f" Where Python needs more than 0.5 s, the built-in frontend needs {slower[len(slower) // 2]:.1f} times as long in the median (at most {slower[-1]:.1f})." if slower else ""
         lines += [
             "",
             paragraph(
                 f"With the built-in frontend (`NKI_COMPILER_FRONTEND={other}`) {count['passed']} pass and {count['failed']} fail: "
-                f"**{rate(count['passed'], count['failed'])}**. It makes the same of {sum(one['same'] for one in programs)} of {len(programs)} kernels, "
-                f"{len(made)} of them programs that are equal to the last instruction; a test of which it makes another program ran with it, too.{speed}"
+                f"**{rate(count['passed'], count['failed'])}**. Both frontends agree on {sum(one['same'] for one in programs)} of {len(programs)} kernels: "
+                f"{len(made)} programs are equal to the last instruction, the others are the same error. Tests for which the programs differ ran with both.{speed}"
             ),
         ]
         differing = [test for test in report["tests"] if any(not one["same"] for one in test["compared"]) or test[other]["status"] != test["status"]]
