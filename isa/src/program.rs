@@ -27,8 +27,10 @@ pub enum Step {
     Iteration {
         /// The loop variable's name.
         variable: Arc<str>,
-        /// Its value (the iteration count for a non-integer).
+        /// Its value, or the number of the iteration.
         value: i64,
+        /// Whether `value` is the number of the iteration, counted from 0, because the variable is not an integer.
+        is_count: bool,
         /// The loop statement.
         loc: Loc,
         /// The kernel declares the iterations independent (`nl.affine_range` of the older interface).
@@ -145,12 +147,23 @@ impl Program {
 
     /// The iterations around a place, outermost first, as `(variable, value)`.
     pub fn iterations(&self, trail: TrailId) -> Vec<(&str, i64)> {
+        self.iteration_steps(trail)
+            .into_iter()
+            .filter_map(|step| match step {
+                Step::Iteration { variable, value, .. } => Some((&**variable, *value)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The iterations around a place, outermost first.
+    pub fn iteration_steps(&self, trail: TrailId) -> Vec<&Step> {
         let mut out = Vec::new();
         let mut at = Some(trail);
         while let Some(id) = at {
             let t = &self.trails[id.0 as usize];
-            if let Step::Iteration { variable, value, .. } = &t.step {
-                out.push((&**variable, *value));
+            if let Step::Iteration { .. } = &t.step {
+                out.push(&t.step);
             }
             at = t.parent;
         }

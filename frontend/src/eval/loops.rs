@@ -115,18 +115,21 @@ impl Interp<'_> {
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header, self.dialect.is_independent(self, &f.iter));
         let mut count = 0;
+        // Whether the items are numbers, as far as a resumed loop knows.
+        let mut numbers = true;
         let mut value = resumed;
         let result = loop {
             let ran = match value.take() {
                 Some(again) => {
-                    self.set_iteration(depth, again);
+                    self.set_iteration(depth, again, !numbers);
                     count = again;
                     self.exec_block(frame, &f.body)
                 }
                 None => match self.next(&items, header) {
                     Ok(Some(item)) => {
+                        numbers = item.as_int().is_some();
                         count = item.as_int().unwrap_or(count);
-                        self.set_iteration(depth, count);
+                        self.set_iteration(depth, count, !numbers);
                         self.step(header)
                             .and_then(|()| self.assign(frame, &f.target, item))
                             .and_then(|()| self.exec_block(frame, &f.body))
@@ -216,7 +219,7 @@ impl Interp<'_> {
         item: Value,
         count: i64,
     ) -> EvalResult<Flow> {
-        self.set_iteration(depth, item.as_int().unwrap_or(count));
+        self.set_iteration(depth, item.as_int().unwrap_or(count), item.as_int().is_none());
         self.step(header)?;
         self.assign(frame, &f.target, item)?;
         self.exec_block(frame, &f.body)
@@ -351,7 +354,7 @@ impl Interp<'_> {
         let mut count = 0;
         let result = loop {
             if let Some(iteration) = resumed.take() {
-                self.set_iteration(depth, iteration);
+                self.set_iteration(depth, iteration, true);
                 count = iteration + 1;
                 match self.exec_block(frame, body) {
                     Ok(Flow::Next | Flow::Continue) => continue,
@@ -385,7 +388,7 @@ impl Interp<'_> {
                 Ok(false) => break Ok(Flow::Next),
                 Err(raise) => break Err(raise),
             }
-            self.set_iteration(depth, count);
+            self.set_iteration(depth, count, true);
             count += 1;
             match self.step(header).and_then(|()| self.exec_block(frame, body)) {
                 Ok(Flow::Next | Flow::Continue) => {}

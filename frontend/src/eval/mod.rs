@@ -194,6 +194,8 @@ pub(crate) enum PendingStep {
         value: i64,
         /// The loop.
         span: Span,
+        /// Whether that is the number of the iteration.
+        is_count: bool,
         /// Whether the loop is declared to have independent iterations.
         independent: bool,
     },
@@ -327,9 +329,10 @@ impl<'a> Interp<'a> {
         let mut parent = known.and_then(|i| self.steps[i].1).unwrap_or(TrailId::ROOT);
         for i in known.map_or(0, |i| i + 1)..self.steps.len() {
             let step = match self.steps[i].0 {
-                PendingStep::Iteration { variable, value, span, independent } => Step::Iteration {
+                PendingStep::Iteration { variable, value, span, is_count, independent } => Step::Iteration {
                     variable: Arc::from(&*self.name(variable)),
                     value,
+                    is_count,
                     loc: self.loc(span),
                     independent,
                 },
@@ -431,14 +434,14 @@ impl<'a> Interp<'a> {
     /// Enters a loop, whose iterations are `independent` if the kernel declares so; returns the
     /// depth to pass to [`Self::pop_steps`].
     pub(crate) fn push_iteration(&mut self, variable: Symbol, span: Span, independent: bool) -> usize {
-        self.steps.push((PendingStep::Iteration { variable, value: 0, span, independent }, None));
+        self.steps.push((PendingStep::Iteration { variable, value: 0, span, is_count: false, independent }, None));
         self.steps.len() - 1
     }
 
-    /// Begins an iteration of the loop at `depth`.
-    pub(crate) fn set_iteration(&mut self, depth: usize, new: i64) {
-        if let Some((PendingStep::Iteration { value, .. }, id)) = self.steps.get_mut(depth) {
-            *value = new;
+    /// Begins an iteration of the loop at `depth`, with its number or the value of its variable.
+    pub(crate) fn set_iteration(&mut self, depth: usize, new: i64, counted: bool) {
+        if let Some((PendingStep::Iteration { value, is_count, .. }, id)) = self.steps.get_mut(depth) {
+            (*value, *is_count) = (new, counted);
             *id = None;
         }
     }

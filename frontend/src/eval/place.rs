@@ -66,7 +66,7 @@ impl Interp<'_> {
     /// Enters an iteration of an unrolled loop.
     pub(crate) fn enter_iteration(&mut self, around: &Around, value: i64) {
         let depth = self.push_iteration(around.variable, around.header, around.independent);
-        self.set_iteration(depth, value);
+        self.set_iteration(depth, value, false);
     }
 
     /// Enters a call.

@@ -119,7 +119,8 @@ impl Generator {
                 Step::Call { function: self.random.name(), loc: self.loc() }
             } else {
                 let (variable, value) = (self.random.name(), self.random.int());
-                Step::Iteration { variable, value, loc: self.loc(), independent: self.random.one_in(2) }
+                let (is_count, independent) = (self.random.one_in(2), self.random.one_in(2));
+                Step::Iteration { variable, value, is_count, loc: self.loc(), independent }
             };
             trails.push(Trail { parent, step });
         }

@@ -270,9 +270,10 @@ impl Parser {
         let name = c.name("a loop variable, `call` or `root`")?;
         let step = if c.take("=") {
             let value = c.int("the value of the loop variable")?;
+            let is_count = c.take("count");
             let independent = c.take("independent");
             let (loc, _) = self.place(c)?;
-            Step::Iteration { variable: name.into(), value, loc, independent }
+            Step::Iteration { variable: name.into(), value, is_count, loc, independent }
         } else if name == "call" && !name_at_string {
             let function = c.name("the name of the function")?;
             let (loc, _) = self.place(c)?;

@@ -41,10 +41,11 @@ impl Printer<'_> {
                     self.out.push_str("root");
                     Loc::default()
                 }
-                Step::Iteration { variable, value, loc, independent } => {
+                Step::Iteration { variable, value, is_count, loc, independent } => {
                     self.name(variable)?;
+                    let count = if *is_count { " count" } else { "" };
                     let independent = if *independent { " independent" } else { "" };
-                    write!(self.out, " = {value}{independent}")?;
+                    write!(self.out, " = {value}{count}{independent}")?;
                     *loc
                 }
                 Step::Call { function, loc } => {

@@ -3,7 +3,7 @@
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId, TensorId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Node, NodeKind, Step};
 use nki_isa::schema::{OperandSchema, Role};
 use nki_isa::{Arch, Fault, Program, View, Violation};
 use rustc_hash::FxHashSet;
@@ -46,11 +46,13 @@ impl Findings {
 /// The iterations around a statement: by name and value for unrolled loops, by number for dynamic loops.
 pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
     // The target of a loop may be several names, and `while` has no target.
-    let text = |(name, value): (&str, i64)| match name {
-        "" => format!("iteration {value}"),
-        name => format!("{name} = {value}"),
+    let text = |step: &Step| match step {
+        Step::Iteration { variable, value, .. } if variable.is_empty() => Some(format!("iteration {value}")),
+        Step::Iteration { variable, value, is_count: true, .. } => Some(format!("iteration {value} of `{variable}`")),
+        Step::Iteration { variable, value, .. } => Some(format!("{variable} = {value}")),
+        _ => None,
     };
-    let mut parts: Vec<String> = program.iterations(node.trail).into_iter().map(text).collect();
+    let mut parts: Vec<String> = program.iteration_steps(node.trail).into_iter().filter_map(text).collect();
     parts.extend(dynamic.iter().map(|(loc, i)| format!("iteration {i} of the dynamic loop at line {}", loc.line)));
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -106,7 +106,8 @@ fn looped(bodies: &[Vec<(u32, Statement)>], independent: bool) -> Program {
 }
 
 fn iteration(b: &mut Builder, parent: TrailId, line: u32, value: u32, independent: bool) -> TrailId {
-    let step = Step::Iteration { variable: Arc::from("i"), value: value.into(), loc: at(line), independent };
+    let step =
+        Step::Iteration { variable: Arc::from("i"), value: value.into(), is_count: false, loc: at(line), independent };
     b.program.trails.push(Trail { parent: Some(parent), step });
     TrailId(b.program.trails.len() as u32 - 1)
 }
