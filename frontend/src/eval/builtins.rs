@@ -250,13 +250,13 @@ fn extremum(interp: &mut Interp<'_>, mut args: CallArgs, name: &str, op: CmpOp) 
     if let ([Value::Int(a), Value::Int(b)], None) = (args.positional.as_slice(), &key) {
         return Ok(Value::Int(if op == CmpOp::Lt { *a.min(b) } else { *a.max(b) }));
     }
-    let items = if args.positional.len() == 1 {
-        interp.iterate(&args.positional[0], span)?
-    } else {
-        args.positional.into_vec()
+    let items = match args.positional.as_slice() {
+        [items] => interp.iter(items, span)?,
+        several => Iter::new("tuple_iterator", Source::Items(several.into(), 0)),
     };
     let mut best: Option<(Value, Value)> = None;
-    for item in items {
+    while let Some(item) = interp.next(&items, span)? {
+        interp.step(span)?;
         let rank = match &key {
             Some(key) => interp.call(key, CallArgs::of([item.clone()], span))?,
             None => item.clone(),
@@ -285,7 +285,9 @@ fn sum(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [items, start] = args.bind(interp, "sum", ["iterable", "start"], 1)?;
     let mut total = start.unwrap_or(Value::Int(0));
-    for item in interp.iterate(&items.unwrap_or(Value::None), span)? {
+    let items = interp.iter(&items.unwrap_or(Value::None), span)?;
+    while let Some(item) = interp.next(&items, span)? {
+        interp.step(span)?;
         total = interp.binary(BinOp::Add, &total, &item, span)?;
     }
     Ok(total)
@@ -353,6 +355,18 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn divmod(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "divmod", 2, 2)?;
     let (a, b) = (&args.positional[0], &args.positional[1]);
+    for (receiver, method, other) in [(a, "__divmod__", b), (b, "__rdivmod__", a)] {
+        let method = interp.sym(method);
+        let Some(method) = receiver.own_class().and_then(|class| class.lookup(method)) else { continue };
+        let answer = interp.call_with(&method, receiver.clone(), CallArgs::of([other.clone()], args.span))?;
+        if !matches!(answer, Value::NotImplemented) {
+            return Ok(answer);
+        }
+    }
+    let has_none = |value: &Value| matches!(value, Value::Instance(instance) if instance.base_value().is_none());
+    if has_none(a) || has_none(b) {
+        return Err(interp.bad_operands("divmod()", a, b, args.span));
+    }
     let quotient = interp.binary(BinOp::FloorDiv, a, b, args.span)?;
     let rest = interp.binary(BinOp::Mod, a, b, args.span)?;
     Ok(Value::tuple(vec![quotient, rest]))

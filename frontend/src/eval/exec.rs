@@ -98,17 +98,15 @@ impl Interp<'_> {
             StmtKind::Match(m) => return self.exec_match(frame, m),
             StmtKind::Yield(y) => return self.exec_yield(frame, y, stmt.span),
             StmtKind::Def(def, bind) => {
-                let mut value = self.make_function(frame, def)?;
-                for decorator in def.decorators.iter().rev() {
-                    value = self.decorate(frame, decorator, value)?;
-                }
+                let decorators = self.eval_decorators(frame, &def.decorators)?;
+                let function = self.make_function(frame, def)?;
+                let value = self.decorate(decorators, function)?;
                 self.assign(frame, bind, value)?;
             }
             StmtKind::Class(def, bind) => {
-                let mut value = self.make_class(frame, def)?;
-                for decorator in def.decorators.iter().rev() {
-                    value = self.decorate(frame, decorator, value)?;
-                }
+                let decorators = self.eval_decorators(frame, &def.decorators)?;
+                let class = self.make_class(frame, def)?;
+                let value = self.decorate(decorators, class)?;
                 self.assign(frame, bind, value)?;
             }
             StmtKind::Import(names) => {
@@ -131,16 +129,19 @@ impl Interp<'_> {
         Ok(Flow::Next)
     }
 
-    /// Applies a decorator. Host decorators (pytest marks and similar) are ignored.
-    fn decorate(&mut self, frame: &Frame<'_>, decorator: &Expr, value: Value) -> EvalResult<Value> {
-        let callee = self.eval(frame, decorator)?;
-        if matches!(callee, Value::Host(_)) {
-            return Ok(value);
+    /// The decorators of a definition with their positions, evaluated from top to bottom.
+    fn eval_decorators(&mut self, frame: &Frame<'_>, decorators: &[Expr]) -> EvalResult<Vec<(Value, Span)>> {
+        decorators.iter().map(|decorator| Ok((self.eval(frame, decorator)?, decorator.span))).collect()
+    }
+
+    /// Applies decorators from bottom to top. Host decorators (pytest marks and similar) are ignored.
+    fn decorate(&mut self, decorators: Vec<(Value, Span)>, mut value: Value) -> EvalResult<Value> {
+        for (decorator, span) in decorators.into_iter().rev() {
+            if !matches!(decorator, Value::Host(_) | Value::Type(_)) {
+                value = self.call(&decorator, CallArgs::of([value], span))?;
+            }
         }
-        if matches!(callee, Value::Type(_)) {
-            return Ok(value);
-        }
-        self.call(&callee, CallArgs::of([value], decorator.span))
+        Ok(value)
     }
 
     fn exec_assert(&mut self, frame: &Frame<'_>, test: &Expr, message: Option<&Expr>, span: Span) -> EvalResult<()> {

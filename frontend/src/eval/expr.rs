@@ -313,13 +313,13 @@ impl Interp<'_> {
         dict: &mut Dict,
     ) -> EvalResult<()> {
         let Some(clause) = comp.clauses.get(depth) else {
-            let value = self.eval(frame, &comp.element)?;
             match &comp.key {
                 Some(key) => {
                     let key_value = self.eval(frame, key)?;
+                    let value = self.eval(frame, &comp.element)?;
                     dict.set(self.new_key(&key_value, key.span)?, key_value, value);
                 }
-                None => out.push(value),
+                None => out.push(self.eval(frame, &comp.element)?),
             }
             return Ok(());
         };

@@ -285,10 +285,12 @@ pub(super) fn lcm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> 
     Ok(l)
 }
 
-pub(super) fn prod(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let mut total = Value::Int(1);
-    let items = args.positional.first().cloned().unwrap_or(Value::None);
-    for item in interp.iterate(&items, args.span)? {
+pub(super) fn prod(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    let mut total = args.take_keyword(sym::start).unwrap_or(Value::Int(1));
+    args.positional_only(interp, "prod", 1, 1)?;
+    let items = interp.iter(&args.positional[0], args.span)?;
+    while let Some(item) = interp.next(&items, args.span)? {
+        interp.step(args.span)?;
         total = interp.binary(BinOp::Mul, &total, &item, args.span)?;
     }
     Ok(total)

@@ -238,3 +238,51 @@ fn what_python_refuses_before_it_runs_is_refused() {
         check(&format!("{source}\nf()"), "2");
     }
 }
+
+#[test]
+fn sums_and_extrema_combine_each_item_as_it_is_drawn() {
+    let class = "class Term:\n    def __init__(self, n):\n        self.n = n\n    def __add__(self, o):\n        print('+', o.n)\n        return Term(self.n + o.n)\n    \
+                 def __radd__(self, o):\n        return self\n    def __mul__(self, o):\n        print('*', o.n)\n        return self\n    \
+                 def __gt__(self, o):\n        print('>', self.n, o.n)\n        return self.n > o.n\n    \
+                 def __lt__(self, o):\n        print('<', self.n, o.n)\n        return self.n < o.n\n\
+                 def made(n):\n    print('made', n)\n    return Term(n)\n";
+    for (call, expected) in [
+        ("sum((made(i) for i in (1, 2)), Term(0)).n", "made 1\n+ 1\nmade 2\n+ 2\n3"),
+        ("math.prod((made(i) for i in (1, 2)), start=Term(0)).n", "made 1\n* 1\nmade 2\n* 2\n0"),
+        ("max(made(i) for i in (1, 2, 3)).n", "made 1\nmade 2\n> 2 1\nmade 3\n> 3 2\n3"),
+        ("min((3, 1, 2), key=made)", "made 3\nmade 1\n< 1 3\nmade 2\n< 2 1\n1"),
+        ("max(map(made, (2, 1)), key=lambda t: t).n, min(4, 2.5), max('ab', 'b')", "made 2\nmade 1\n> 1 2\n2 2.5 b"),
+    ] {
+        check(&format!("import math\n{class}print({call})"), expected);
+    }
+    check_kernel("max([])", "value-error: max() of an empty sequence");
+    check_kernel("print(max([], default=3), sum([]), math.prod([2, 3], start=4), math.prod(iter([])))", "3 0 24 1");
+}
+
+#[test]
+fn a_dict_comprehension_evaluates_the_key_first() {
+    check("it = iter(('a', 1, 'b', 2))\nprint({next(it): next(it) for _ in range(2)})", "{'a': 1, 'b': 2}");
+}
+
+#[test]
+fn decorators_are_evaluated_from_top_to_bottom_and_applied_from_bottom_to_top() {
+    let make = "def at(n):\n    print('made', n)\n    def apply(f):\n        print('applied', n)\n        return f\n    return apply\n\
+                def default():\n    print('default')\n    return 1\n";
+    check(
+        &format!("{make}@at(1)\n@at(2)\ndef f(x=default()):\n    pass"),
+        "made 1\nmade 2\ndefault\napplied 2\napplied 1",
+    );
+    check(
+        &format!("{make}def base():\n    print('base')\n    return object\n@at(1)\n@at(2)\nclass C(base()):\n    pass"),
+        "made 1\nmade 2\nbase\napplied 2\napplied 1",
+    );
+}
+
+#[test]
+fn divmod_asks_the_class() {
+    let class = "class Extent:\n    def __init__(self, n):\n        self.n = n\n    def __divmod__(self, o):\n        return NotImplemented if o == 0 else (self.n // o, 'rest')\n    \
+                 def __rdivmod__(self, o):\n        return o // self.n, 'reflected'\n";
+    check(&format!("{class}print(divmod(Extent(16), 5), divmod(20, Extent(3)))"), "(3, 'rest') (6, 'reflected')");
+    check(&format!("{class}divmod(Extent(1), 0)"), "type-error: `divmod()` does not work between an Extent and an int");
+    check_expr("divmod(-7, 2), divmod(7.5, 2), divmod(True, 2)", "((-4, 1), (3.0, 1.5), (0, 1))");
+}
