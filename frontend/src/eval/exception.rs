@@ -242,6 +242,9 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "type-error"
         | "arguments"
         | "dict-key"
+        | "not-callable"
+        | "not-indexable"
+        | "not-iterable"
         | "register-arithmetic"
         | "tensor-operator"
         | "unsupported-operator" => "TypeError",

@@ -219,7 +219,7 @@ pub(crate) trait Object: Any + fmt::Debug {
 
     /// `len(this)`
     fn len(&self, span: Span) -> EvalResult<i64> {
-        Err(Raise::at("operand-kind", format!("{} has no len()", article(self.type_name())), span, "here"))
+        Err(Raise::at("type-error", format!("{} has no len()", article(self.type_name())), span, "here"))
     }
 
     /// Its items, for a loop that is unrolled.

@@ -286,3 +286,33 @@ fn divmod_asks_the_class() {
     check(&format!("{class}divmod(Extent(1), 0)"), "type-error: `divmod()` does not work between an Extent and an int");
     check_expr("divmod(-7, 2), divmod(7.5, 2), divmod(True, 2)", "((-4, 1), (3.0, 1.5), (0, 1))");
 }
+
+/// A kernel with a tensor `t`, of which `u` is another one.
+fn with_tensors(body: &str) -> String {
+    let body: String = body.lines().map(|l| format!("    {l}\n")).collect();
+    format!(
+        "import functools\nimport nki\nimport nki.isa as nisa\nimport nki.language as nl\n@nki.jit\ndef k():\n    \
+         t = nl.ndarray((4, 8), nl.float32, buffer=nl.sbuf)\n    u = nl.ndarray((4, 2), nl.bfloat16, buffer=nl.sbuf)\n{body}"
+    )
+}
+
+#[track_caller]
+fn check_tensors(body: &str, expected: &str) {
+    assert_eq!(run(&with_tensors(body)), expected, "in\n{body}");
+}
+
+#[test]
+fn tensors_and_element_types_have_no_items_for_python() {
+    for expr in [
+        "iter(t)",
+        "list(t)",
+        "[row for row in t]",
+        "iter(nl.int8)",
+        "len(nl.int8)",
+        "nl.int8[0]",
+        "3 in nl.int8",
+        "len(nl.add)",
+    ] {
+        check_tensors(&format!("try:\n    {expr}\nexcept TypeError:\n    print('refused')"), "refused");
+    }
+}
