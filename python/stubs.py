@@ -63,7 +63,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import nki.language as nl
-from nki.language import Dtype, DType, NkiTensor, Operator
+from nki.language import Dtype, DType, NKIObject, NkiTensor, Operator
 
 from . import constants as constants
 """,

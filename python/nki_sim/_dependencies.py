@@ -79,7 +79,7 @@ class _Frozen:
             return "float", value.hex()
         if cls in _PLAIN:
             return cls, value
-        if cls is _native.Handle:
+        if issubclass(cls, _native.Handle):
             return _TILE
         if tensors and _is_tensor(value):
             return _TENSOR
@@ -269,7 +269,7 @@ class _Dependencies(_Frozen):
                 return True
             if plain and type(now) is type(value) and now == value and repr(now) == repr(value):
                 return True
-            if left and type(now) is _native.Handle:
+            if left and isinstance(now, _native.Handle):
                 return True
             if plain or same:
                 return False

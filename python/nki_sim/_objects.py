@@ -194,10 +194,8 @@ class TileSize:
 
 
 class _ApiClass(type):
-    """The metaclass of the API's classes: their instances are device values."""
-
-    def __instancecheck__(cls, instance):
-        return _native.is_instance(instance, cls, cls.__module__, cls.__name__)
+    """The metaclass of the API's classes: their instances are device values, which the native module
+    makes."""
 
     def __call__(cls, *args, **kwargs):
         raise OutsideKernelError(f"{cls.__module__}.{cls.__name__} objects are made by the functions of the API, in kernels")
@@ -329,7 +327,7 @@ def _build():
     modules = {"nki.language": {"NKIObject": NKIObject}, "nki.isa": {}, "nki.collectives": {}}
     modules |= {"neuronxcc.nki.language": {}, "neuronxcc.nki.isa": {}}
     functions = {m: {name: (p, doc) for name, p, _, doc in _native.api_functions(m)} for m in ("nki.language", "nki.isa", "nki.collectives")}
-    classes = {(m, name): doc for m, name, _, doc, _ in _native.api_classes()}
+    classes = {(m, name): (base, doc) for m, name, base, doc, _ in _native.api_classes()}
     _native.register(NKIObject, "nki.language.NKIObject")
     for module, name, kind, details in _native.api_names():
         names = modules[module]
@@ -353,9 +351,8 @@ def _build():
         elif name == "mgrid":
             value = ApiIndex(module, name)
         elif kind == "class":
-            value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
-            if value is None:
-                value = _ApiClass(name, (), {"__module__": module, "__doc__": classes.get((module, name))})
+            # `tensor` is an older name.
+            value = NkiValidationError if name == "NkiValidationError" else _api_class(module, "NkiTensor" if name == "tensor" else name, names, classes)
         elif module != "nki.language" and name in schemas:
             schema = schemas[name]
             value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
@@ -364,7 +361,7 @@ def _build():
             parameters, doc = functions.get(module, {}).get(name) or (None, functions["nki.language"].get(name, (None, None))[1])
             value = ApiFunction(module, name, doc, None if parameters is None else _signature_of(parameters))
         names[name] = value
-        known = kind == "dtype" and (name != details[0] or module != "nki.language")
+        known = name == "tensor" or kind == "dtype" and (name != details[0] or module != "nki.language")
         if kind != "member" and not known:
             _native.register(value, path)
     memories = ("sbuf", "psum", "hbm", "private_hbm", "shared_hbm")
@@ -372,11 +369,26 @@ def _build():
     return modules
 
 
+def _api_class(module, name, names, classes):
+    """The class of this name, whose objects are values of the device."""
+    if name not in names:
+        base, doc = classes.get((module, name), ("", None))
+        bases = (_native.Handle, NKIObject) if base == "NKIObject" else (names.get(base, _native.Handle),)
+        names[name] = _ApiClass(name, bases, {"__module__": module, "__doc__": doc})
+        _native.register(names[name], f"{module}.{name}")
+    return names[name]
+
+
 #: The names of `nki.language`, `nki.isa`, `nki.collectives`, and of the older `neuronxcc.nki.language` and `neuronxcc.nki.isa`.
 MODULES = _build()
 
 #: The class of tensors.
 NkiTensor = MODULES["nki.language"]["NkiTensor"]
+
+#: The classes of device values by their type names; the native module makes their objects.
+CLASSES = {"tensor": NkiTensor, "register": MODULES["nki.isa"]["VirtualRegister"]}
+CLASSES |= {name: MODULES["nki.language"][name] for name in ("NkiTileGrid", "NkiBlockGrid")}
+CLASSES |= {name: MODULES["nki.isa"][name] for name in ("NkiScalar", "NkiInstruction")}
 
 
 class ReplicaGroup:

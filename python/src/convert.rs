@@ -29,6 +29,7 @@ struct Known {
     builtin: Py<PyAny>,
     helpers: Py<PyModule>,
     tracer: Py<PyModule>,
+    classes: Py<PyAny>,
 }
 
 fn known(py: Python<'_>) -> PyResult<&Known> {
@@ -48,8 +49,14 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
             builtin: get("types", "BuiltinFunctionType")?,
             helpers: PyModule::import(py, "nki_sim._inspect")?.unbind(),
             tracer: PyModule::import(py, "nki_sim._trace")?.unbind(),
+            classes: get("nki_sim._objects", "CLASSES")?,
         })
     })
+}
+
+/// The class of the API for device values of a type.
+pub(crate) fn class_of_value<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    known(py)?.classes.bind(py).cast::<PyDict>()?.get_item(name)
 }
 
 /// The helper module written in Python.

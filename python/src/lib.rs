@@ -147,7 +147,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(served::serve, module)?)?;
     module.add_function(wrap_pyfunction!(xla::ffi_handler, module)?)?;
     module.add_function(wrap_pyfunction!(xla::documented_call, module)?)?;
-    module.add_function(wrap_pyfunction!(trace::is_instance, module)?)?;
     module.add_function(wrap_pyfunction!(trace::attribute_of_module, module)?)?;
     module.add_function(wrap_pyfunction!(trace::is_tracing, module)?)?;
     module.add_function(wrap_pyfunction!(trace::check_nested, module)?)?;

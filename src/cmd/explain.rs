@@ -168,8 +168,12 @@ fn page(name: &str, entry: &Entry) -> String {
 
 fn class(short: &str, class: &Class) -> String {
     let mut out = format!("# {short}.{}\n\nClass. {}\n", class.name, class.doc);
-    if !class.base.is_empty() {
-        let _ = writeln!(out, "\nIt has what {short}.{} has.", class.base);
+    match class.base {
+        "" => {}
+        "NKIObject" => out += "\nIts base class is nl.NKIObject.\n",
+        base => {
+            let _ = writeln!(out, "\nIt has what {short}.{base} has.");
+        }
     }
     if !class.members.is_empty() {
         out.push('\n');

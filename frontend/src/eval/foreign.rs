@@ -14,7 +14,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::language::Hint;
 use super::native::CallArgs;
-use super::value::{Key, Slice, Value};
+use super::value::{BuiltinType, Key, Slice, Value};
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 
 /// A block of statements that the device runs; it is evaluated once to emit its body.
@@ -38,7 +38,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         None
     }
 
-    /// `type(this)`
+    /// `type(this)`; without it, the type has only a name.
     fn class(&self) -> Option<Value> {
         None
     }
@@ -267,6 +267,40 @@ pub(crate) trait Object: Any + fmt::Debug {
     /// The loop that the device runs, if `for i in this:` runs on the device.
     fn range(&self) -> Option<&dyn DeviceRange> {
         None
+    }
+}
+
+/// The type of objects that have no class: it equals itself and has a name.
+#[derive(Debug)]
+pub(super) struct NamedType(pub(super) &'static str);
+
+impl Object for NamedType {
+    fn type_name(&self) -> &'static str {
+        "type"
+    }
+
+    fn repr(&self) -> String {
+        format!("<class '{}'>", self.0)
+    }
+
+    fn class(&self) -> Option<Value> {
+        Some(Value::Type(BuiltinType::Type))
+    }
+
+    fn hash_key(&self) -> Option<Key> {
+        Some(Key::Name(self.0.to_owned()))
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        matches!(name, "__name__" | "__qualname__").then(|| Value::str(self.0))
+    }
+
+    fn equals(&self, other: &Value) -> bool {
+        other.downcast::<NamedType>().is_some_and(|other| other.0 == self.0)
+    }
+
+    fn has_instance(&self, value: &Value) -> bool {
+        matches!(value, Value::Object(object) if object.class().is_none() && object.type_name() == self.0)
     }
 }
 

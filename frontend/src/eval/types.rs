@@ -6,6 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::foreign::NamedType;
 use super::language::Hint;
 use super::native::CallArgs;
 use super::stdlib::scalar::NumpyScalar;
@@ -216,7 +217,9 @@ impl Interp<'_> {
             Value::Instance(instance) => return Value::Class(instance.class.clone()),
             Value::EnumMember(member) => return Value::Class(member.class.clone()),
             Value::Exception(exception) => return Value::ExceptionClass(exception.0),
-            Value::Object(object) if let Some(class) = object.class() => return class,
+            Value::Object(object) => {
+                return object.class().unwrap_or_else(|| Value::object(NamedType(object.type_name())));
+            }
             Value::None => BuiltinType::NoneType,
             Value::Bool(_) => BuiltinType::Bool,
             Value::Int(_) => BuiltinType::Int,

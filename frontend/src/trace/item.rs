@@ -206,6 +206,14 @@ impl Item {
         self.0.downcast::<NlOp>().map(|op| format!("nki.language.{}", op.op().name))
     }
 
+    /// The name of the type of an object.
+    pub fn type_name(&self) -> Option<&'static str> {
+        match &self.0 {
+            Value::Object(object) => Some(object.type_name()),
+            _ => None,
+        }
+    }
+
     /// A number that is equal for two items if they are one object.
     pub fn identity(&self) -> u64 {
         let Value::Object(object) = &self.0 else { return 0 };

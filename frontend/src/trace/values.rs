@@ -263,14 +263,6 @@ impl Trace<'_, '_> {
         matches!(&value.0, Value::Object(object) if object.range().is_some())
     }
 
-    /// `isinstance(value, class)`
-    ///
-    /// # Errors
-    /// If `class` is not a class.
-    pub fn is_instance(&mut self, value: &Item, class: &Item, span: Span) -> Outcome<bool> {
-        self.at(span, |interp| interp.is_instance(&value.0, &class.0, span))
-    }
-
     /// `repr(value)`
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 use nki_frontend::trace::{Content, Item, LoopOver, Trace};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple};
 
 use super::active::{Tracing, active};
 use super::handles::Handle;
@@ -141,21 +141,6 @@ fn outside(py: Python<'_>, path: &str) -> PyErr {
     ours(py, "OutsideKernelError", &message)
 }
 
-/// Whether an object is a value of a kernel, and an instance of this class of the API in its trace.
-#[pyfunction]
-pub(crate) fn is_instance(
-    object: &Bound<'_, PyAny>,
-    class: &Bound<'_, PyType>,
-    module: &str,
-    name: &str,
-) -> PyResult<bool> {
-    let Ok(handle) = object.cast_exact::<Handle>() else { return Ok(false) };
-    let py = object.py();
-    let (tracing, this) = handle.get().open(py)?;
-    let class = tracing.api(class.as_any(), module, name)?;
-    tracing.operate(py, |t, span| t.is_instance(&this, &class, span))
-}
-
 /// A name of an API module in the traced kernel, for names that the module does not have outside of kernels; None without a
 /// kernel.
 #[pyfunction]
@@ -163,7 +148,7 @@ pub(crate) fn attribute_of_module(py: Python<'_>, module: &str, name: &str) -> P
     let Some(tracing) = active() else { return Ok(None) };
     let made = tracing.operate_as(py, Some("AttributeError"), |t, span| t.api(module, name, span))?;
     match made.content() {
-        Content::Object | Content::Api(_) => Ok(Some(Bound::new(py, Handle::new(&tracing, made))?.into_any().unbind())),
+        Content::Object | Content::Api(_) => Handle::object(py, &tracing, made).map(Some),
         _ => to_python(py, &tracing, &made).map(Some),
     }
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use nki_frontend::trace::{Item, Operator};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -13,10 +14,12 @@ use super::functions::call;
 use super::numpy;
 use super::turns::DeviceLoopIterator;
 use super::values::{arguments, item_of, to_python};
+use crate::convert::class_of_value;
 use crate::errors::ours;
 
-/// A device value in the traced kernel: a tensor, a register, an instruction.
-#[pyclass(frozen, module = "nki_sim._native")]
+/// A device value in the traced kernel. Tensors, registers, grids and results of instructions are objects of the classes of the API, which
+/// derive from it.
+#[pyclass(frozen, subclass, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct Handle {
     /// The number of its trace.
@@ -36,6 +39,14 @@ impl Drop for Handle {
 impl Handle {
     pub(super) fn new(tracing: &Tracing, item: Item) -> Self {
         Handle { trace: tracing.id, index: tracing.keep(item) }
+    }
+
+    /// A Python object for a device value, of the class of the API for its type.
+    pub(super) fn object(py: Python<'_>, tracing: &Tracing, item: Item) -> PyResult<Py<PyAny>> {
+        let class = item.type_name().map(|name| class_of_value(py, name)).transpose()?.flatten();
+        let Some(class) = class else { return Ok(Bound::new(py, Handle::new(tracing, item))?.into_any().unbind()) };
+        let made = class.call_method1(intern!(py, "__new__"), (&class, tracing.id, tracing.keep(item)))?;
+        Ok(made.unbind())
     }
 
     /// Its value and its trace, which must be the active one.
@@ -126,6 +137,11 @@ const IN_PLACE: [&str; 13] = [
 
 #[pymethods]
 impl Handle {
+    #[new]
+    fn new_in(trace: u64, index: u32) -> Self {
+        Handle { trace, index }
+    }
+
     fn __add__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.binary(Operator::Add, other, false)
     }

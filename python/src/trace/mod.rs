@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyFunction};
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
 pub(crate) use self::follow::{Place, Run};
-pub(crate) use self::functions::{Function, attribute_of_module, check_nested, is_instance, is_tracing, refuse_grid};
+pub(crate) use self::functions::{Function, attribute_of_module, check_nested, is_tracing, refuse_grid};
 pub(crate) use self::handles::{Handle, Method};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};

@@ -46,7 +46,7 @@ pub(super) fn item_of(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>) -> PyRes
 
 fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResult<Item> {
     let py = object.py();
-    if let Ok(handle) = object.cast_exact::<Handle>() {
+    if let Ok(handle) = object.cast::<Handle>() {
         return Ok(handle.get().open(py)?.1);
     }
     if object.is_none() {
@@ -248,6 +248,6 @@ pub(super) fn to_python(py: Python<'_>, tracing: &Rc<Tracing>, item: &Item) -> P
             let (module, name) = path.rsplit_once('.').unwrap_or(("", &path));
             tracer(py)?.getattr("named")?.call1((module, name))?.unbind()
         }
-        Content::Object => Bound::new(py, Handle::new(tracing, item.clone()))?.into_any().unbind(),
+        Content::Object => Handle::object(py, tracing, item.clone())?,
     })
 }

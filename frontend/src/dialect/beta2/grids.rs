@@ -11,6 +11,7 @@ use crate::build::grid::{Grid, GridKey, GridRequest};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::enums::ApiEnum;
 use crate::dialect::common::errors::raise;
+use crate::dialect::common::handles::ApiClass;
 use crate::dialect::common::state::{site, state};
 use crate::dialect::common::values;
 use crate::eval::Interp;
@@ -40,6 +41,10 @@ fn tuple(items: Vec<i64>) -> Value {
 impl Object for Grid {
     fn type_name(&self) -> &'static str {
         if self.is_of_blocks() { "NkiBlockGrid" } else { "NkiTileGrid" }
+    }
+
+    fn class(&self) -> Option<Value> {
+        ApiClass::of(self)
     }
 
     fn repr(&self) -> String {

@@ -8,7 +8,7 @@ use crate::eval::convert::int;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
-use crate::eval::value::{Key, Value};
+use crate::eval::value::{BuiltinType, Key, Value};
 use crate::syntax::CmpOp;
 
 /// An enum of the API.
@@ -96,6 +96,10 @@ impl Object for ApiEnum {
         format!("{}.{}", self.class.name, self.name())
     }
 
+    fn class(&self) -> Option<Value> {
+        Some(Value::object(EnumClass(self.class)))
+    }
+
     fn hash_key(&self) -> Option<Key> {
         Some(Key::Name(self.repr()))
     }
@@ -157,6 +161,10 @@ pub(crate) struct EnumClass(pub(crate) &'static Vocabulary);
 impl Object for EnumClass {
     fn type_name(&self) -> &'static str {
         self.0.name
+    }
+
+    fn class(&self) -> Option<Value> {
+        Some(Value::Type(BuiltinType::Type))
     }
 
     fn attributes(&self) -> Vec<&'static str> {

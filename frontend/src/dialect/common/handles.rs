@@ -7,13 +7,12 @@ use super::enums::ApiEnum;
 use super::errors::raise;
 use super::state::state;
 use crate::build::builder::{Dependency, NodeAt};
-use crate::build::grid::Grid;
 use crate::eval::Interp;
 use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
-use crate::eval::value::{ClassKind, Key, Value};
+use crate::eval::value::{BuiltinType, Class, ClassKind, Key, Value};
 
 /// The result of an instruction.
 #[derive(Debug)]
@@ -22,6 +21,10 @@ pub(crate) struct Handle(pub(crate) NodeAt);
 impl Object for Handle {
     fn type_name(&self) -> &'static str {
         "NkiInstruction"
+    }
+
+    fn class(&self) -> Option<Value> {
+        ApiClass::of(self)
     }
 
     fn methods(&self) -> &'static [&'static str] {
@@ -74,17 +77,56 @@ impl Object for Ds {
     }
 }
 
-/// A class of the API, for annotations and `isinstance`: the name of its type.
+/// A class of the API, for annotations, `isinstance` and `type`: the type name of its objects.
 #[derive(Debug)]
 pub(crate) struct ApiClass(pub(crate) &'static str);
 
+impl ApiClass {
+    /// The class of an object.
+    pub(crate) fn of(object: &impl Object) -> Option<Value> {
+        Some(Value::object(ApiClass(object.type_name())))
+    }
+
+    /// Its name in the API.
+    fn name(&self) -> &'static str {
+        match self.0 {
+            "tensor" => "NkiTensor",
+            "register" => "VirtualRegister",
+            name => name,
+        }
+    }
+
+    /// Whether it is the class of objects of this type name, or derives from that class.
+    fn derives_from(&self, base: &str) -> bool {
+        self.0 == base || base == "NkiGrid" && matches!(self.0, "NkiTileGrid" | "NkiBlockGrid")
+    }
+
+    /// Whether it derives from `nl.NKIObject`.
+    fn is_nki_object(&self) -> bool {
+        matches!(self.0, "tensor" | "register" | "NkiInstruction")
+    }
+}
+
 impl Object for ApiClass {
     fn type_name(&self) -> &'static str {
-        self.0
+        "type"
+    }
+
+    fn repr(&self) -> String {
+        let module = if matches!(self.0, "register" | "NkiScalar" | "NkiInstruction") { "isa" } else { "language" };
+        format!("<class 'nki.{module}.{}'>", self.name())
+    }
+
+    fn class(&self) -> Option<Value> {
+        Some(Value::Type(BuiltinType::Type))
     }
 
     fn hash_key(&self) -> Option<Key> {
         Some(Key::Name(self.0.to_owned()))
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        matches!(name, "__name__" | "__qualname__").then(|| Value::str(self.name()))
     }
 
     /// `nt.tensor[128, 512]` in an annotation.
@@ -97,12 +139,11 @@ impl Object for ApiClass {
     }
 
     fn has_instance(&self, value: &Value) -> bool {
-        match self.0 {
-            "NkiGrid" => value.downcast::<Grid>().is_some(),
-            name => {
-                matches!(value, Value::Object(o) if o.type_name() == name) && value.downcast::<ApiClass>().is_none()
-            }
-        }
+        matches!(value, Value::Object(o) if ApiClass(o.type_name()).derives_from(self.0))
+    }
+
+    fn has_subclass(&self, class: &Value) -> bool {
+        class.downcast::<ApiClass>().is_some_and(|class| class.derives_from(self.0))
     }
 }
 
@@ -117,6 +158,10 @@ impl Object for NkiObject {
 
     fn repr(&self) -> String {
         "<class 'NKIObject'>".into()
+    }
+
+    fn class(&self) -> Option<Value> {
+        Some(Value::Type(BuiltinType::Type))
     }
 
     fn hash_key(&self) -> Option<Key> {
@@ -148,9 +193,24 @@ impl Object for NkiObject {
     }
 
     fn has_instance(&self, value: &Value) -> bool {
-        let Value::Instance(instance) = value else { return false };
-        instance.class.mro.get().into_iter().flatten().any(|c| c.kind.get() == ClassKind::Record)
+        match value {
+            Value::Instance(instance) => is_record(&instance.class),
+            Value::Object(object) => ApiClass(object.type_name()).is_nki_object(),
+            _ => false,
+        }
     }
+
+    fn has_subclass(&self, class: &Value) -> bool {
+        match class {
+            Value::Class(class) => is_record(class),
+            class => class.downcast::<ApiClass>().is_some_and(ApiClass::is_nki_object) || self.equals(class),
+        }
+    }
+}
+
+/// Whether a class derives from `nl.NKIObject`.
+fn is_record(class: &Class) -> bool {
+    class.mro.get().into_iter().flatten().any(|c| c.kind.get() == ClassKind::Record)
 }
 
 /// A documented function that is not implemented yet: it can be imported, but not used.

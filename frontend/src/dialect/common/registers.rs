@@ -5,6 +5,7 @@ use nki_isa::program::{Bound, Control};
 use nki_isa::{Arg, RegId};
 
 use super::errors::raise;
+use super::handles::ApiClass;
 use super::state::{site, state};
 use super::strict::reject;
 use crate::build::builder::{Mark, Site};
@@ -251,6 +252,10 @@ impl Object for DynamicRange {
 impl Object for Register {
     fn type_name(&self) -> &'static str {
         "register"
+    }
+
+    fn class(&self) -> Option<Value> {
+        ApiClass::of(self)
     }
 
     fn repr(&self) -> String {

@@ -4,6 +4,7 @@ use nki_diag::Span;
 use nki_isa::names::ScalarOp;
 
 use super::errors::raise;
+use super::handles::ApiClass;
 use super::registers::{branch, repeat};
 use super::state::{site, state};
 use super::strict::reject;
@@ -75,6 +76,10 @@ fn refuse(what: &str, span: Span) -> Box<Raise> {
 impl Object for Scalar {
     fn type_name(&self) -> &'static str {
         "NkiScalar"
+    }
+
+    fn class(&self) -> Option<Value> {
+        ApiClass::of(self)
     }
 
     fn repr(&self) -> String {

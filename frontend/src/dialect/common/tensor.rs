@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 
 use super::errors::raise;
+use super::handles::ApiClass;
 use super::values::{self, index, is_run_time};
 use crate::build;
 use crate::build::tensor::{DynamicOffset, Tensor};
@@ -64,6 +65,10 @@ fn tuple(items: impl Iterator<Item = i64>) -> Value {
 impl Object for Tensor {
     fn type_name(&self) -> &'static str {
         "tensor"
+    }
+
+    fn class(&self) -> Option<Value> {
+        ApiClass::of(self)
     }
 
     fn repr(&self) -> String {

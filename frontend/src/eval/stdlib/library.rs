@@ -53,10 +53,18 @@ const HELPERS: &[(&str, NativeFn)] = &[
     ("exit_context", exit_context),
     ("is_type", |interp, args| {
         args.positional_only(interp, "is_type", 1, 1)?;
-        Ok(Value::Bool(matches!(args.positional[0], Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_))))
+        Ok(Value::Bool(is_type(&args.positional[0])))
     }),
     ("types_of_first_parameter", types_of_first_parameter),
 ];
+
+/// Whether a value is a class, of Python or of the dialect.
+fn is_type(value: &Value) -> bool {
+    match value {
+        Value::Object(object) => matches!(object.class(), Some(Value::Type(BuiltinType::Type))),
+        value => matches!(value, Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_)),
+    }
+}
 
 /// Whether the files define this name of a module.
 pub(super) fn has(module: &str, name: &str) -> bool {
@@ -287,7 +295,7 @@ fn types_of_first_parameter(interp: &mut Interp<'_>, args: CallArgs) -> EvalResu
         }
         match value {
             Some(Value::None) => found.push(Value::Type(BuiltinType::NoneType)),
-            Some(value @ (Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_))) => found.push(value),
+            Some(value) if is_type(&value) => found.push(value),
             _ => return refuse(format!("register(): the annotation `{text}` is not a class of this module")),
         }
     }

@@ -302,6 +302,45 @@ fn check_tensors(body: &str, expected: &str) {
 }
 
 #[test]
+fn device_values_have_the_classes_of_the_api() {
+    check_tensors(
+        "print(type(t) is type(u), type(t) == type(t[:, 1:]), type(t) is nl.NkiTensor, type(t) is nl.tensor, type(t).__name__)",
+        "True True True True NkiTensor",
+    );
+    check_tensors(
+        "r = nisa.register_alloc(1)\nprint(type(r) is nisa.VirtualRegister, type(r) is type(t), type(r).__qualname__, type(type(r)) is type)",
+        "True False VirtualRegister True",
+    );
+    check_tensors(
+        "i = nisa.memset(t, 0.0)\ng = nl.tiles(t, tile_shape=(4, 4))\n\
+         print([isinstance(v, nl.NKIObject) for v in (t, nisa.register_alloc(1), i, g, 3, nl.NkiTensor)], isinstance(g, nl.NkiGrid))",
+        "[True, True, True, False, False, False] True",
+    );
+    check_tensors(
+        "class Own(nl.NKIObject):\n    pass\n\
+         print(issubclass(nl.NkiTileGrid, nl.NkiGrid), issubclass(nl.NkiBlockGrid, (int, nl.NkiGrid)), issubclass(nl.NkiGrid, nl.NkiTileGrid))\n\
+         print(issubclass(nl.NkiTensor, nl.NKIObject), issubclass(Own, nl.NKIObject), issubclass(nl.NkiTileGrid, nl.NKIObject))",
+        "True True False\nTrue True False",
+    );
+    check_tensors(
+        "print(nl.NkiTensor, {type(t): 1}[type(u)], type(nl.float32) is type(nl.int8), type(nisa.engine.vector) is nisa.engine)",
+        "<class 'nki.language.NkiTensor'> 1 True True",
+    );
+}
+
+#[test]
+fn functions_dispatch_by_the_classes_of_the_api() {
+    let functions = "@functools.singledispatch\ndef kind(v):\n    return type(v).__name__\n@kind.register(float)\ndef _(v):\n    return 'a float'\n\
+                     @kind.register(nl.NkiTensor)\ndef _(v):\n    return 'a tensor'\n@kind.register(nl.NkiGrid)\ndef _(v):\n    return 'a grid'\n";
+    check_tensors(
+        &format!(
+            "{functions}print(kind(t), kind(1.5), kind(nl.tiles(t, tile_shape=(4, 4))), kind(nisa.register_alloc(1)))"
+        ),
+        "a tensor a float a grid VirtualRegister",
+    );
+}
+
+#[test]
 fn tensors_and_element_types_have_no_items_for_python() {
     for expr in [
         "iter(t)",

@@ -7,7 +7,7 @@ pub static CLASSES: &[Class] = &[
     Class {
         module: "nki.language",
         name: "NkiTensor",
-        base: "",
+        base: "NKIObject",
         doc: "A tensor of the device, or a view of one. Views share the memory: making one moves nothing.",
         members: TENSOR,
     },
@@ -29,7 +29,7 @@ pub static CLASSES: &[Class] = &[
     Class {
         module: "nki.isa",
         name: "VirtualRegister",
-        base: "",
+        base: "NKIObject",
         doc: "A register of the device; see `nisa.register_alloc`. It has no value while the kernel is compiled, and no arithmetic.",
         members: &[],
     },
@@ -43,7 +43,7 @@ pub static CLASSES: &[Class] = &[
     Class {
         module: "nki.isa",
         name: "NkiInstruction",
-        base: "",
+        base: "NKIObject",
         doc: "What an instruction returns: a handle for dependences.",
         members: INSTRUCTION,
     },

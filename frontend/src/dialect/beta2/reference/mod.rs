@@ -31,7 +31,7 @@ pub struct Class {
     pub module: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Its base class in the same module; empty without.
+    /// Its base class in the same module, or `NKIObject`; empty without.
     pub base: &'static str,
     /// What its objects are.
     pub doc: &'static str,

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import nki.language as nl
-from nki.language import Dtype, DType, NkiTensor, Operator
+from nki.language import Dtype, DType, NKIObject, NkiTensor, Operator
 
 from . import constants as constants
 
-class VirtualRegister:
+class VirtualRegister(NKIObject):
     """A register of the device; see `nisa.register_alloc`. It has no value while the kernel is compiled, and no
     arithmetic.
     """
@@ -59,7 +59,7 @@ class NkiScalar:
         """The same number."""
         ...
 
-class NkiInstruction:
+class NkiInstruction(NKIObject):
     """What an instruction returns: a handle for dependences."""
 
     def depends_on(self, *producers: NkiInstruction | Sequence[NkiInstruction], kind: dependency | None = None) -> NkiInstruction:

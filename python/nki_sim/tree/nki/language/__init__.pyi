@@ -22,7 +22,7 @@ Grid = TypeVar("Grid", NkiTensor, NkiTileGrid, NkiBlockGrid)
 #: For annotations of a kernel's parameters: the kernel gets a tensor, its caller passes an array.
 tensor: TypeAlias = NkiTensor | Any
 
-class NkiTensor:
+class NkiTensor(NKIObject):
     """A tensor of the device, or a view of one. Views share the memory: making one moves nothing."""
 
     @property
