@@ -129,18 +129,16 @@ class DType:
             return False
 
     def __hash__(self):
-        if self.name == "tfloat32":
-            return hash(self.name)
-        # The hash of the NumPy dtype, which it equals.
-        try:
-            return hash(self.dtype)
-        except (TypeError, ImportError):
-            return hash(self.name)
+        # It equals its name, which is what an element type is in the language.
+        return hash(self.name)
 
     def __repr__(self):
         return self.name
 
     __str__ = __repr__
+
+    def __format__(self, spec):
+        return format(self.name, spec)
 
     def __reduce__(self):
         return _dtype_named, (self.name,)

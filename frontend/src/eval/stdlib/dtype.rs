@@ -83,8 +83,9 @@ impl Object for Dtype {
         (self.form == Form::Element).then(|| self.dtype.name().to_owned())
     }
 
+    /// That of its name, which it equals.
     fn hash_key(&self) -> Option<Key> {
-        Some(Key::Name(self.dtype.name().to_owned()))
+        Some(Key::Str(self.dtype.name().into()))
     }
 
     fn is_inert(&self) -> bool {

@@ -355,3 +355,12 @@ fn tensors_and_element_types_have_no_items_for_python() {
         check_tensors(&format!("try:\n    {expr}\nexcept TypeError:\n    print('refused')"), "refused");
     }
 }
+
+#[test]
+fn element_types_are_hashed_by_their_names() {
+    check_tensors(
+        "dt = u.dtype\nprint(dt in {'bfloat16'}, {'bfloat16': 1}[dt], 'bfloat16' in {dt}, {dt: 2}['bfloat16'], hash(dt) == hash('bfloat16'))",
+        "True 1 True 2 True",
+    );
+    check_tensors("print(f'{u.dtype:>10}|', {nl.float32, 'float32'})", "  bfloat16| {float32}");
+}
