@@ -1,6 +1,7 @@
 """The tracer's interface to Python: source texts of code, arguments and exceptions. Called by the
 native module; not a user interface."""
 
+import ast
 import builtins
 import copy
 import ctypes
@@ -79,8 +80,7 @@ def read_once(values, names, carry):
     before = None
     for value in values:
         if before is None:
-            variables = sys._getframe(1).f_locals
-            before = {name: variables[name] for name in names if _is_carried(variables, name)}
+            before = _held(sys._getframe(1), names)
         else:
             _carry(sys._getframe(1), before, carry, False)
         yield value
@@ -88,14 +88,80 @@ def read_once(values, names, carry):
         _carry(sys._getframe(1), before, carry, True)
 
 
-def _is_carried(variables, name):
-    return name in variables and (variables[name] is None or isinstance(variables[name], (int, float, str, tuple, _native.Handle)))
+def _held(frame, names):
+    """The values of those names and items (`s[0]`, `obj.name`) of a frame that the tracer can
+    compare."""
+    variables, held = frame.f_locals, {}
+    for name in names:
+        if name.isidentifier():
+            found = (variables[name],) if name in variables else ()
+        else:
+            base, by, key = _parts(name)
+            found = _item(variables.get(base, frame.f_globals.get(base)), by, key)
+        if found and (found[0] is None or isinstance(found[0], (int, float, str, tuple, _native.Handle))):
+            held[name] = found[0]
+    return held
 
 
 def _carry(frame, before, carry, ended):
-    variables = frame.f_locals
-    now = {name: variables[name] for name in before if _is_carried(variables, name)}
-    _store(frame, {name: carry(name, before[name], value, ended) for name, value in now.items()})
+    after = {name: carry(name, before[name], value, ended) for name, value in _held(frame, before).items()}
+    _store(frame, {name: value for name, value in after.items() if name.isidentifier()})
+
+
+@functools.lru_cache(maxsize=4096)
+def _parts(text):
+    """The base of an item, whether it is an attribute, an index or a key, and which."""
+    item = ast.parse(text, mode="eval").body
+    if isinstance(item, ast.Attribute):
+        return item.value.id, "attribute", item.attr
+    key = ast.literal_eval(item.slice)
+    return item.value.id, "index" if isinstance(key, int) else "key", key
+
+
+def _item(value, by, key):
+    """An item or attribute that a list, a dict or an object holds, as a tuple; empty if there is
+    none. Calls no code of the object."""
+    if by == "attribute":
+        try:
+            own = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return ()
+        return (own[key],) if isinstance(own, (dict, types.MappingProxyType)) and key in own else ()
+    if isinstance(value, dict):
+        return (dict.__getitem__(value, key),) if dict.__contains__(value, key) else ()
+    if by == "index" and isinstance(value, list) and -len(value) <= key < len(value):
+        return (list.__getitem__(value, key),)
+    return ()
+
+
+def definition(function):
+    """The name of the text of a function as reports show it, its name, its first line, and the
+    names of its parameters; None for other callables."""
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, types.FunctionType):
+        return None
+    code = function.__code__
+    return _source.shown(_source.file_of(function)), code.co_name, code.co_firstlineno, parameters(code)
+
+
+def items_of(function, wanted):
+    """The items `(base, by, key)` of objects that a function uses, each as a tuple that is empty if
+    there is none. The base is a variable of an enclosing function, a global, or a parameter with a
+    default or the object of the method."""
+    receiver, function = getattr(function, "__self__", None), getattr(function, "__func__", function)
+    names = parameters(function.__code__)
+    held = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            held[name] = cell.cell_contents
+        except ValueError:
+            pass
+    defaults = function.__defaults__ or ()
+    held.update(zip(function.__code__.co_varnames[function.__code__.co_argcount - len(defaults) :], defaults))
+    held.update(function.__kwdefaults__ or {})
+    if receiver is not None and names:
+        held[names[0]] = receiver
+    return [_item(held.get(base), by, key) for base, by, key in wanted]
 
 
 def _store(frame, values):

@@ -67,7 +67,8 @@ the device repeats its instructions. What the body assigns is not there in the n
     for i in nl.dynamic_range(4):
         nisa.tensor_tensor(new, old, x, nl.add)
         old, new = new, old                             # wrong: `old` is the same tile in each iteration
-        count += 1                                      # wrong: 1 in each iteration";
+        count += 1                                      # wrong: 1 in each iteration
+        state['count'] += 1                             # wrong: this item does not accumulate either";
 
     "loop-reduce", "`nl.loop_reduce` cannot tell the first iteration", "
 The first iteration of the loops copies the value, later ones combine it with what the tile holds. The

@@ -256,6 +256,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         Vec::new()
     }
 
+    /// The items of objects outside of this function that it carries from one call to the next, as text, with their present values.
+    fn carried_items(&self, _interp: &Interp<'_>) -> Vec<(String, Value)> {
+        Vec::new()
+    }
+
     /// Leaves `with this:`.
     fn exit(&self, _interp: &mut Interp<'_>) {}
 

@@ -43,6 +43,7 @@ impl Interp<'_> {
                 ));
             }
             let before: Vec<_> = f.carried_into().map(|carried| (*carried, self.held(frame, carried.slot))).collect();
+            let items = self.items_before(frame, &f.body);
             range.for_each(self, f.iter.span, &mut |interp, index| {
                 interp.assign(frame, &f.target, index)?;
                 let flow = interp.exec_block(frame, &f.body)?;
@@ -52,6 +53,7 @@ impl Interp<'_> {
                 let now = self.held(frame, carried.slot);
                 self.end_counted(carried, old, &now, f.iter.span);
             }
+            self.end_items(frame, &items, f.iter.span);
             return Ok(Flow::Next);
         }
         if matches!(iterable, Value::Host(_)) && !self.in_kernel {
@@ -286,13 +288,18 @@ impl Interp<'_> {
     /// Called after a loop that runs on the device, whose body was evaluated once: reports a name
     /// that the next iteration would find changed.
     pub(crate) fn end_counted(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) {
-        if !carried.is_counter && (self.is_other_storage(old, now) || self.is_other_value(old, now)) {
+        if !carried.is_counter && self.is_carried(old, now) {
             self.report_carried(
                 carried,
                 "is assigned in a loop that reads its value from the previous iteration",
                 iterable,
             );
         }
+    }
+
+    /// Whether a name or an item has another value or tile than before the loop.
+    pub(crate) fn is_carried(&self, old: &Value, now: &Value) -> bool {
+        self.is_other_storage(old, now) || self.is_other_value(old, now)
     }
 
     /// Whether a name's value changed from None, a number, a string or a tuple of them to another
@@ -328,12 +335,16 @@ impl Interp<'_> {
     }
 
     fn report_carried(&mut self, carried: &Carried, what: &str, iterable: Span) {
-        let message = format!("`{}` {what}", self.name(carried.name));
-        let finding = Diagnostic::warning("loop-carried", message)
-            .at(carried.span, "each iteration starts with the value from before the loop")
+        self.report_carried_as(&self.name(carried.name), carried.span, what, iterable);
+    }
+
+    /// Reports what is assigned at `span`.
+    pub(super) fn report_carried_as(&mut self, name: &str, span: Span, what: &str, iterable: Span) {
+        let finding = Diagnostic::warning("loop-carried", format!("`{name}` {what}"))
+            .at(span, "each iteration starts with the value from before the loop")
             .with(iterable, "the body of this loop is compiled once")
             .help(self.dialect.hint(Hint::LoopCarried));
-        self.report_once(finding, carried.span);
+        self.report_once(finding, span);
     }
 
     pub(super) fn exec_while(

@@ -29,6 +29,7 @@ mod guess;
 mod hash;
 mod inert;
 mod inheritance;
+mod items;
 pub(crate) mod iterator;
 pub(crate) mod kernel;
 pub(crate) mod language;

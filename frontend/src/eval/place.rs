@@ -127,6 +127,17 @@ impl Interp<'_> {
     }
 }
 
+impl Interp<'_> {
+    /// The items that the loop over the iterable at a position carries, which runs on the device.
+    pub(crate) fn items_carried_by_loop_over(&self, place: Span) -> Vec<CarriedItem> {
+        let Some(tree) = self.tree(place.file) else { return Vec::new() };
+        let mut found = Vec::new();
+        descend(&tree.body, place, &mut found);
+        let found = found.iter().rev().find(|(_, f)| holds(place, f.iter.span));
+        found.map_or_else(Vec::new, |(_, f)| carried_items(&f.body))
+    }
+}
+
 /// Whether a position is in the body of a loop. The iterable is evaluated before the loop, the
 /// `else` block after it.
 fn in_body(f: &For, place: Span) -> bool {

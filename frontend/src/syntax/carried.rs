@@ -1,8 +1,10 @@
-//! Names with loop-carried values.
+//! Names, and items of objects, with loop-carried values.
+
+use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Argument, Expr, ExprKind, FPart, Slot, Stmt, StmtKind, Symbol};
+use super::{Argument, Expr, ExprKind, FPart, Slot, Stmt, StmtKind, Symbol, UnaryOp, sym};
 
 /// A name that the body of a loop binds, but may read before.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +15,59 @@ pub(crate) struct Carried {
     pub(crate) span: nki_diag::Span,
     /// Whether all assignments are `name op= ...`, and the name is not read otherwise in the loop or later: its value has no effect.
     pub(crate) is_counter: bool,
+}
+
+/// An item or attribute of the value of a name: `s[0]`, `d['key']`, `obj.name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ItemPath {
+    pub(crate) base: Symbol,
+    pub(crate) slot: Slot,
+    pub(crate) key: ItemKey,
+}
+
+/// The constant that selects an [`ItemPath`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ItemKey {
+    Attr(Symbol),
+    Index(i64),
+    Key(Rc<str>),
+}
+
+/// An item that the body of a loop assigns, but may read before, and the place of the assignment.
+pub(crate) type CarriedItem = (ItemPath, nki_diag::Span);
+
+/// The items that a body carries from one execution to the next, if their objects are made outside of it.
+pub(crate) fn carried_items(body: &[Stmt]) -> Vec<CarriedItem> {
+    let mut flow = Flow::default();
+    flow.block(body);
+    let Flow { items_read, items_assigned, .. } = flow;
+    items_assigned.into_iter().filter(|(item, _)| items_read.contains(item)).collect()
+}
+
+/// The item that an expression denotes.
+fn item_of(expr: &Expr) -> Option<ItemPath> {
+    let (base, key) = match &expr.kind {
+        ExprKind::Attr(base, name) => (base, ItemKey::Attr(*name)),
+        ExprKind::Subscript(base, index) => (base, key_of(index)?),
+        _ => return None,
+    };
+    match &base.kind {
+        ExprKind::Name(base, slot) => Some(ItemPath { base: *base, slot: *slot, key }),
+        _ => None,
+    }
+}
+
+/// The key of a constant index.
+fn key_of(index: &Expr) -> Option<ItemKey> {
+    match &index.kind {
+        ExprKind::Int(index) => Some(ItemKey::Index(*index)),
+        ExprKind::Str(key) => Some(ItemKey::Key(key.clone())),
+        ExprKind::Unary(UnaryOp::Neg, index) => match &index.kind {
+            ExprKind::Int(index) => Some(ItemKey::Index(-index)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The names that the body of a loop over `target` carries.
@@ -87,11 +142,18 @@ fn counters(block: &[Stmt]) -> FxHashSet<Slot> {
     found
 }
 
+/// What a statement binds.
+#[derive(PartialEq)]
+enum Bound {
+    Name(Slot),
+    Item(ItemPath),
+}
+
 /// The reads and bindings of the statements so far, in the order of execution.
 #[derive(Default)]
 struct Flow {
-    /// Slots that are bound on all paths.
-    bound: Vec<Slot>,
+    /// Names and items that are bound on all paths.
+    bound: Vec<Bound>,
     /// Slots that may have been read before this iteration bound them.
     read: Vec<Slot>,
     /// Slots read other than by `name op= ...` of the same name, with the position of the last read.
@@ -99,6 +161,9 @@ struct Flow {
     /// The subset that may have been read before this iteration bound them.
     needed: FxHashSet<Slot>,
     assigned: Vec<Carried>,
+    /// Items of unbound names that may have been read before they were bound, and those that are assigned.
+    items_read: Vec<ItemPath>,
+    items_assigned: Vec<CarriedItem>,
     /// The slots analysed by `bound`, `read`, `needed` and `assigned`; all if `None`.
     only: Option<FxHashSet<Slot>>,
 }
@@ -113,6 +178,34 @@ impl Flow {
         self.only.as_ref().is_none_or(|only| only.contains(&slot))
     }
 
+    fn has_bound(&self, slot: Slot) -> bool {
+        self.bound.contains(&Bound::Name(slot))
+    }
+
+    /// An item is read, possibly with the value of an earlier iteration.
+    fn read_item(&mut self, item: ItemPath) {
+        let bound = Bound::Item(item);
+        if self.only.is_none() && !self.bound.contains(&bound) {
+            let Bound::Item(item) = bound else { return };
+            if !self.has_bound(item.slot) && !self.items_read.contains(&item) {
+                self.items_read.push(item);
+            }
+        }
+    }
+
+    /// An item is assigned: `item op= ...` if `in_place`, otherwise to a value that does not depend on the present one.
+    fn bind_item(&mut self, item: ItemPath, span: nki_diag::Span, in_place: bool) {
+        if self.only.is_some() || self.has_bound(item.slot) {
+            return;
+        }
+        if !self.items_assigned.iter().any(|(known, _)| *known == item) {
+            self.items_assigned.push((item.clone(), span));
+        }
+        if !in_place {
+            self.bound.push(Bound::Item(item));
+        }
+    }
+
     fn block(&mut self, body: &[Stmt]) {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
@@ -120,7 +213,7 @@ impl Flow {
     /// The statements of `follows`, the last ones first, until each slot has been bound or read.
     fn until_settled(&mut self, follows: &[&[Stmt]]) {
         for stmt in follows.iter().rev().flat_map(|statements| statements.iter()) {
-            let is_settled = |slot: &Slot| self.bound.contains(slot) || self.needed.contains(slot);
+            let is_settled = |slot: &Slot| self.has_bound(*slot) || self.needed.contains(slot);
             if self.only.as_ref().is_some_and(|only| only.iter().all(is_settled)) {
                 return;
             }
@@ -196,7 +289,7 @@ impl Flow {
 
     fn branches(&mut self, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) {
         let before = self.bound.len();
-        let mut in_all: Option<Vec<Slot>> = None;
+        let mut in_all: Option<Vec<Bound>> = None;
         for (test, body) in arms.iter().map(|(test, body)| (Some(test), &body[..])).chain([(None, orelse)]) {
             test.into_iter().for_each(|test| self.read(test));
             self.block(body);
@@ -204,7 +297,7 @@ impl Flow {
             in_all = Some(match in_all {
                 None => bound,
                 Some(mut known) => {
-                    known.retain(|slot| bound.contains(slot));
+                    known.retain(|one| bound.contains(one));
                     known
                 }
             });
@@ -220,23 +313,43 @@ impl Flow {
                     Some(known) => known.is_counter &= in_place,
                     None => self.assigned.push(Carried { name: *name, slot: *slot, span, is_counter: in_place }),
                 }
-                if !in_place && !self.bound.contains(slot) {
-                    self.bound.push(*slot);
+                if !in_place && !self.has_bound(*slot) {
+                    self.bound.push(Bound::Name(*slot));
                 }
             }
             ExprKind::Tuple(items) | ExprKind::List(items) => {
                 items.iter().for_each(|item| self.bind(item, span, in_place));
             }
             ExprKind::Starred(inner) => self.bind(inner, span, in_place),
-            // Items and attributes of a name's value.
+            // Items and attributes of a value.
+            ExprKind::Attr(base, _) => {
+                self.read(base);
+                item_of(target).into_iter().for_each(|item| self.bind_item(item, span, in_place));
+            }
+            ExprKind::Subscript(base, index) => {
+                self.read(base);
+                self.read(index);
+                item_of(target).into_iter().for_each(|item| self.bind_item(item, span, in_place));
+            }
             _ => self.read(target),
         }
     }
 
     /// A slot is read, possibly with the value of an earlier iteration.
     fn begin(&mut self, slot: Slot) {
-        if self.concerns(slot) && !self.bound.contains(&slot) && !self.read.contains(&slot) {
+        if self.concerns(slot) && !self.has_bound(slot) && !self.read.contains(&slot) {
             self.read.push(slot);
+        }
+    }
+
+    /// `d.get('key')` reads `d['key']`.
+    fn read_got(&mut self, callee: &Expr, arguments: &[Argument]) {
+        let ExprKind::Attr(dict, sym::plain_get) = &callee.kind else { return };
+        let (ExprKind::Name(base, slot), Some(Argument::Positional(key))) = (&dict.kind, arguments.first()) else {
+            return;
+        };
+        if let Some(key) = key_of(key) {
+            self.read_item(ItemPath { base: *base, slot: *slot, key });
         }
     }
 
@@ -250,9 +363,14 @@ impl Flow {
                 self.begin(*slot);
                 let last = self.used.entry(*slot).or_default();
                 *last = expr.span.start.max(*last);
-                if self.concerns(*slot) && !self.bound.contains(slot) {
+                if self.concerns(*slot) && !self.has_bound(*slot) {
                     self.needed.insert(*slot);
                 }
+            }
+            ExprKind::Attr(..) | ExprKind::Subscript(..) if let Some(item) = item_of(expr) => {
+                let (ExprKind::Attr(base, _) | ExprKind::Subscript(base, _)) = &expr.kind else { return };
+                self.read(base);
+                self.read_item(item);
             }
             ExprKind::Attr(a, _) | ExprKind::Unary(_, a) | ExprKind::Starred(a) | ExprKind::Generator(_, a) => {
                 self.read(a);
@@ -280,6 +398,7 @@ impl Flow {
             ExprKind::IfElse(a, b, c) => [a, b, c].into_iter().for_each(|e| self.read(e)),
             ExprKind::Call(callee, arguments) => {
                 self.read(callee);
+                self.read_got(callee, arguments);
                 for argument in arguments {
                     let (Argument::Positional(e)
                     | Argument::Keyword(_, e)

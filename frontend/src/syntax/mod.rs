@@ -10,5 +10,5 @@ mod scopes;
 mod tree;
 mod walrus;
 
-pub(crate) use self::carried::Carried;
+pub(crate) use self::carried::{Carried, CarriedItem, ItemKey, ItemPath, carried_items};
 pub(crate) use self::tree::*;

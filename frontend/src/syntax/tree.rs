@@ -94,7 +94,7 @@ symbols! {
     new = "__new__", min = "min", max = "max", eps = "eps", tiny = "tiny", bits = "bits", message_attr = "msg", setdefault = "setdefault",
     slots = "__slots__", annotations = "__annotations__", members = "__members__", rel_tol = "rel_tol", abs_tol = "abs_tol",
     maxsplit = "maxsplit", repeat = "repeat", fillvalue = "fillvalue", axis = "axis", ndigits = "ndigits", base = "base", property_ = "property",
-    super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len", next_ = "__next__",
+    super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len", plain_get = "get", next_ = "__next__",
     genexpr = "<genexpr>", iterable = ".0", stop_iteration = "StopIteration", cause = "__cause__", context = "__context__", suppress_context = "__suppress_context__",
     round = "__round__", floor = "__floor__", ceil = "__ceil__", trunc = "__trunc__", generator_exit = "GeneratorExit", match_args = "__match_args__",
     runtime_error = "RuntimeError", setattr = "__setattr__", delattr = "__delattr__", getattribute = "__getattribute__", get = "__get__", set = "__set__",

@@ -1,6 +1,7 @@
 //! Values exchanged by a driver and the trace.
 
 use std::fmt;
+use std::path::Path;
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -15,6 +16,7 @@ use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype;
 use crate::eval::value::{Dict, Host, Key, Range, Slice, Value};
+use crate::syntax::{ItemKey, ItemPath, carried_items};
 
 /// A value of the trace. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -63,6 +65,46 @@ pub trait Callable {
 
     /// The variables of enclosing functions that it uses, and their numbers.
     fn captured_numbers(&self) -> Vec<(String, Option<f64>)>;
+
+    /// Where it is defined, if it is a function of Python.
+    fn located(&self) -> Option<Located>;
+
+    /// The present values of items of objects that it uses; `None` for values that are neither plain nor the device's, and for missing
+    /// ones.
+    fn items(&self, wanted: &[Selected]) -> Vec<Option<Item>>;
+}
+
+/// The place of the definition of a function of the driver.
+#[derive(Debug)]
+pub struct Located {
+    /// The name of its file, as given to the trace.
+    pub file: String,
+    /// Its name.
+    pub name: String,
+    /// The line of its first decorator or of `def`, from 1.
+    pub line: u32,
+    /// The names of its parameters.
+    pub parameters: Vec<String>,
+}
+
+/// An item or attribute of the object that a name of a function holds.
+#[derive(Debug)]
+pub struct Selected {
+    /// The name.
+    pub base: String,
+    /// The item.
+    pub by: Selector,
+}
+
+/// The constant that selects an item or attribute.
+#[derive(Debug)]
+pub enum Selector {
+    /// `base.name`
+    Attribute(String),
+    /// `base[3]`
+    Index(i64),
+    /// `base['key']`
+    Key(String),
 }
 
 /// The arguments of a call.
@@ -252,5 +294,28 @@ impl Object for Outside {
 
     fn captured_numbers(&self) -> Vec<(String, Option<f64>)> {
         self.0.captured_numbers()
+    }
+
+    fn carried_items(&self, interp: &Interp<'_>) -> Vec<(String, Value)> {
+        let found = self.0.located().and_then(|at| {
+            let tree = interp.known_file(Path::new(&at.file))?;
+            interp.find_definition(&tree, &at.name, at.line, &at.parameters, None).ok()
+        });
+        let Some(def) = found else { return Vec::new() };
+        let items: Vec<_> = carried_items(&def.body).into_iter().map(|(item, _)| item).collect();
+        let select = |item: &ItemPath| Selected {
+            base: interp.name(item.base).to_string(),
+            by: match &item.key {
+                ItemKey::Attr(name) => Selector::Attribute(interp.name(*name).to_string()),
+                ItemKey::Index(index) => Selector::Index(*index),
+                ItemKey::Key(key) => Selector::Key(key.to_string()),
+            },
+        };
+        let wanted: Vec<Selected> = items.iter().map(select).collect();
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let values = self.0.items(&wanted).into_iter().map(|value| value.map_or(Value::Unset, |value| value.0));
+        items.iter().map(|item| interp.item_text(item)).zip(values).collect()
     }
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_isa::{DType, Node, RegId, View};
 
-pub use self::item::{Args, Callable, Content, Item};
+pub use self::item::{Args, Callable, Content, Item, Located, Selected, Selector};
 pub use self::values::LoopOver;
 use crate::dialect;
 use crate::dialect::common::state::state;

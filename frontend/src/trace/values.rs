@@ -158,12 +158,15 @@ impl Trace<'_, '_> {
         self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
     }
 
-    /// Names that start each iteration of a loop with their values before it, if the device counts, or the older compiler read the body once.
+    /// Names, and items such as `s[0]`, that start each iteration of a loop with their values before it, if the device counts, or the older
+    /// compiler read the body once.
     pub fn carried_by_loop_over(&mut self, over: LoopOver) -> Vec<String> {
         let LoopOver { place, counted } = over;
         self.interp.enter_file(place.file);
         let carried = self.interp.carried_by_loop_over(place, counted);
-        carried.into_iter().map(|carried| self.interp.name(carried.name).to_string()).collect()
+        let items = if counted { self.interp.items_carried_by_loop_over(place) } else { Vec::new() };
+        let names = carried.into_iter().map(|carried| self.interp.name(carried.name).to_string());
+        names.chain(items.iter().map(|(item, _)| self.interp.item_text(item))).collect()
     }
 
     /// The value of a name of [`Self::carried_by_loop_over`] at the start of an iteration, or when the loop has `ended`: it was `old` before the
@@ -172,7 +175,13 @@ impl Trace<'_, '_> {
         let LoopOver { place, counted } = over;
         self.interp.enter_file(place.file);
         let carried = self.interp.carried_by_loop_over(place, counted);
-        let carried = carried.into_iter().find(|carried| &*self.interp.name(carried.name) == name)?;
+        let named = carried.into_iter().find(|carried| &*self.interp.name(carried.name) == name);
+        let Some(carried) = named else {
+            let items = if counted && ended { self.interp.items_carried_by_loop_over(place) } else { Vec::new() };
+            let item = items.into_iter().find(|(item, _)| self.interp.item_text(item) == name)?;
+            self.interp.end_item(&item, &old.0, &now.0, place);
+            return None;
+        };
         if counted && ended {
             self.interp.end_counted(&carried, &old.0, &now.0, place);
             return None;

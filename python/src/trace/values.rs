@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nki_frontend::Arg;
-use nki_frontend::trace::{Args, Callable, Content, Failure, Item, Trace};
+use nki_frontend::trace::{Args, Callable, Content, Failure, Item, Located, Selected, Selector, Trace};
 use nki_isa::names::Named;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -212,6 +212,53 @@ impl Callable for Body {
             names.into_iter().zip(cells.into_iter().map(held)).collect()
         })
     }
+
+    fn located(&self) -> Option<Located> {
+        Python::attach(|py| {
+            let found = tracer(py).ok()?.getattr("definition").ok()?.call1((&self.function,)).ok()?;
+            let (file, name, line, parameters) = found.extract::<(String, String, u32, Vec<String>)>().ok()?;
+            Some(Located { file, name, line, parameters })
+        })
+    }
+
+    fn items(&self, selected: &[Selected]) -> Vec<Option<Item>> {
+        let held = |py: Python<'_>| -> PyResult<Vec<Option<Item>>> {
+            let wanted = PyList::empty(py);
+            for Selected { base, by } in selected {
+                match by {
+                    Selector::Attribute(name) => wanted.append((base, "attribute", name))?,
+                    Selector::Index(index) => wanted.append((base, "index", index))?,
+                    Selector::Key(key) => wanted.append((base, "key", key))?,
+                }
+            }
+            let found = tracer(py)?.getattr("items_of")?.call1((&self.function, wanted))?;
+            found
+                .try_iter()?
+                .map(|item| Ok(item?.cast::<PyTuple>()?.iter().next().and_then(|item| plain(&item))))
+                .collect()
+        };
+        Python::attach(held).unwrap_or_else(|_| selected.iter().map(|_| None).collect())
+    }
+}
+
+/// A plain value or a value of the device, converted without the evaluation.
+fn plain(object: &Bound<'_, PyAny>) -> Option<Item> {
+    if let Ok(handle) = object.cast::<Handle>() {
+        return handle.get().open(object.py()).ok().map(|(_, item)| item);
+    }
+    if let Ok(value) = object.cast_exact::<PyBool>() {
+        return Some(Item::bool(value.is_true()));
+    }
+    if let Ok(value) = object.cast_exact::<PyInt>() {
+        return value.extract().ok().map(Item::int);
+    }
+    if let Ok(value) = object.cast_exact::<PyFloat>() {
+        return Some(Item::float(value.value()));
+    }
+    if let Ok(value) = object.cast_exact::<PyString>() {
+        return Some(Item::text(&value.to_string_lossy()));
+    }
+    object.is_none().then(Item::none)
 }
 
 /// Converts a value of the trace to Python.

@@ -131,20 +131,30 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     Ok(Value::None)
 }
 
-/// Calls the body of a loop, once for all iterations. Changes to a number of an enclosing function do not accumulate, which is reported.
+/// Calls the body of a loop, once for all iterations. Changes to a number of an enclosing function, or to an item of an object from outside, do
+/// not accumulate, which is reported.
 fn call_body(interp: &mut Interp<'_>, body: &Value, variable: Value, span: Span) -> EvalResult<Value> {
-    let before = captured_numbers(interp, body);
+    let (numbers, items) = (captured_numbers(interp, body), interp.items_of_function(body));
     let result = interp.call(body, CallArgs::of([variable], span))?;
-    for ((name, old), (_, now)) in before.iter().zip(captured_numbers(interp, body)) {
+    for ((name, old), (_, now)) in numbers.iter().zip(captured_numbers(interp, body)) {
         if matches!((old, now), (Some(old), Some(now)) if old.to_bits() != now.to_bits()) {
-            let message = format!("the body of this loop changes `{name}` of an enclosing function");
-            let finding = Diagnostic::warning("loop-carried", message)
-                .at(span, "the body is called once, and the device repeats its instructions")
-                .help(interp.dialect.hint(Hint::LoopCarried));
-            interp.report_once(finding, span);
+            report_change(interp, &format!("`{name}` of an enclosing function"), span);
+        }
+    }
+    for ((item, old), (_, now)) in items.iter().zip(interp.items_of_function(body)) {
+        if interp.is_carried(old, &now) {
+            report_change(interp, &format!("`{item}`, of an object that was made outside of it"), span);
         }
     }
     Ok(result)
+}
+
+/// Reports what the body of a loop changes.
+fn report_change(interp: &mut Interp<'_>, what: &str, span: Span) {
+    let finding = Diagnostic::warning("loop-carried", format!("the body of this loop changes {what}"))
+        .at(span, "the body is called once, and the device repeats its instructions")
+        .help(interp.dialect.hint(Hint::LoopCarried));
+    interp.report_once(finding, span);
 }
 
 /// The variables of enclosing functions that a function uses, and their numbers.

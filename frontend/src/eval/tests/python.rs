@@ -364,3 +364,39 @@ fn element_types_are_hashed_by_their_names() {
     );
     check_tensors("print(f'{u.dtype:>10}|', {nl.float32, 'float32'})", "  bfloat16| {float32}");
 }
+
+#[test]
+fn items_that_the_body_of_a_device_loop_changes_are_reported() {
+    let state = "class State:\n    c = 0\n    def step(self, i):\n        self.c += 1\n\
+                 s, d, obj, new = [0, t], {'c': 0, 'prev': t, 'none': None}, State(), {}\n";
+    let refused = |item: &str| {
+        format!("loop-carried: the body of this loop changes `{item}`, of an object that was made outside of it")
+    };
+    for (body, item) in [
+        ("s[0] += 1", "s[0]"),
+        ("s[-2] = s[-2] * 2 + 1", "s[-2]"),
+        ("d['c'] += 1", "d['c']"),
+        ("obj.c = obj.c + 1", "obj.c"),
+        ("nisa.tensor_copy(u, d['prev'][:, 0:2]); d['prev'] = u", "d['prev']"),
+        ("old = d.get('none'); d['none'] = u", "d['none']"),
+        ("s[1], s[0] = u, s[1]", "s[1]"),
+    ] {
+        check_tensors(&format!("{state}obj.c = 0\ndef body(i):\n    {body}\nnl.fori_loop(0, 4, body)"), &refused(item));
+        let looped =
+            format!("loop-carried: `{item}` is assigned in a loop that reads its value from the previous iteration");
+        check_tensors(&format!("{state}obj.c = 0\nfor i in nl.dynamic_range(4):\n    {body}"), &looped);
+    }
+    check_tensors(&format!("{state}obj.c = 0\nnl.fori_loop(0, 4, obj.step)"), &refused("self.c"));
+    // Neither items of objects that the body makes, nor items that it writes before it reads them.
+    for body in [
+        "m = [0]; m[0] += 1",
+        "d['c'] = 5; v = u.shape[d['c'] - 4]",
+        "new['k'] = new.get('k', u)",
+        "d['none'] = u; nisa.memset(d['none'], 0.0)",
+        "s[0] += 0",
+        "obj.i = i; v = obj.i",
+    ] {
+        check_tensors(&format!("{state}def body(i):\n    {body}\nnl.fori_loop(0, 4, body)"), "");
+        check_tensors(&format!("{state}for i in nl.dynamic_range(4):\n    {body}"), "");
+    }
+}
