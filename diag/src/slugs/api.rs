@@ -58,6 +58,13 @@ The step of `nl.dynamic_range` and `nl.fori_loop` is a positive int. The body of
 returns nothing; the body of `nl.while_loop` returns the next condition, a register. These loops
 must not be inside `nl.no_reorder()`.";
 
+    "empty-loop" (Suspicious), "a device loop never runs", "
+The constant bounds of `nl.fori_loop` or `nl.dynamic_range` are in the wrong order. These loops count up
+from the first bound:
+
+    nl.fori_loop(4, 0, body)                            # wrong: never runs
+    nl.fori_loop(0, 4, body)                            # right";
+
     "empty-slice", "a slice selects nothing", "
 An access pattern has at least one element. Skip the instruction if the slice is empty:
 

@@ -88,6 +88,18 @@ fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
     fits(step, what, "the step", span)
 }
 
+/// Reports constant bounds in the wrong order. Equal ones are often computed: a remainder may be empty.
+fn check_order(interp: &mut Interp<'_>, lower: Bound, upper: Bound, what: &str, span: Span) {
+    let (Bound::Static(lower), Bound::Static(upper)) = (lower, upper) else { return };
+    if lower <= upper {
+        return;
+    }
+    let finding = Diagnostic::warning("empty-loop", format!("{what} from {lower} to {upper} never runs"))
+        .at(span, "the first bound is above the second, and loops of the device count up")
+        .help("give the lower bound first, and compute a descending index with instructions");
+    interp.report_once(finding, span);
+}
+
 /// `nl.dynamic_range(start, stop=None, step=1)`.
 pub(crate) fn dynamic_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
@@ -100,6 +112,7 @@ pub(crate) fn dynamic_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResu
     };
     let step = step(by, what, span)?;
     reject(interp, span, what, "write nl.fori_loop(start, stop, body): it was removed in NKI 0.7");
+    check_order(interp, lower, upper, what, span);
     Ok(Value::object(DynamicRange { lower, upper, step }))
 }
 
@@ -114,6 +127,7 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     let upper = bound(interp, &upper, what, span)?;
     let body = body.unwrap_or(Value::None);
     let range = DynamicRange { lower, upper, step: step(by, what, span)? };
+    check_order(interp, lower, upper, what, span);
     let id = state(interp).builder.register();
     let variable = match by_register {
         true => Value::object(Register { id, frozen: true }),

@@ -400,3 +400,10 @@ fn items_that_the_body_of_a_device_loop_changes_are_reported() {
         check_tensors(&format!("{state}for i in nl.dynamic_range(4):\n    {body}"), "");
     }
 }
+
+#[test]
+fn device_loops_whose_bounds_are_in_the_wrong_order_are_reported() {
+    check_tensors("nl.fori_loop(4, 0, lambda i: None)", "empty-loop: nl.fori_loop from 4 to 0 never runs");
+    check_tensors("for i in nl.dynamic_range(4, 0):\n    pass", "empty-loop: nl.dynamic_range from 4 to 0 never runs");
+    check_tensors("for i in nl.dynamic_range(0):\n    pass\nnl.fori_loop(2, 2, lambda i: None)", "");
+}
