@@ -9,6 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::modules::meant_in;
 use super::native::CallArgs;
+use super::stdlib::dtype;
 use super::value::{BoundMethod, BuiltinType, Class, ClassKind, Descriptor, Dict, Function, Value};
 use crate::syntax::*;
 
@@ -307,6 +308,12 @@ impl Interp<'_> {
             }
         };
         let raise = Raise::at("no-attribute", subject, span, label);
+        if let Value::NativeModule(module) = base
+            && module.dialect.is_some()
+            && matches!(&*text, "float64" | "double")
+        {
+            return raise.help(dtype::NO_FLOAT64);
+        }
         let meant = match base {
             Value::NativeModule(module) => meant_in(module, &text),
             _ => nearest(&text, candidates.iter().map(String::as_str)).map(str::to_owned),

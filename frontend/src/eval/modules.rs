@@ -410,6 +410,7 @@ impl Interp<'_> {
                     let raise =
                         Raise::at("import-error", format!("`{}` has no `{text}`", module.path), bind.span, "not there");
                     return Err(match meant_in(module, &text) {
+                        _ if matches!(&*text, "float64" | "double") => raise.help(stdlib::dtype::NO_FLOAT64),
                         Some(meant) => raise.help(format!("did you mean `{meant}`?")),
                         None => raise,
                     });

@@ -10,7 +10,7 @@ use crate::dialect::common::registers::Register;
 use crate::eval::Interp;
 use crate::eval::error::Raise;
 use crate::eval::value::Value;
-use crate::syntax::{BinOp, CmpOp, UnaryOp};
+use crate::syntax::{BinOp, CmpOp, UnaryOp, sym};
 
 /// A loop whose body is evaluated once, or whose iterations start from the same state.
 #[derive(Debug, Clone, Copy)]
@@ -226,6 +226,17 @@ impl Trace<'_, '_> {
     /// If it is not a number, or is known only on the device.
     pub fn number(&mut self, value: &Item, span: Span) -> Outcome<i64> {
         self.at(span, |_| crate::eval::convert::int(&value.0, "Python", span))
+    }
+
+    /// `float(value)`
+    ///
+    /// # Errors
+    /// If it is not a number, or is known only on the device.
+    pub fn float(&mut self, value: &Item, span: Span) -> Outcome<f64> {
+        self.at(span, |interp| match value.0.as_float() {
+            Some(number) => Ok(number),
+            None => interp.convert(&value.0, sym::float_, "a float", span).map(|_| 0.0),
+        })
     }
 
     /// Rejects the use of a value's contents: `np.asarray(tensor)`.

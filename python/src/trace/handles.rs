@@ -311,7 +311,8 @@ impl Handle {
         self.number(py)
     }
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(self.number(py)? as f64)
+        let (tracing, this) = self.open(py)?;
+        tracing.operate_as(py, Some("TypeError"), |t, span| t.float(&this, span))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -84,7 +84,7 @@ impl Builder {
             ),
             None => (
                 format!("with_schedule: `{later}` must wait for `{earlier}`, which comes after it in the program"),
-                "the simulator issues instructions in program order: write the instruction to wait for first",
+                "this simulator issues instructions in program order, which is its own limit: write the instruction to wait for first",
             ),
         };
         Err(Violation::new("depends-on", "", message).help(help))
@@ -112,7 +112,7 @@ impl Builder {
         if from == to && earlier.index >= later.index {
             return refuse(
                 "depends_on: the instruction to wait for does not precede the waiting instruction",
-                "write second.depends_on(first), where first is issued before second",
+                "an order against that of the program is a limit of this simulator, not a rule of the language: write the instruction to wait for first",
             );
         }
         if let (Some(later), Some(earlier)) = (self.tag(later), self.tag(earlier)) {

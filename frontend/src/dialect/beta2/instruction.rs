@@ -149,7 +149,14 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
                 Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))
                     .at(args.span, "in this call")
                     .note(signature(schema));
-            if let Some(name) = closest(keyword, schema.operands.iter().map(|o| o.name)) {
+            let other = |name| schema.operands.iter().map(|o| o.name).find(|n| *n == name);
+            let other = match keyword {
+                // Other instructions call their source so.
+                "src" => other("data"),
+                "data" => other("src"),
+                _ => None,
+            };
+            if let Some(name) = other.or_else(|| closest(keyword, schema.operands.iter().map(|o| o.name))) {
                 diagnostic = diagnostic.help(format!("did you mean `{name}`?"));
             }
             Err(Raise::new(diagnostic))

@@ -187,9 +187,15 @@ pub(crate) fn dtype(value: &Value, what: impl Display, span: Span) -> EvalResult
     }
 }
 
+/// Advice for float64.
+pub(crate) const NO_FLOAT64: &str = "the device has no float64: float32 is its widest type for floats";
+
 /// The error of an unknown dtype.
 pub(crate) fn unknown_dtype(name: &str, span: Span) -> Box<Raise> {
     let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
-    Raise::at("unsupported-dtype", format!("dtype `{name}` is not supported"), span, "here")
-        .help(format!("supported are {}", names.join(", ")))
+    let raise = Raise::at("unsupported-dtype", format!("dtype `{name}` is not supported"), span, "here");
+    match name {
+        "float64" | "float" | "double" => raise.help(NO_FLOAT64),
+        _ => raise.help(format!("supported are {}", names.join(", "))),
+    }
 }

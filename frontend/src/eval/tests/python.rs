@@ -366,6 +366,30 @@ fn element_types_are_hashed_by_their_names() {
 }
 
 #[test]
+fn there_is_no_float64() {
+    let help = |source: &str| {
+        let files = [("k.py", source)];
+        let compiled = crate::compile(Path::new("k.py"), &Files(&files), &[], &Options::default());
+        compiled.diagnostics.iter().flat_map(|d| d.help.clone()).collect::<Vec<_>>().join("; ")
+    };
+    for dtype in ["nl.float64", "'float64'", "float"] {
+        let text = help(&with_tensors(&format!("nl.ndarray((4, 4), {dtype}, buffer=nl.sbuf)")));
+        assert!(text.contains("float32 is its widest type"), "{dtype}: {text}");
+    }
+    assert!(help("import nki\nfrom nki.language import float64\n").contains("float32 is its widest type"));
+    let text = help(&with_tensors("nisa.activation(dst=t, op=nl.exp, src=t)"));
+    assert!(text.contains("did you mean `data`?"), "{text}");
+    check_tensors(
+        "nisa.activation(t, nl.exp, (t, u))",
+        "operand-kind: nisa.activation: `data` takes a tensor, got a tuple of 2 values",
+    );
+    check_tensors(
+        "nisa.activation(t, nl.exp, [t])",
+        "operand-kind: nisa.activation: `data` takes a tensor, got a list of 1 values",
+    );
+}
+
+#[test]
 fn items_that_the_body_of_a_device_loop_changes_are_reported() {
     let state = "class State:\n    c = 0\n    def step(self, i):\n        self.c += 1\n\
                  s, d, obj, new = [0, t], {'c': 0, 'prev': t, 'none': None}, State(), {}\n";
