@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import time
+import types
 
 from ._errors import NoSourceError
 
@@ -25,6 +26,9 @@ _files = {}
 #: `_unsearched` names the texts that are not compiled for it yet.
 _codes = {}
 _unsearched = []
+
+#: The addresses of code without a file for which the variables of the callers have been searched.
+_searched = set()
 
 
 def _process_start():
@@ -124,9 +128,15 @@ def _locate(code, globals_):
         name = _unsearched.pop()
         for one in _codes_of(_texts[name], name):
             _codes.setdefault((one.co_firstlineno, one), []).append(name)
+    with_code = lambda one: _codes.get((one.co_firstlineno, one), ())
     has_file = os.path.exists(filename)
-    known = _codes.get((code.co_firstlineno, code), ())
-    return next((name for name in known if not has_file or name == filename or name.startswith(f"{filename} (version ")), None)
+    found = [name for name in with_code(code) if not has_file or name == filename or name.startswith(f"{filename} (version ")]
+    # Several texts may define this function: the one of the other functions of the namespace, rather than a file that happens to have it.
+    others = [value.__code__ for value in globals_.values() if isinstance(value, types.FunctionType) and value.__globals__ is globals_]
+    others = [one for one in others if one.co_filename == filename and one is not code]
+    shared = {name: sum(name in with_code(one) for one in others) for name in found}
+    found = [name for name in found if shared[name] or not others or name == filename or not os.path.exists(name)]
+    return max(found, key=lambda name: (shared[name], not os.path.exists(name)), default=None)
 
 
 def _keep(filename, text):
@@ -171,7 +181,7 @@ def require(function):
         filename = function.__code__.co_filename
         raise NoSourceError(
             f"the source of kernel `{function.__name__}` cannot be found (Python says {filename}); "
-            f"define it in a file, or make it from its text with nki_sim.from_source(text)"
+            f"define it in a file, make it from its text with nki_sim.from_source(text), or register the text of exec() in linecache"
             + ("; the file was changed after Python loaded it" if os.path.exists(filename) else "")
         )
 
@@ -181,18 +191,25 @@ def search(function):
     whether it was found."""
     capture(function)
     code = function.__code__
-    if id(code) in _files:
+    has_file = os.path.exists(code.co_filename) or bool(linecache.getlines(code.co_filename, function.__globals__))
+    if id(code) in _files and (has_file or id(code) in _searched):
         return True
     if inspect.isfunction(function) and os.path.exists(code.co_filename):
         return False
-    frame = sys._getframe(1)
+    # All texts that have the function: it may be in several, of which only one has what it calls.
+    found, frame = False, sys._getframe(1)
     while frame is not None:
         for value in list(frame.f_locals.values()):
             if isinstance(value, str) and code.co_name in value and _contains(value, code):
-                _files[id(code)] = (code, _keep(f"<source of {code.co_name}>", value))
-                return True
+                _keep(f"<source of {code.co_name}>", value)
+                found = True
         frame = frame.f_back
-    return False
+    name = _locate(code, function.__globals__) if found else None
+    if name is not None:
+        _files[id(code)] = (code, name)
+    if id(code) in _files:
+        _searched.add(id(code))
+    return id(code) in _files
 
 
 def _contains(text, code):

@@ -468,7 +468,10 @@ impl Interp<'_> {
     fn host_function(&mut self, id: u64, function: &HostFunction, span: Span) -> EvalResult<Value> {
         let file = Path::new(&function.file);
         let Some(ast) = self.host_file(file) else {
-            let reason = format!("its source is not available ({})", function.file);
+            let mut reason = format!("its source is not available ({})", function.file);
+            if function.file.starts_with('<') {
+                reason += ": define it in a file, or register the text that exec() gets in linecache";
+            }
             return Ok(self.opaque(&function.name, Some(&reason)));
         };
         let HostFunction { name, line, params, body, .. } = function;
