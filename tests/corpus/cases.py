@@ -84,6 +84,18 @@ def scans():
         rtol=0,
         atol=0,
     )
+    # Small integers, whose sums are exact in any order.
+    data, weight = [np.round(normal((128, 300), seed) * 4).astype(np.float32) for seed in (14, 15)]
+    products = data * np.float32(2) * weight
+    yield dict(
+        name="sum-of-products",
+        file="scans.py",
+        kernel="sum_of_products",
+        args=dict(data=data, weight=weight),
+        expect=dict(products=products.astype(bfloat16), total=products.sum(axis=1, keepdims=True)),
+        rtol=0,
+        atol=0,
+    )
     for f in (7, 512, 1300):
         data = normal((100, f), f) * 3 + 5
         wide = data.astype(np.float64)

@@ -73,6 +73,44 @@ def scale_and_reduce(data):
 
 
 @nki.jit
+def sum_of_products(data, weight):
+    """The sum of `data * 2 * weight`, in two parts: the second continues the sum of the first."""
+    P, F = data.shape
+    products = nl.ndarray((P, F), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+    total = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((P, F), dtype=data.dtype, buffer=nl.sbuf)
+    factors = nl.ndarray((P, F), dtype=weight.dtype, buffer=nl.sbuf)
+    result = nl.ndarray((P, F), dtype=nl.bfloat16, buffer=nl.sbuf)
+    added = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=data)
+    nisa.dma_copy(dst=factors, src=weight)
+    half = F // 2
+    nisa.scalar_tensor_tensor(
+        dst=result[:, 0:half],
+        data=tile[:, 0:half],
+        op0=nl.multiply,
+        operand0=2.0,
+        op1=nl.multiply,
+        operand1=factors[:, 0:half],
+        reduce_op=nl.add,
+    )
+    nisa.scalar_tensor_tensor(
+        dst=result[:, half:F],
+        data=tile[:, half:F],
+        op0=nl.multiply,
+        operand0=2.0,
+        op1=nl.multiply,
+        operand1=factors[:, half:F],
+        reduce_cmd=nisa.reduce_cmd.reduce,
+        reduce_op=nl.add,
+        reduce_res=added,
+    )
+    nisa.dma_copy(dst=products, src=result)
+    nisa.dma_copy(dst=total, src=added)
+    return products, total
+
+
+@nki.jit
 def mean_and_variance(data):
     """The statistics of a row longer than the limit of bn_stats."""
     P, F = data.shape

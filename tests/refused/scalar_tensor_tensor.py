@@ -25,3 +25,19 @@ nisa.scalar_tensor_tensor(d, s, nl.abs_max, 1.0, nl.add, s)  # trn3 accepted
 
 # rule: both-psum
 nisa.scalar_tensor_tensor(d, p, nl.add, 1.0, nl.add, q)  # [psum-operands] `data` and `operand1`
+
+# rule: reduce-op
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_op=nl.subtract, reduce_res=col)  # [op-unsupported] subtract | minimum
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_op=nl.max, reduce_res=col)  # accepted
+
+# rule: reduce-cmd
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_op=nl.add, reduce_res=col)  # [op-unsupported] load_reduce | reset_reduce, reduce
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, False, False, nisa.reduce_cmd.reduce, nl.add, col)  # accepted
+
+# rule: reduce-op-given
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_res=col)  # [missing-operand] `reduce_res` is given | `reduce_op`
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_cmd=nisa.reduce_cmd.reduce)  # [missing-operand] `reduce_cmd` is reduce | `reduce_op`
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_cmd=nisa.reduce_cmd.reset_reduce)  # accepted
+
+# rule: reduce-result
+nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.add, s, reduce_op=nl.add, reduce_res=two)  # [shape-mismatch] `reduce_res` | (128, 1)

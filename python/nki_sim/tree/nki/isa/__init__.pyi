@@ -755,8 +755,10 @@ def rng(dst: NkiTensor, engine: engine = engine.vector, *, name: str = '') -> Nk
     """
     ...
 
-def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar, op1: Operator, operand1: NkiTensor, reverse0: bool = False, reverse1: bool = False, *, name: str = '') -> NkiInstruction:
-    """`dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile.
+def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar, op1: Operator, operand1: NkiTensor, reverse0: bool = False, reverse1: bool = False, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, *, name: str = '') -> NkiInstruction:
+    """`dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile; with
+    `reduce_op` also
+     `reduce_res = reduce_op(dst)` along all free dimensions.
 
     Engines: vector.
 
@@ -774,6 +776,15 @@ def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand
     :param operand1: (tensor in sbuf, psum) Its tile, of the shape of `data`.
     :param reverse0: (bool) The scalar is the left operand of `op0`. Default False.
     :param reverse1: (bool) `operand1` is the left operand of `op1`. Default False.
+    :param reduce_cmd: (reduce_cmd: idle, reset, reduce, reset_reduce, load_reduce) What happens to the
+        accumulators if there is a `reduce_op`: reset_reduce or reduce. Default 'reset_reduce'.
+    :param reduce_op: (math operator | None: bypass, add, subtract, multiply, divide, maximum, minimum, abs_max,
+        abs_min, power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and,
+        logical_or, logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift,
+        right_shift, arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal)
+        Reduction operator: add, multiply, maximum or minimum; without one nothing is reduced. Default None.
+    :param reduce_res: (tensor | None in sbuf, psum) The reduction's result, shape (P, 1); `None` leaves it in the
+        accumulators. Default None. Written.
     """
     ...
 
