@@ -101,9 +101,18 @@ def copy(x, dtype, engine, steps):
 
 
 @nki.jit
-def copy_where(x, old, predicate, reverse, step):
+def copy_where(x, old, predicate, step):
     dst = load(old, step)
-    nisa.tensor_copy_predicated(dst=dst, src=load(x), predicate=load(predicate, step), reverse_pred=reverse)
+    nisa.tensor_copy_predicated(dst=dst, src=load(x), predicate=load(predicate, step))
+    out = store(dst)
+    return out
+
+
+@nki.jit
+def set_where(number, old, predicate, step):
+    """A number where the predicate does not hold."""
+    dst = load(old, step)
+    nisa.tensor_copy_predicated(dst=dst, src=number, predicate=load(predicate, step), reverse_pred=True)
     out = store(dst)
     return out
 

@@ -224,9 +224,12 @@ def copies():
         shape = d.shape()
         x, old = d.array(shape, dtype), d.array(shape, dtype)
         predicate = d.r.integers(0, 3, shape).astype((np.uint8, np.uint16, np.uint32)[i % 3])
-        want = np.where((predicate != 0) != bool(i % 2), x, old)
-        args = dict(x=x, old=old, predicate=predicate, reverse=bool(i % 2), step=d.step())
-        yield case(f"copy-predicated-{name(dtype)}", "copy_where", args, dict(out=want))
+        args = dict(x=x, old=old, predicate=predicate, step=d.step())
+        yield case(f"copy-predicated-{name(dtype)}", "copy_where", args, dict(out=np.where(predicate != 0, x, old)))
+        number = x[0, 0].item() if dtype in (np.int32, np.uint8) else float(x[0, 0])
+        args = dict(number=number, old=old, predicate=predicate, step=args["step"])
+        want = np.where(predicate == 0, x[0, 0], old)
+        yield case(f"set-predicated-{name(dtype)}", "set_where", args, dict(out=want))
 
 
 def functions():

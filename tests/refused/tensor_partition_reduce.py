@@ -9,6 +9,11 @@ nisa.tensor_partition_reduce(two, nl.add, s)  # [partition-mismatch] 2 partition
 # rule: same-elements
 nisa.tensor_partition_reduce(short, nl.add, s)  # [shape-mismatch] 63 | 64
 
+# rule: rank
+nisa.tensor_partition_reduce(d, nl.add, nl.ndarray((128, 1, 1, 2, 4, 8), nl.float32, nl.sbuf))  # [access-pattern] `data` has 6 dimensions | 5
+nisa.tensor_partition_reduce(nl.ndarray((1, 1, 1, 2, 4, 8), nl.float32, nl.sbuf), nl.add, s)  # [access-pattern] `dst` has 6 dimensions | 5
+nisa.tensor_partition_reduce(d, nl.add, nl.ndarray((128, 1, 2, 4, 8), nl.float32, nl.sbuf))  # accepted
+
 # rule: bitvec-ints
 nisa.tensor_partition_reduce(d, nl.bitwise_or, s)  # [bitvec-dtype] float32
 nisa.tensor_partition_reduce(d, nl.average, s)  # accepted

@@ -7,10 +7,19 @@ short = nl.ndarray((128, 63), nl.float32, nl.sbuf)
 few = nl.ndarray((64, 64), nl.float32, nl.sbuf)
 col = nl.ndarray((128, 1), nl.float32, nl.sbuf)
 two = nl.ndarray((128, 2), nl.float32, nl.sbuf)
+s4 = nl.ndarray((128, 2, 4, 8), nl.float32, nl.sbuf)
+d4 = nl.ndarray((128, 2, 4, 8), nl.float32, nl.sbuf)
+s5 = nl.ndarray((128, 1, 2, 4, 8), nl.float32, nl.sbuf)
+d5 = nl.ndarray((128, 1, 2, 4, 8), nl.float32, nl.sbuf)
 colb = nl.ndarray((128, 1), nl.bfloat16, nl.sbuf)
 
 # rule: same-size
 nisa.tensor_scalar_reduce(d, short, nl.add, 1.0, nl.add, col)  # [shape-mismatch] 64 | 63
+
+# rule: rank
+nisa.tensor_scalar_reduce(d5, s5, nl.add, 1.0, nl.add, col)  # [access-pattern] `data` has 5 dimensions | 4
+nisa.tensor_scalar_reduce(d5, s, nl.add, 1.0, nl.add, col)  # [access-pattern] `dst` has 5 dimensions | 4
+nisa.tensor_scalar_reduce(d4, s4, nl.add, 1.0, nl.add, col)  # accepted
 
 # rule: op-target
 nisa.tensor_scalar_reduce(d, s, nl.abs_max, 1.0, nl.add, col)  # trn2 [op-unsupported] trn3

@@ -37,8 +37,37 @@ pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
             report_divide(interp, entry.schema.name, operator, span);
         }
         report_order(interp, entry.schema, slots, span);
+        predicated(interp, entry.schema, slots, span)?;
         unique(entry.schema, slots, span)
     })
+}
+
+/// "`reverse_pred` can only be set to True if `src` is a scalar", and a number as `src` is of the kind of `dst`, float or integer
+/// (tensor_copy_predicated reference of 2.33). Older references have neither rule, so the second is only a finding of `--strict`.
+fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> {
+    if !schema.rules.iter().any(|rule| rule.id == "reverse-number") {
+        return Ok(());
+    }
+    let slot = |name: &str| schema.position(name).and_then(|at| slots.get(at)).and_then(Option::as_ref);
+    let what = match (slot("src"), slot("dst")) {
+        (Some(Arg::View(_)), _) if matches!(slot("reverse_pred"), Some(Arg::Bool(true) | Arg::Int(1))) => {
+            let message =
+                format!("nisa.{}: `reverse_pred` is True, but `src` is a tile; it needs a number", schema.name);
+            return Err(Raise::at("operand-value", message, span, "in this call")
+                .help("compute the opposite predicate, for example with nisa.tensor_scalar and nl.equal to 0"));
+        }
+        (Some(Arg::Float(x)), Some(Arg::View(dst))) if dst.dtype.is_int() => {
+            format!("the float {x:?} as `src` for a `dst` of {}", dst.dtype)
+        }
+        (Some(Arg::Int(i)), Some(Arg::View(dst))) if !dst.dtype.is_int() => {
+            format!("the integer {i} as `src` for a `dst` of {}", dst.dtype)
+        }
+        _ => return Ok(()),
+    };
+    let instead =
+        "the number must match the dtype of `dst`: write a float for a float tile, and an integer for an integer tile";
+    reject(interp, span, &format!("nisa.{}: {what}", schema.name), instead);
+    Ok(())
 }
 
 /// The reference of `dma_compute`: with a vector index, `unique_indices` must be True.

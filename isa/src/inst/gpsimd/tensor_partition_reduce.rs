@@ -53,9 +53,13 @@ operands! {
     rules: {
         "one-partition": "`dst` has one partition",
         "same-elements": "`dst` has as many elements per partition as `data`",
+        "rank": "`data` and `dst` have at most 5 dimensions",
         "bitvec-ints": "bitwise operators take integers only",
     },
 }
+
+/// Most dimensions of `data` and `dst` (tensor_partition_reduce reference of 2.33).
+const RANK: usize = 5;
 
 impl TensorPartitionReduce {
     fn alu(&self) -> AluOp {
@@ -88,6 +92,8 @@ impl Instruction for TensorPartitionReduce {
             ));
         }
         check::same_free(("data", &self.data), ("dst", &self.dst))?;
+        check::rank("data", &self.data, RANK)?;
+        check::rank("dst", &self.dst, RANK)?;
         check::bitvec_dtypes(self.alu(), &[("data", &self.data), ("dst", &self.dst)])
     }
 

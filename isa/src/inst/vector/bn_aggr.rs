@@ -27,9 +27,15 @@ operands! {
     rules: {
         "same-partitions": "`data` and `dst` have the same number of partitions",
         "triples": "`data` has a multiple of 3 elements per partition",
+        "rank": "`data` has at most 5 dimensions",
+        "dst-rank": "`dst` has at most 3 dimensions",
         "dst-size": "`dst` has 2 elements per partition",
     },
 }
+
+/// Most dimensions of `data` and `dst` (bn_aggr reference of 2.33).
+const DATA_RANK: usize = 5;
+const DST_RANK: usize = 3;
 
 impl Instruction for BnAggr {
     const PLACING: Placing = Placing::Fixed;
@@ -54,6 +60,8 @@ impl Instruction for BnAggr {
             )
             .help("pass the results of nisa.bn_stats, 6 elements each, side by side"));
         }
+        check::rank("data", &self.data, DATA_RANK)?;
+        check::rank("dst", &self.dst, DST_RANK)?;
         elements("dst", &self.dst, 2)
     }
 

@@ -19,7 +19,7 @@ operands! {
     pub struct Max8: "max8" on [Vector] {
         /// The values: 8 elements per partition.
         [Out Sbuf Psum] dst: View,
-        /// Input tile of 8 to 16384 elements per partition and at most 3 dimensions.
+        /// Input tile of 8 to 16384 elements per partition and at most 5 dimensions.
         [In Sbuf Psum] src: View,
     }
     numerics: "Values are converted to fp32 and compared there, NaN above all numbers (the manual does not say); a \
@@ -28,8 +28,8 @@ operands! {
     rules: {
         "same-partitions": "`src` and `dst` have the same number of partitions",
         "src-size": "`src` has 8 to 16384 elements per partition",
-        "rank": "`src` has at most 3 dimensions",
-        "dst-rank": "`dst` has 2 dimensions",
+        "rank": "`src` has at most 5 dimensions",
+        "dst-rank": "`dst` has at most 3 dimensions",
         "dst-size": "`dst` has 8 elements per partition",
     },
 }
@@ -39,11 +39,15 @@ const FREE_MIN: usize = 8;
 /// Most elements per partition.
 const FREE_MAX: usize = 16 * 1024;
 
-/// The searched tile has 8 to 16384 elements per partition and at most 3 dimensions.
+/// Most dimensions of `src` and `dst` (max8 reference of 2.33; 3 and 2 before).
+const SRC_RANK: usize = 5;
+const DST_RANK: usize = 3;
+
+/// The searched tile has 8 to 16384 elements per partition and at most `rank` dimensions.
 ///
 /// # Errors
 /// `free-size`, `access-pattern`.
-pub(super) fn searched(name: &'static str, view: &View) -> Result<(), Violation> {
+pub(super) fn searched(name: &'static str, view: &View, rank: usize) -> Result<(), Violation> {
     let n = view.free_elements();
     if !(FREE_MIN..=FREE_MAX).contains(&n) {
         return Err(Violation::new(
@@ -52,7 +56,7 @@ pub(super) fn searched(name: &'static str, view: &View) -> Result<(), Violation>
             format!("`{name}` has {n} elements per partition, it must have {FREE_MIN} to {FREE_MAX}"),
         ));
     }
-    check::rank(name, view, 3)
+    check::rank(name, view, rank)
 }
 
 impl Instruction for Max8 {
@@ -67,8 +71,8 @@ impl Instruction for Max8 {
 
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
-        searched("src", &self.src)?;
-        check::rank("dst", &self.dst, 2)?;
+        searched("src", &self.src, SRC_RANK)?;
+        check::rank("dst", &self.dst, DST_RANK)?;
         elements("dst", &self.dst, 8)
     }
 
@@ -120,11 +124,11 @@ mod tests {
     fn broken_rules() {
         let mut m = TestMachine::new(Target::Trn2);
         let mut tile = |shape: &[u32]| m.tensor("t", Space::Sbuf, DType::F32, shape);
-        let (eight, seven, long, deep) = (tile(&[1, 8]), tile(&[1, 7]), tile(&[1, 16385]), tile(&[1, 2, 2, 2]));
+        let (eight, seven, long, deep) = (tile(&[1, 8]), tile(&[1, 7]), tile(&[1, 16385]), tile(&[1, 2, 2, 2, 2, 2]));
         let said = |dst: &View, src: &View| m.check(Max8 { dst: dst.clone(), src: src.clone() }).unwrap_err();
         assert_eq!(said(&eight, &seven), "src: `src` has 7 elements per partition, it must have 8 to 16384");
         assert!(said(&eight, &long).contains("16385"));
-        assert!(said(&eight, &deep).contains("has 4 dimensions [1, 2, 2, 2], but can have at most 3"));
+        assert!(said(&eight, &deep).contains("has 6 dimensions [1, 2, 2, 2, 2, 2], but can have at most 5"));
         assert!(said(&seven, &eight).contains("it must have 8"));
     }
 }

@@ -56,7 +56,7 @@ impl Instruction for NcFindIndex8 {
         let data = ("data", &self.data);
         check::same_partitions(data, ("dst", &self.dst))?;
         check::same_partitions(data, ("vals", &self.vals))?;
-        searched("data", &self.data)?;
+        searched("data", &self.data, 3)?;
         check::rank("vals", &self.vals, 3)?;
         elements("vals", &self.vals, 8)?;
         check::rank("dst", &self.dst, 2)?;

@@ -58,7 +58,7 @@ impl Instruction for NcMatchReplace8 {
         check::same_shape(data, ("dst", &self.dst))?;
         check::same_partitions(data, ("vals", &self.vals))?;
         // The sizes are those of max8 and nc_find_index8, with which it is used (nki.isa reference 2.20-2.26).
-        searched("data", &self.data)?;
+        searched("data", &self.data, 3)?;
         check::rank("vals", &self.vals, 3)?;
         elements("vals", &self.vals, 8)?;
         if let Some(index) = &self.dst_idx {

@@ -36,11 +36,16 @@ operands! {
     cost: Measured "One pass over the elements of a partition with two tiles read.",
     rules: {
         "same-size": "`src`, `predicate` and `dst` have the same number of partitions and of elements per partition",
+        "rank": "`dst`, `predicate` and a tile as `src` have at most 4 dimensions",
         "both-psum": "`src` and `predicate` are not both in PSUM",
         "same-dtype": "a tile as `src` has the dtype of `dst`",
+        "reverse-number": "`reverse_pred` needs a number as `src`; in kernels of neuronxcc.nki also a tile",
         "number-range": "a number as `src` fits the dtype of `dst`, as a number or as a bit pattern",
     },
 }
+
+/// Most dimensions of the tiles (tensor_copy_predicated reference of 2.33).
+const RANK: usize = 4;
 
 impl Instruction for TensorCopyPredicated {
     const PLACING: Placing = Placing::Fixed;
@@ -52,8 +57,11 @@ impl Instruction for TensorCopyPredicated {
 
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::same_shape(("dst", &self.dst), ("predicate", &self.predicate))?;
+        check::rank("dst", &self.dst, RANK)?;
+        check::rank("predicate", &self.predicate, RANK)?;
         if let ScalarOperand::View(src) = &self.src {
             check::same_shape(("dst", &self.dst), ("src", src))?;
+            check::rank("src", src, RANK)?;
             check::not_both_psum(("src", src), ("predicate", &self.predicate))?;
             check::same_dtype(("dst", &self.dst), ("src", src))?;
         }

@@ -45,6 +45,7 @@ operands! {
     cost: Documented "N steps for N elements of a partition, at least 64, and 64 for reading the accumulators.",
     rules: {
         "same-size": "`data` and `dst` have the same number of partitions and of elements per partition",
+        "rank": "`data` and `dst` have at most 4 dimensions",
         "op-target": "`op0`: abs_max and abs_min need trn3",
         "arithmetic": "`op0` is arithmetic",
         "operand": "an operator of two operands requires its scalar",
@@ -58,6 +59,8 @@ operands! {
     },
 }
 
+/// Most dimensions of `data` and `dst` (tensor_scalar_reduce reference of 2.33).
+const RANK: usize = 4;
 const OPS: [AluOp; 4] = [AluOp::Add, AluOp::Multiply, AluOp::Max, AluOp::Min];
 const CMDS: [ReduceCmd; 3] = [ReduceCmd::ResetReduce, ReduceCmd::Reduce, ReduceCmd::LoadReduce];
 
@@ -90,6 +93,8 @@ impl Instruction for TensorScalarReduce {
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         let data = ("data", &self.data);
         check::same_shape(data, ("dst", &self.dst))?;
+        check::rank("data", &self.data, RANK)?;
+        check::rank("dst", &self.dst, RANK)?;
         check::op_on_target("op0", self.op0, context.arch)?;
         if self.op0.is_bitvec() {
             return Err(Violation::new(

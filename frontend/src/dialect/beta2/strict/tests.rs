@@ -140,3 +140,29 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
     let out = run_files(&[("k.py", &format!("{head}{fine}"))], &[], &options);
     assert!(!out.contains("strict"), "{out}");
 }
+
+#[test]
+fn strict_reports_numbers_of_another_kind_than_the_tile() {
+    let copy = |dtype: &str, number: &str| {
+        let source = format!(
+            "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n@nki.jit\ndef k():\n    \
+             t = nl.ndarray((128, 64), nl.{dtype}, nl.sbuf)\n    p = nl.ndarray((128, 64), nl.uint8, nl.sbuf)\n    \
+             nisa.memset(t, 0)\n    nisa.memset(p, 1)\n    nisa.tensor_copy_predicated(t, {number}, p)\n"
+        );
+        run_files(&[("k.py", &source)], &[], &Options { strict: true, ..Options::default() })
+    };
+    for (dtype, number, what) in [
+        ("float32", "3", "the integer 3 as `src` for a `dst` of float32"),
+        ("int32", "3.0", "the float 3.0 as `src` for a `dst` of int32"),
+    ] {
+        let out = copy(dtype, number);
+        assert!(
+            out.contains(&format!("strict-language: nisa.tensor_copy_predicated: {what} is not accepted")),
+            "{out}"
+        );
+    }
+    for (dtype, number) in [("float32", "3.0"), ("int32", "3"), ("bfloat16", "float('-inf')")] {
+        let out = copy(dtype, number);
+        assert!(!out.contains("strict"), "{dtype} {number}: {out}");
+    }
+}

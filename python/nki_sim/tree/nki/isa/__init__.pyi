@@ -614,7 +614,7 @@ def max8(dst: NkiTensor, src: NkiTensor, *, name: str = '') -> NkiInstruction:
     Engines: vector.
 
     :param dst: (tensor in sbuf, psum) The values: 8 elements per partition. Written.
-    :param src: (tensor in sbuf, psum) Input tile of 8 to 16384 elements per partition and at most 3 dimensions.
+    :param src: (tensor in sbuf, psum) Input tile of 8 to 16384 elements per partition and at most 5 dimensions.
     """
     ...
 
