@@ -35,7 +35,7 @@ struct Case {
 
 /// Instructions that have no value to compare: registers, other cores and ranks, printing.
 fn out_of_reach(entry: &Entry) -> bool {
-    let others = ["core_barrier", "device_print", "sendrecv"];
+    let others = ["core_barrier", "device_print", "sendrecv", "sendrecv_compute"];
     let registers = |k: &Kind| matches!(k, Kind::Register | Kind::RegisterOrInt);
     entry.collective || others.contains(&entry.schema.name) || entry.schema.operands.iter().any(|o| registers(&o.kind))
 }

@@ -28,3 +28,21 @@ def exchange(x, dtype, step, gpsimd):
     out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out[core], src=got[:, 1:])
     return out
+
+
+@nki.jit
+def reduce_with_other(x, op, on_chip):
+    """out[c] = op(x[c], x[1 - c]), from SBUF or from private HBM."""
+    _, P, F = x.shape
+    core = nl.program_id(0)
+    memory = nl.sbuf if on_chip else nl.private_hbm
+    mine = nl.ndarray((P, F), x.dtype, buffer=memory)
+    reduced = nl.ndarray((P, F), x.dtype, buffer=memory)
+    nisa.dma_copy(dst=mine, src=x[core])
+    nisa.sendrecv_compute(
+        src=mine, dst=reduced, send_to_rank=1 - core, recv_from_rank=1 - core, reduce_op=getattr(nl, op)
+    )
+    nisa.core_barrier(x, (0, 1))
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out[core], src=reduced)
+    return out

@@ -29,3 +29,16 @@ def cases():
                 args=dict(x=x, dtype=dtype, step=step, gpsimd=gpsimd),
                 expect=dict(out=x[::-1].copy()),
             )
+    for i, (op, function) in enumerate([("add", np.add), ("maximum", np.maximum), ("minimum", np.minimum)]):
+        for dtype in (np.float32, np.int32):
+            x = (generator.standard_normal((2, 128, 40)) * 100).astype(dtype)
+            both = function(x[0], x[1])
+            yield dict(
+                name=f"reduce-with-other-{op}-{np.dtype(dtype).name}",
+                file="cores.py",
+                kernel="reduce_with_other",
+                lnc=2,
+                target=("trn2", "trn3")[i % 2],
+                args=dict(x=x, op=op, on_chip=bool((i + (dtype == np.int32)) % 2)),
+                expect=dict(out=np.stack([both, both])),
+            )

@@ -602,6 +602,7 @@ instructions! {
     dma::dma_copy::DmaCopy,
     dma::dma_transpose::DmaTranspose,
     dma::sendrecv::Sendrecv,
+    dma::sendrecv_compute::SendrecvCompute,
     collectives::all_gather::AllGather,
     collectives::all_gather_v::AllGatherV,
     collectives::all_gather_v_prepare::AllGatherVPrepare,

@@ -497,6 +497,7 @@ const LATER: &[&str] = &[
     "quantize_mx",
     "dma_compute",
     "sendrecv",
+    "sendrecv_compute",
     "core_barrier",
     "nc_n_gather",
     "nonzero_with_count",

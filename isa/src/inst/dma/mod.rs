@@ -4,6 +4,7 @@ pub mod dma_compute;
 pub mod dma_copy;
 pub mod dma_transpose;
 pub mod sendrecv;
+pub mod sendrecv_compute;
 
 use crate::arg::Arg;
 use crate::inst::Inst;

@@ -245,6 +245,24 @@ def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: 
     """
     ...
 
+def sendrecv_compute(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, reduce_op: Operator, *, name: str = '') -> NkiInstruction:
+    """Sends `src` to core `send_to_rank`, and writes `reduce_op(src, received)` to `dst`, where core
+    `recv_from_rank` sends the second operand.
+
+    Engines: sync.
+
+    :param src: (tensor in sbuf, hbm) The tile to send, and the first operand.
+    :param dst: (tensor in sbuf, hbm) Where the result goes: in the same memory as `src`. Written.
+    :param send_to_rank: (int) The core that gets `src`: 0 or 1.
+    :param recv_from_rank: (int) The core that sends the second operand: 0 or 1.
+    :param reduce_op: (math operator: bypass, add, subtract, multiply, divide, maximum, minimum, abs_max, abs_min,
+        power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
+        logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift,
+        arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal) Operator: add,
+        maximum or minimum.
+    """
+    ...
+
 def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Operator = nl.equal, offset: VirtualRegister | NkiScalar | int = 0, *, name: str = '') -> NkiInstruction:
     """Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an
     element is
