@@ -68,6 +68,7 @@ from nki.language import Dtype, DType, NKIObject, NkiTensor, Operator
 from . import constants as constants
 """,
     "nki.collectives": """
+import enum
 from collections.abc import Sequence
 from typing import Any
 

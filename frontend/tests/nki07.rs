@@ -327,6 +327,36 @@ fn configurations_are_checked() {
 }
 
 #[test]
+fn ranks_are_grouped_by_an_operator() {
+    let of = |call: &str| {
+        format!(
+            "import nki.collectives as ncc\na = nl.ndarray((64, 4), nl.float32, buffer=nl.private_hbm)\n\
+            b = nl.ndarray((64, 4), nl.float32, buffer=nl.private_hbm)\n\
+            g = ncc.ReplicaGroup.from_partition_op({call})\nassert isinstance(g, ncc.ReplicaGroup)\n\
+            ncc.all_reduce([a], [b], g, nl.add)\n"
+        )
+    };
+    for (call, groups) in [
+        ("8, ncc.rg_partition_op.bitwise_and, 0", "[[0, 1, 2, 3, 4, 5, 6, 7]]"),
+        ("8, ncc.rg_partition_op.bitwise_and, 5", "[[0, 2], [1, 3], [4, 6], [5, 7]]"),
+        ("8, ncc.rg_partition_op.div, 4", "[[0, 1, 2, 3], [4, 5, 6, 7]]"),
+        ("world_size=8, op=ncc.rg_partition_op.mod, operand=4", "[[0, 4], [1, 5], [2, 6], [3, 7]]"),
+    ] {
+        let text = nki_isa::text::print(&program(&of(call)));
+        assert!(text.contains(groups), "{call}: {text}");
+    }
+    for (call, words) in [
+        ("8, ncc.rg_partition_op.div, 0", "`operand` is 0; for div it must be at least 1"),
+        ("8, ncc.rg_partition_op.bitwise_and, -1", "`operand` is -1; for bitwise_and it must be at least 0"),
+        ("0, ncc.rg_partition_op.mod, 2", "`world_size` is 0; it must be 1 to 65536"),
+        ("8, nl.bitwise_and, 2", "`op` takes a member of rg_partition_op"),
+        ("8, ncc.rg_partition_op.mod, 2.5", "`operand` takes an int, got 2.5"),
+    ] {
+        refused(&of(call), &[words]);
+    }
+}
+
+#[test]
 fn collectives_are_prepared_and_started_once() {
     let setup = "import nki.collectives as ncc\ng = ncc.ReplicaGroup([[0, 1, 2, 3]])\nm = nl.ndarray((3, 4), nl.uint32, buffer=nl.private_hbm)\n\
         a = nl.ndarray((64, 4), nl.float32, buffer=nl.private_hbm)\nb = nl.ndarray((64, 4), nl.float32, buffer=nl.private_hbm)\n";

@@ -3,6 +3,7 @@ exports it."""
 
 import enum
 import inspect
+import operator
 import sys
 import types
 import typing
@@ -394,6 +395,22 @@ class ReplicaGroup:
 
     def __init__(self, groups=None, **kwargs):
         self.groups = groups if groups is not None else kwargs.get("replica_groups")
+
+    @classmethod
+    def from_partition_op(cls, world_size, op, operand):
+        """The ranks below `world_size`, grouped by `op(rank, operand)`, in the order of its results.
+
+        :param world_size: The number of ranks.
+        :param op: A member of `rg_partition_op`: bitwise_and, div or mod.
+        :param operand: The second operand; at least 1 for div and mod.
+        """
+        rank_op = {"bitwise_and": operator.and_, "div": operator.floordiv, "mod": operator.mod}[op.name]
+        if world_size < 1 or operand < (op.name != "bitwise_and"):
+            raise ValueError(f"ReplicaGroup.from_partition_op: `world_size` is {world_size}, `operand` is {operand}")
+        groups = {}
+        for rank in range(world_size):
+            groups.setdefault(rank_op(rank, operand), []).append(rank)
+        return cls([groups[key] for key in sorted(groups)])
 
     def __nki_arguments__(self):
         return (self.groups,)

@@ -110,6 +110,16 @@ def test_objects():
     with pytest.raises(TypeError, match="no field `c`; it has a, b"):
         Thing(c=1)
     assert ncc.ReplicaGroup([[0, 1]]) == ncc.ReplicaGroup([[0, 1]])
+    ops = ncc.rg_partition_op
+    for op, operand, groups in [
+        (ops.bitwise_and, 0, [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        (ops.bitwise_and, 5, [[0, 2], [1, 3], [4, 6], [5, 7]]),
+        (ops.div, 4, [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (ops.mod, 4, [[0, 4], [1, 5], [2, 6], [3, 7]]),
+    ]:
+        assert ncc.ReplicaGroup.from_partition_op(8, op, operand) == ncc.ReplicaGroup(groups)
+    with pytest.raises(ValueError, match="`operand` is 0"):
+        ncc.ReplicaGroup.from_partition_op(8, ops.div, 0)
 
 
 def run(code, **env):

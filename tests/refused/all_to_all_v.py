@@ -20,8 +20,8 @@ ncc.all_to_all_v([h], [k], g, nl.ndarray((5, 4), nl.uint32, nl.hbm))  # [shape-m
 ncc.all_to_all_v([h], [k], g, m4)  # accepted
 ncc.all_to_all_v([h], [k], g, turned)  # [shape-mismatch] [3, 1, 4] | (1, 3, 4) in sbuf
 ncc.all_to_all_v([h], [k], g, nl.ndarray((3, 4), nl.int32, nl.hbm))  # [operand-dtype] `metadata_tensor` is int32 | uint32
-ncc.all_to_all_v([h], [k], g, m, has_rdispls=True)  # trn3 [shape-mismatch] [3, 4] | (4, 4)
-ncc.all_to_all_v([h], [k], g, m4, has_rdispls=True)  # trn3 accepted
+ncc.all_to_all_v([h], [k], g, m, has_rdispls=True)  # [shape-mismatch] [3, 4] | (4, 4)
+ncc.all_to_all_v([h], [k], g, m4, has_rdispls=True)  # accepted
 
 # rule: displacements
-ncc.all_to_all_v([h], [k], g, m4, has_rdispls=True)  # trn2 [unsupported-on-target] `has_rdispls` needs trn3
+ncc.all_to_all_v([h], [k], g, m4, has_rdispls=True)  # trn1 [unsupported-on-target] `has_rdispls` needs trn2

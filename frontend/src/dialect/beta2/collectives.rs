@@ -1,10 +1,14 @@
 //! `nki.collectives`: operations of several ranks.
 
+use std::collections::BTreeMap;
+
 use nki_isa::Arg;
 use nki_isa::inst::REGISTRY;
 
 use super::alloc::named;
+use super::enums::partition_op;
 use super::instruction;
+use crate::dialect::common::enums::{ApiEnum, EnumClass};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::{Handle, ReplicaGroup};
 use crate::dialect::common::registers::{Register, emit};
@@ -12,7 +16,8 @@ use crate::dialect::common::state::{site, state};
 use crate::dialect::common::values::to_arg;
 use crate::eval::Interp;
 use crate::eval::convert::{int, wrong};
-use crate::eval::error::EvalResult;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
@@ -22,7 +27,8 @@ pub(super) const PROCESSING: &str = "collective_permute_implicit_current_process
 pub(super) fn attr(attr: &str) -> Option<Value> {
     let name = || format!("nki.collectives.{attr}");
     match attr {
-        "ReplicaGroup" => Some(Value::native(name(), replica_group, 0)),
+        "ReplicaGroup" => Some(Value::object(ReplicaGroupClass)),
+        "rg_partition_op" => Some(Value::object(EnumClass(partition_op()))),
         "rank_id" => Some(Value::native(name(), rank_id, 0)),
         "all_to_all_v_trigger" => Some(Value::native(name(), |i, a| trigger(i, a, "all_to_all_v_trigger"), 0)),
         "all_gather_v_trigger" => Some(Value::native(name(), |i, a| trigger(i, a, "all_gather_v_trigger"), 0)),
@@ -36,7 +42,85 @@ pub(super) fn attr(attr: &str) -> Option<Value> {
 
 /// Names for "did you mean".
 pub(super) fn names() -> Vec<&'static str> {
-    REGISTRY.iter().filter(|e| e.collective).map(|e| e.schema.name).chain(["ReplicaGroup"]).collect()
+    REGISTRY.iter().filter(|e| e.collective).map(|e| e.schema.name).chain(["ReplicaGroup", "rg_partition_op"]).collect()
+}
+
+/// `nki.collectives.ReplicaGroup`: makes groups of ranks.
+#[derive(Debug)]
+struct ReplicaGroupClass;
+
+impl Object for ReplicaGroupClass {
+    fn type_name(&self) -> &'static str {
+        "type"
+    }
+
+    fn repr(&self) -> String {
+        "<class 'nki.collectives.ReplicaGroup'>".to_owned()
+    }
+
+    fn is_callable(&self) -> bool {
+        true
+    }
+
+    fn call(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        replica_group(interp, args)
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        &["from_partition_op"]
+    }
+
+    fn call_method(&self, interp: &mut Interp<'_>, _this: &Value, name: &str, args: CallArgs) -> EvalResult<Value> {
+        match name {
+            "from_partition_op" => from_partition_op(interp, args),
+            _ => Err(self.no_attribute(interp, name, args.span)),
+        }
+    }
+
+    fn equals(&self, other: &Value) -> bool {
+        other.downcast::<ReplicaGroupClass>().is_some()
+    }
+
+    fn has_instance(&self, value: &Value) -> bool {
+        value.downcast::<ReplicaGroup>().is_some()
+    }
+}
+
+/// Maximum number of ranks of a partition.
+const RANKS_MAX: i64 = 1 << 16;
+
+/// `ReplicaGroup.from_partition_op(world_size, op, operand)`: the ranks with the same `op(rank, operand)` are a group, and groups follow the
+/// order of this result (reference of `ReplicaGroup`).
+fn from_partition_op(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "ReplicaGroup.from_partition_op";
+    let [world, op, operand] = args.bind(interp, what, ["world_size", "op", "operand"], 3)?;
+    let value = |given: Option<Value>| given.unwrap_or(Value::None);
+    let world = int(&value(world), format_args!("{what}: `world_size`"), span)?;
+    let operand = int(&value(operand), format_args!("{what}: `operand`"), span)?;
+    let op = value(op);
+    let member = op.downcast::<ApiEnum>().filter(|member| std::ptr::eq(member.class, partition_op()));
+    let Some(member) = member else {
+        return Err(wrong(format_args!("{what}: `op`"), "a member of rg_partition_op", &op, span));
+    };
+    let refuse = |message: String| Err(Raise::at("value-error", format!("{what}: {message}"), span, "in this call"));
+    if !(1..=RANKS_MAX).contains(&world) {
+        return refuse(format!("`world_size` is {world}; it must be 1 to {RANKS_MAX}"));
+    }
+    let id: fn(i64, i64) -> i64 = match member.name() {
+        "bitwise_and" => |rank, operand| rank & operand,
+        "div" => |rank, operand| rank / operand,
+        _ => |rank, operand| rank % operand,
+    };
+    let least = i64::from(member.name() != "bitwise_and");
+    if operand < least {
+        return refuse(format!("`operand` is {operand}; for {} it must be at least {least}", member.name()));
+    }
+    let mut groups: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for rank in 0..world {
+        groups.entry(id(rank, operand)).or_default().push(rank);
+    }
+    Ok(Value::object(ReplicaGroup(groups.into_values().collect())))
 }
 
 fn replica_group(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

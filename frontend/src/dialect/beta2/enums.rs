@@ -14,6 +14,13 @@ static ENGINE: Vocabulary = Vocabulary {
 static NC_VERSION: Vocabulary =
     Vocabulary { name: "nc_version", module: "nki.isa", members: &[("gen2", 2), ("gen3", 3), ("gen4", 4)] };
 
+/// How `ReplicaGroup.from_partition_op` assigns ranks to groups. The page gives no integers.
+static PARTITION_OP: Vocabulary = Vocabulary {
+    name: "rg_partition_op",
+    module: "nki.collectives",
+    members: &[("bitwise_and", 0), ("div", 1), ("mod", 2)],
+};
+
 /// All enums. Values: the enum classes of `nki.isa` and `nki.language`.
 pub(super) static VOCABULARIES: &[&Vocabulary] = &[
     &ENGINE,
@@ -33,12 +40,18 @@ pub(super) static VOCABULARIES: &[&Vocabulary] = &[
     },
     &Vocabulary { name: "matmul_perf_mode", module: "nki.isa", members: &[("none", 0), ("double_row", 1)] },
     &NC_VERSION,
+    &PARTITION_OP,
     &Vocabulary { name: "dma_engine", module: "nki.isa", members: &[("dma", 1), ("gpsimd_dma", 2)] },
 ];
 
 /// An engine.
 pub(super) fn engine(name: &str) -> Option<ApiEnum> {
     ENGINE.member(name)
+}
+
+/// The enum of the operators that partition ranks.
+pub(super) fn partition_op() -> &'static Vocabulary {
+    &PARTITION_OP
 }
 
 /// The `nc_version` of a target.

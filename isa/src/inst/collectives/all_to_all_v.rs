@@ -30,18 +30,19 @@ operands! {
         "one-tensor": "there is one source and one destination",
         "flat": "source and destination are contiguous",
         "metadata-shape": "`metadata_tensor` has one column for each rank of a group and three or four rows, four with `has_rdispls`: (rows, n) in HBM, (1, rows, n) in SBUF",
-        "displacements": "`has_rdispls` needs trn3",
+        "displacements": "`has_rdispls` needs trn2",
     },
 }
 
 impl AllToAllV {
-    /// The ranks allowed in a group depend on the wiring of the instances, which is unknown here.
+    /// The ranks allowed in a group depend on the wiring of the instances, which is unknown here; so does whether a group between nodes of trn2
+    /// takes displacements (all_to_all_v reference of 2.33).
     pub(super) fn limits(_groups: &IntLists, has_rdispls: bool, arch: &Arch) -> Result<(), Violation> {
         if has_rdispls && !arch.receive_displacements {
             return Err(Violation::new(
                 "unsupported-on-target",
                 "has_rdispls",
-                format!("`has_rdispls` needs trn3 (target is {})", arch.target),
+                format!("`has_rdispls` needs trn2 or later (target is {})", arch.target),
             ));
         }
         Ok(())

@@ -29,7 +29,7 @@ operands! {
         "one-tensor": "there is one source and one destination",
         "flat": "source and destination are contiguous",
         "metadata-shape": "`metadata_tensor` has one column for each rank of a group and three or four rows, four with `has_rdispls`: (rows, n) in HBM, (1, rows, n) in SBUF",
-        "displacements": "`has_rdispls` needs trn3",
+        "displacements": "`has_rdispls` needs trn2",
     },
 }
 

@@ -1,5 +1,6 @@
 """The names of `nki.collectives`. Written by python/stubs.py from the registry of the simulator; do not edit."""
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,11 @@ import nki.language as nl
 from nki.isa import NkiInstruction, NkiScalar, VirtualRegister
 from nki.language import NkiTensor, Operator
 from nki_sim._objects import ReplicaGroup as ReplicaGroup
+
+class rg_partition_op(enum.Enum):
+    bitwise_and = 0
+    div = 1
+    mod = 2
 
 def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Joins the ranks' tensors along a dimension, in the order of the group; every rank gets the whole.
