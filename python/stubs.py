@@ -170,7 +170,7 @@ class Module:
             kind = f"Sequence[{kind}]" if operand["name"].endswith("_by_channel") else kind
             parameters.append((operand["name"], kind, self.default(operand)))
         if not any(name == "name" for name, *_ in parameters):
-            parameters += ([] if keywords else [("*", "", "")]) + [("name", "str", "''")]
+            parameters.append(("name", "str | None", "None"))
         result = {"scalar_load": "NkiScalar", "scalar_store": "None"}.get(name, "NkiInstruction")
         return self.define(name, parameters, result, _objects.document(schema))
 

@@ -738,6 +738,17 @@ return x";
     assert_eq!(names(&program(body(source)).cores[0]), ["memset"]);
     let (slug, text) = error(body(&source.replace("'zero'", "5")));
     assert!(slug == "arguments" && text.contains("takes at most 3 arguments, 4 given"), "{text}");
+    let unnamed = source.replace("'zero'", "None");
+    assert_eq!(names(&program(body(&unnamed)).cores[0]), ["memset"]);
+    let (slug, text) = error(body(&unnamed.replace("None)", "None, name='zero')")));
+    assert!(slug == "arguments" && text.contains("got `name` twice"), "{text}");
+    let scalars = "\
+t = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.memset(t, 0, nisa.engine.unknown, None)
+s = nisa.scalar_load(t, 'load')
+nisa.scalar_store(t, s, 'store')
+return x";
+    assert_eq!(names(&program(body(scalars)).cores[0]).len(), 3);
 }
 
 #[test]

@@ -282,7 +282,8 @@ def _signature(operands):
         if keyword_only:
             parameters[index] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     if not any(p.name == "name" for p in parameters):
-        parameters.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=_Default("''")))
+        kind = inspect.Parameter.KEYWORD_ONLY if keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters.append(inspect.Parameter("name", kind, default=None))
     return inspect.Signature(parameters)
 
 

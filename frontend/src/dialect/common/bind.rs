@@ -165,9 +165,11 @@ fn fill(
     let mut name = None;
     let mut is_plain = true;
     // `name` is the last parameter of every signature.
-    let is_named = most == schema.operands.len() && args.positional.len() == most + 1;
-    if is_named && let Some(Value::Str(text)) = args.positional.last() {
-        (name, is_plain) = ((!text.is_empty()).then(|| text.clone()), false);
+    let last = if most == schema.operands.len() { args.positional.get(most) } else { None };
+    if args.positional.len() == most + 1
+        && let Some(given @ (Value::None | Value::Str(_))) = last
+    {
+        (name, is_plain) = (instruction_name(schema, given, args.span)?, false);
     } else if args.positional.len() > most {
         return Err(Raise::new(
             Diagnostic::error(
@@ -184,12 +186,11 @@ fn fill(
     }
     for (symbol, value) in &args.keyword {
         if *symbol == sym::plain_name {
-            is_plain = false;
-            match value {
-                Value::None => {}
-                Value::Str(text) => name = (!text.is_empty()).then(|| text.clone()),
-                other => return Err(wrong(format_args!("nisa.{}: `name`", schema.name), "a string", other, args.span)),
+            if last.is_some() {
+                let message = format!("nisa.{} got `name` twice", schema.name);
+                return Err(Raise::at("arguments", message, args.span, "by position and by name"));
             }
+            (name, is_plain) = (instruction_name(schema, value, args.span)?, false);
             continue;
         }
         let at = match keywords.iter().position(|k| k == symbol) {
@@ -209,6 +210,15 @@ fn fill(
         slots[at] = Some(operand(policy, schema, at, value, args.span)?);
     }
     Ok((name, is_plain))
+}
+
+/// The name in the argument `name`; `None` and the empty string are none.
+fn instruction_name(schema: &Schema, value: &Value, span: Span) -> EvalResult<Option<Rc<str>>> {
+    match value {
+        Value::None => Ok(None),
+        Value::Str(text) => Ok((!text.is_empty()).then(|| text.clone())),
+        other => Err(wrong(format_args!("nisa.{}: `name`", schema.name), "a string", other, span)),
+    }
 }
 
 /// One argument, with the checks that depend on the value itself.

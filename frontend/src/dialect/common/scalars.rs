@@ -35,22 +35,38 @@ fn lower<T>(
     build(&mut lower).map_err(|v| raise("", &v, span, &[]))
 }
 
-/// `nisa.scalar_load(src)`
+/// `nisa.scalar_load(src, name=None)`
 pub(crate) fn scalar_load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nisa.scalar_load";
-    let [src] = args.bind(interp, what, ["src"], 1)?;
+    let [src, name] = args.bind(interp, what, ["src", "name"], 1)?;
     let src = src.unwrap_or(Value::None);
     let t = values::tensor(&src, format_args!("{what}: src"), span)?;
     values::not_empty(t, format_args!("{what}: `src`"), span)?;
-    lower(interp, span, |l| l.scalar_load(t)).map(Value::object)
+    let scalar = lower(interp, span, |l| l.scalar_load(t))?;
+    name_last(interp, what, name, span)?;
+    Ok(Value::object(scalar))
 }
 
-/// `nisa.scalar_store(dst, value)`
+/// Gives the last instruction the name of the argument `name`, if there is one.
+fn name_last(interp: &mut Interp<'_>, what: &str, name: Option<Value>, span: Span) -> EvalResult<()> {
+    let text = match &name {
+        None | Some(Value::None) => return Ok(()),
+        Some(Value::Str(text)) => text,
+        Some(other) => return Err(wrong(format_args!("{what}: `name`"), "a string", other, span)),
+    };
+    if text.is_empty() {
+        return Ok(());
+    }
+    let builder = &mut state(interp).builder;
+    builder.name_node(builder.last_node(), text).map_err(|v| raise("", &v, span, &[]))
+}
+
+/// `nisa.scalar_store(dst, value, name=None)`
 pub(crate) fn scalar_store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nisa.scalar_store";
-    let [dst, value] = args.bind(interp, what, ["dst", "value"], 2)?;
+    let [dst, value, name] = args.bind(interp, what, ["dst", "value", "name"], 2)?;
     let (dst, value) = (dst.unwrap_or(Value::None), value.unwrap_or(Value::None));
     let t = values::tensor(&dst, format_args!("{what}: dst"), span)?;
     values::not_empty(t, format_args!("{what}: `dst`"), span)?;
@@ -59,6 +75,7 @@ pub(crate) fn scalar_store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResul
         return Err(if value.as_int().is_some() { raise.help("write a constant with nisa.memset") } else { raise });
     };
     lower(interp, span, |l| l.scalar_store(t, *scalar))?;
+    name_last(interp, what, name, span)?;
     Ok(Value::None)
 }
 

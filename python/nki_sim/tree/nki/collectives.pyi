@@ -14,7 +14,7 @@ class rg_partition_op(enum.Enum):
     div = 1
     mod = 2
 
-def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Joins the ranks' tensors along a dimension, in the order of the group; every rank gets the whole.
 
     Engines: sync.
@@ -27,7 +27,7 @@ def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
     """
     ...
 
-def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends one chunk of each rank to all ranks: as many elements of `src` as its metadata say.
 
     Engines: sync.
@@ -44,7 +44,7 @@ def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_g
     """
     ...
 
-def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Prepares an `all_gather_v` of these operands, which `all_gather_v_trigger` starts: reads the metadata, and
     neither reads `srcs` nor writes `dsts`.
 
@@ -62,7 +62,7 @@ def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends one chunk of each rank to all ranks, which were read when it was prepared. A kernel calls it with the
     preparation, whose operands it takes.
 
@@ -80,7 +80,7 @@ def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, op: Operator, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, op: Operator, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Reduces the ranks' tensors element by element; every rank gets the result.
 
     Engines: sync.
@@ -97,7 +97,7 @@ def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
     """
     ...
 
-def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Splits each rank's tensor into as many parts as there are ranks; part `j` of rank `i` becomes part `i` of rank
     `j`. Kernels of nki-library
      give both sides different shapes (attention_kv_parallel_segmented_cte), so parts are runs of elements.
@@ -112,7 +112,7 @@ def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
     """
     ...
 
-def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends to each rank as many elements of `src` as the metadata say.
 
     Engines: sync.
@@ -129,7 +129,7 @@ def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_g
     """
     ...
 
-def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Prepares an `all_to_all_v` of these operands, which `all_to_all_v_trigger` starts: reads the metadata, and
     neither reads `srcs` nor writes `dsts`.
 
@@ -147,7 +147,7 @@ def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends to each rank as many elements of `src` as the metadata say, which were read when it was prepared. A
     kernel calls it with the preparation, whose operands it takes.
 
@@ -165,7 +165,7 @@ def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def collective_permute(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], source_target_pairs: Any, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def collective_permute(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], source_target_pairs: Any, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends the tensor of each source rank to its target rank. A rank that is no target keeps its `dsts`.
 
     Engines: sync.
@@ -177,7 +177,7 @@ def collective_permute(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], sou
     """
     ...
 
-def collective_permute_implicit(srcs_by_channel: Sequence[Sequence[NkiTensor]], dsts_by_channel: Sequence[Sequence[NkiTensor]], replica_group: Any, channel_ids: int | Sequence[int] = [0], priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def collective_permute_implicit(srcs_by_channel: Sequence[Sequence[NkiTensor]], dsts_by_channel: Sequence[Sequence[NkiTensor]], replica_group: Any, channel_ids: int | Sequence[int] = [0], priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends to the next rank of the ring and receives from the one before, on each channel. All channels go round
     the group in its order.
 
@@ -195,7 +195,7 @@ def collective_permute_implicit_current_processing_rank_id(iteration_id: int, re
     """The rank whose data this rank has after `iteration_id` steps of the ring of its group."""
     ...
 
-def collective_permute_implicit_reduce(srcs0_by_channel: Sequence[Sequence[NkiTensor]], srcs1_by_channel: Sequence[Sequence[NkiTensor]], dsts_by_channel: Sequence[Sequence[NkiTensor]], replica_group: Any, op: Operator, channel_ids: int | Sequence[int] = [0], priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def collective_permute_implicit_reduce(srcs0_by_channel: Sequence[Sequence[NkiTensor]], srcs1_by_channel: Sequence[Sequence[NkiTensor]], dsts_by_channel: Sequence[Sequence[NkiTensor]], replica_group: Any, op: Operator, channel_ids: int | Sequence[int] = [0], priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Sends `op(srcs0, srcs1)` to the next rank of the ring and receives that of the one before, on each channel.
 
     Engines: sync.
@@ -218,7 +218,7 @@ def rank_id() -> VirtualRegister:
     """The rank that runs the kernel."""
     ...
 
-def reduce_scatter(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, op: Operator, priority: int | None = None, *, name: str = '') -> NkiInstruction:
+def reduce_scatter(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, op: Operator, priority: int | None = None, name: str | None = None) -> NkiInstruction:
     """Reduces the ranks' tensors element by element; each rank gets the part at its position in the group.
 
     Engines: sync.

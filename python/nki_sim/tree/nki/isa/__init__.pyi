@@ -119,7 +119,7 @@ vector_engine = engine.vector
 scalar_engine = engine.scalar
 gpsimd_engine = engine.gpsimd
 unknown_engine = engine.unknown
-def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stationary_onezero: bool = False, is_moving_onezero: bool = False, is_transpose: bool = False, accumulate: bool | None = None, tile_position: int | Sequence[int] = [], tile_size: int | Sequence[int] = [], perf_mode: matmul_perf_mode = matmul_perf_mode.none, *, name: str = '') -> NkiInstruction:
+def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stationary_onezero: bool = False, is_moving_onezero: bool = False, is_transpose: bool = False, accumulate: bool | None = None, tile_position: int | Sequence[int] = [], tile_size: int | Sequence[int] = [], perf_mode: matmul_perf_mode = matmul_perf_mode.none, name: str | None = None) -> NkiInstruction:
     """Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]` into the PSUM tile `dst` `[M, N]`.
      The contraction runs over the partitions, in fp32.
 
@@ -144,7 +144,7 @@ def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stati
     """
     ...
 
-def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stationary_scale: NkiTensor, moving_scale: NkiTensor, tile_position: int | Sequence[int] = [], tile_size: int | Sequence[int] = [], accumulate: bool | None = None, *, name: str = '') -> NkiInstruction:
+def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stationary_scale: NkiTensor, moving_scale: NkiTensor, tile_position: int | Sequence[int] = [], tile_size: int | Sequence[int] = [], accumulate: bool | None = None, name: str | None = None) -> NkiInstruction:
     """Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]`, both in packed elements of four,
     into the PSUM tile
      `dst` `[M, N]`. The contraction runs over the partitions and the four numbers of each element; each number
@@ -166,7 +166,7 @@ def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stati
     """
     ...
 
-def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
+def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: engine = engine.unknown, name: str | None = None) -> NkiInstruction:
     """Transposes the tile `data` `[P, F]` (free dimensions flattened) into `dst` `[F, P]`.
 
     Engines: tensor, vector.
@@ -178,7 +178,7 @@ def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: engine = engine.unknow
     """
     ...
 
-def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Operator, scales: Sequence[float] | None = None, unique_indices: bool = True, oob_mode: oob_mode = oob_mode.error, *, name: str = '') -> NkiInstruction:
+def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Operator, scales: Sequence[float] | None = None, unique_indices: bool = True, oob_mode: oob_mode = oob_mode.error, name: str | None = None) -> NkiInstruction:
     """Writes the sum of the sources to `dst`, computed in fp32 by the DMA engines. With a vector index on one source
     it reads, adds
      and writes back: scatter if `dst` has that index too, else gather.
@@ -199,7 +199,7 @@ def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Operator, 
     """
     ...
 
-def dma_copy(dst: NkiTensor, src: NkiTensor, priority: int | None = None, oob_mode: oob_mode = oob_mode.error, dge_mode: dge_mode = dge_mode.unknown, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
+def dma_copy(dst: NkiTensor, src: NkiTensor, priority: int | None = None, oob_mode: oob_mode = oob_mode.error, dge_mode: dge_mode = dge_mode.unknown, engine: engine = engine.unknown, name: str | None = None) -> NkiInstruction:
     """Copies `src` to `dst` by DMA, converting the element type through fp32 if it differs.
 
     Engines: sync, scalar, gpsimd.
@@ -214,7 +214,7 @@ def dma_copy(dst: NkiTensor, src: NkiTensor, priority: int | None = None, oob_mo
     """
     ...
 
-def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: int | Sequence[int] = [], priority: int | None = None, dge_mode: dge_mode = dge_mode.unknown, oob_mode: oob_mode = oob_mode.error, *, name: str = '') -> NkiInstruction:
+def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: int | Sequence[int] = [], priority: int | None = None, dge_mode: dge_mode = dge_mode.unknown, oob_mode: oob_mode = oob_mode.error, name: str | None = None) -> NkiInstruction:
     """Swaps the first and the last dimension of a tensor of 2, 3 or 4 dimensions (in 3, all are reversed), bit by
     bit. With a vector
      index on `src`, gathers its rows first.
@@ -231,7 +231,7 @@ def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: int | Sequence[int] = []
     """
     ...
 
-def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, pipe_id: int, dma_engine: dma_engine = dma_engine.dma, *, name: str = '') -> NkiInstruction:
+def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, pipe_id: int, dma_engine: dma_engine = dma_engine.dma, name: str | None = None) -> NkiInstruction:
     """Sends `src` to the `dst` of core `send_to_rank`, and receives into `dst` the `src` of core `recv_from_rank`.
 
     Engines: sync, gpsimd, scalar.
@@ -245,7 +245,7 @@ def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: 
     """
     ...
 
-def sendrecv_compute(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, reduce_op: Operator, *, name: str = '') -> NkiInstruction:
+def sendrecv_compute(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, reduce_op: Operator, name: str | None = None) -> NkiInstruction:
     """Sends `src` to core `send_to_rank`, and writes `reduce_op(src, received)` to `dst`, where core
     `recv_from_rank` sends the second operand.
 
@@ -263,7 +263,7 @@ def sendrecv_compute(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_fro
     """
     ...
 
-def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Operator = nl.equal, offset: VirtualRegister | NkiScalar | int = 0, *, name: str = '') -> NkiInstruction:
+def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Operator = nl.equal, offset: VirtualRegister | NkiScalar | int = 0, name: str | None = None) -> NkiInstruction:
     """Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an
     element is
      `offset + partition * channel_multiplier + sum of index * step` in 32-bit integers.
@@ -285,7 +285,7 @@ def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_mult
     """
     ...
 
-def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: VirtualRegister | NkiScalar | int = 0, channel_multiplier: int = 0, *, name: str = '') -> NkiInstruction:
+def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: VirtualRegister | NkiScalar | int = 0, channel_multiplier: int = 0, name: str | None = None) -> NkiInstruction:
     """Writes `offset + partition * channel_multiplier + sum of index * step` (32-bit integers) to each element.
 
     Engines: gpsimd.
@@ -299,7 +299,7 @@ def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: VirtualRegist
     """
     ...
 
-def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_elem_per_idx: int = 1, num_valid_indices: int | None = None, *, name: str = '') -> NkiInstruction:
+def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_elem_per_idx: int = 1, num_valid_indices: int | None = None, name: str | None = None) -> NkiInstruction:
     """Each group of 16 partitions gathers, in all of them, the elements at the indices in the group's slice of
     `index`.
 
@@ -315,7 +315,7 @@ def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_el
     """
     ...
 
-def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, *, name: str = '') -> NkiInstruction:
+def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str | None = None) -> NkiInstruction:
     """`dst[p, i] = data[p, indices[p, i]]`, the free dimensions of each tile flattened.
 
     Engines: gpsimd.
@@ -327,7 +327,7 @@ def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, *, name: st
     """
     ...
 
-def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: int = 0, padding_val: int = -1, *, name: str = '') -> NkiInstruction:
+def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: int = 0, padding_val: int = -1, name: str | None = None) -> NkiInstruction:
     """In partitions 0, 16, 32, ...: the positions of the elements of `src` that are not zero, then padding, and last
     their number.
      The other partitions of `dst` stay as they are (trn2 and later).
@@ -342,7 +342,7 @@ def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: int = 0, pa
     """
     ...
 
-def rand_get_state(dst: NkiTensor, engine: engine = engine.gpsimd, *, name: str = '') -> NkiInstruction:
+def rand_get_state(dst: NkiTensor, engine: engine = engine.gpsimd, name: str | None = None) -> NkiInstruction:
     """Stores the state of an engine's random number generators, lane by lane (trn2 and later).
 
     Engines: gpsimd, vector.
@@ -354,7 +354,7 @@ def rand_get_state(dst: NkiTensor, engine: engine = engine.gpsimd, *, name: str 
     """
     ...
 
-def rand_set_state(src_seeds: NkiTensor, engine: engine = engine.gpsimd, *, name: str = '') -> NkiInstruction:
+def rand_set_state(src_seeds: NkiTensor, engine: engine = engine.gpsimd, name: str | None = None) -> NkiInstruction:
     """Sets the state of an engine's random number generators, lane by lane (trn2 and later).
 
     Engines: gpsimd, vector.
@@ -365,7 +365,7 @@ def rand_set_state(src_seeds: NkiTensor, engine: engine = engine.gpsimd, *, name
     """
     ...
 
-def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, *, name: str = '') -> NkiInstruction:
+def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = None) -> NkiInstruction:
     """For each element the start of its segment and the position after its end; `n` and -1 for padding, which has
     segment id 0.
 
@@ -377,7 +377,7 @@ def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, *, name: str = '') -
     """
     ...
 
-def tensor_partition_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, *, name: str = '') -> NkiInstruction:
+def tensor_partition_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Reduces `data` across its partitions to one partition.
 
     Engines: gpsimd.
@@ -389,7 +389,7 @@ def tensor_partition_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, *, na
     """
     ...
 
-def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, sorted: bool = False, *, name: str = '') -> NkiInstruction:
+def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, sorted: bool = False, name: str | None = None) -> NkiInstruction:
     """The k largest of the first `n` elements that a group of 16 partitions holds, with their positions. Element `i`
     of a group is in
      its partition `i % 16`, column `i / 16`, and so is result `i`: results fill the first `ceil(k / 16)` columns.
@@ -404,7 +404,7 @@ def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, sorted:
     """
     ...
 
-def core_barrier(data: NkiTensor, cores: int | Sequence[int], engine: engine = engine.gpsimd, *, name: str = '') -> NkiInstruction:
+def core_barrier(data: NkiTensor, cores: int | Sequence[int], engine: engine = engine.gpsimd, name: str | None = None) -> NkiInstruction:
     """Waits until all `cores` have come here. What a core has written to `data` before, the others see after.
 
     Engines: gpsimd, sync, vector, scalar, tensor.
@@ -416,7 +416,7 @@ def core_barrier(data: NkiTensor, cores: int | Sequence[int], engine: engine = e
     """
     ...
 
-def device_print(print_prefix: str, tensor: NkiTensor, *, name: str = '') -> NkiInstruction:
+def device_print(print_prefix: str, tensor: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Prints a prefix and the values of a tensor. Costs no time on the modelled engines.
 
     Engines: sync.
@@ -426,7 +426,7 @@ def device_print(print_prefix: str, tensor: NkiTensor, *, name: str = '') -> Nki
     """
     ...
 
-def register_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, *, name: str = '') -> NkiInstruction:
+def register_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Loads the only element of `src` into a register. Signed integers are sign-extended; of floats the bits are
     loaded.
 
@@ -437,7 +437,7 @@ def register_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, *, name: str
     """
     ...
 
-def register_move(dst: VirtualRegister | NkiScalar, src: VirtualRegister | NkiScalar | int, *, name: str = '') -> NkiInstruction:
+def register_move(dst: VirtualRegister | NkiScalar, src: VirtualRegister | NkiScalar | int, name: str | None = None) -> NkiInstruction:
     """Moves an integer or another register's value into a register. `register_alloc` with an initial value is this
     too.
 
@@ -448,7 +448,7 @@ def register_move(dst: VirtualRegister | NkiScalar, src: VirtualRegister | NkiSc
     """
     ...
 
-def register_store(dst: NkiTensor, src: VirtualRegister | NkiScalar, *, name: str = '') -> NkiInstruction:
+def register_store(dst: NkiTensor, src: VirtualRegister | NkiScalar, name: str | None = None) -> NkiInstruction:
     """Stores a register's bits in the only element of `dst`, the low ones if the element is narrower.
 
     Engines: sync.
@@ -458,7 +458,7 @@ def register_store(dst: NkiTensor, src: VirtualRegister | NkiScalar, *, name: st
     """
     ...
 
-def scalar_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, *, name: str = '') -> NkiScalar:
+def scalar_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, name: str | None = None) -> NkiScalar:
     """Loads the only element of `src` into a scalar of the same width. In a kernel `nisa.scalar_load(src)` returns
     the scalar (`NkiScalar`).
 
@@ -469,7 +469,7 @@ def scalar_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, *, name: str =
     """
     ...
 
-def scalar_store(dst: NkiTensor, value: VirtualRegister | NkiScalar, *, name: str = '') -> None:
+def scalar_store(dst: NkiTensor, value: VirtualRegister | NkiScalar, name: str | None = None) -> None:
     """Stores a scalar (`NkiScalar`) in the only element of `dst`, which has the scalar's width.
 
     Engines: sync.
@@ -479,7 +479,7 @@ def scalar_store(dst: NkiTensor, value: VirtualRegister | NkiScalar, *, name: st
     """
     ...
 
-def activate2(dst: NkiTensor, op: Operator, data: NkiTensor, imm0: float | NkiTensor | VirtualRegister | NkiScalar | None, imm1: float | NkiTensor | VirtualRegister | NkiScalar | None, op0: Operator | None, op1: Operator | None, relu_param: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, reverse0: bool = False, reverse1: bool = False, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, engine: engine = engine.scalar, *, name: str = '') -> NkiInstruction:
+def activate2(dst: NkiTensor, op: Operator, data: NkiTensor, imm0: float | NkiTensor | VirtualRegister | NkiScalar | None, imm1: float | NkiTensor | VirtualRegister | NkiScalar | None, op0: Operator | None, op1: Operator | None, relu_param: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, reverse0: bool = False, reverse1: bool = False, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, engine: engine = engine.scalar, name: str | None = None) -> NkiInstruction:
     """`dst = op((data <op0> imm0) <op1> imm1)`, optionally reduced along the free dimensions (trn3 and later).
 
     Engines: scalar, gpsimd.
@@ -521,7 +521,7 @@ def activate2(dst: NkiTensor, op: Operator, data: NkiTensor, imm0: float | NkiTe
     """
     ...
 
-def activation(dst: NkiTensor, op: Operator, data: NkiTensor, bias: float | NkiTensor | VirtualRegister | NkiScalar | None = None, scale: float | NkiTensor | VirtualRegister | NkiScalar = 1.0, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, engine: engine = engine.scalar, *, name: str = '') -> NkiInstruction:
+def activation(dst: NkiTensor, op: Operator, data: NkiTensor, bias: float | NkiTensor | VirtualRegister | NkiScalar | None = None, scale: float | NkiTensor | VirtualRegister | NkiScalar = 1.0, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, engine: engine = engine.scalar, name: str | None = None) -> NkiInstruction:
     """`dst = op(data * scale + bias)`, optionally summed along the free dimensions into the engine's accumulators.
 
     Engines: scalar, gpsimd.
@@ -549,7 +549,7 @@ def activation(dst: NkiTensor, op: Operator, data: NkiTensor, bias: float | NkiT
     """
     ...
 
-def activation_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, reduce_op: Operator, reduce_res: NkiTensor | None, bias: float | NkiTensor | VirtualRegister | NkiScalar | None = None, scale: float | NkiTensor | VirtualRegister | NkiScalar = 1.0, *, name: str = '') -> NkiInstruction:
+def activation_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, reduce_op: Operator, reduce_res: NkiTensor | None, bias: float | NkiTensor | VirtualRegister | NkiScalar | None = None, scale: float | NkiTensor | VirtualRegister | NkiScalar = 1.0, name: str | None = None) -> NkiInstruction:
     """`dst = op(data * scale + bias)` and `reduce_res = reduce_op(dst)` along all free dimensions.
 
     Engines: scalar.
@@ -573,7 +573,7 @@ def activation_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, reduce_op: 
     """
     ...
 
-def bn_aggr(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruction:
+def bn_aggr(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Combines `(count, mean, variance * count)` triples into one mean and one variance per partition.
 
     Engines: vector.
@@ -583,7 +583,7 @@ def bn_aggr(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstructio
     """
     ...
 
-def bn_stats(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruction:
+def bn_stats(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Six statistics per partition: count, mean and variance times count of the elements at even positions, then of
     those at odd
      positions. `bn_aggr` makes a mean and a variance of them.
@@ -596,7 +596,7 @@ def bn_stats(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstructi
     """
     ...
 
-def dropout(dst: NkiTensor, data: NkiTensor, prob: float | NkiTensor | VirtualRegister | NkiScalar, *, name: str = '') -> NkiInstruction:
+def dropout(dst: NkiTensor, data: NkiTensor, prob: float | NkiTensor | VirtualRegister | NkiScalar, name: str | None = None) -> NkiInstruction:
     """Copies `data` with each element replaced by zero with probability `prob`.
 
     Engines: vector.
@@ -608,7 +608,7 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: float | NkiTensor | VirtualRe
     """
     ...
 
-def exponential(dst: NkiTensor, src: NkiTensor, max_value: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, reduce_init: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, *, name: str = '') -> NkiInstruction:
+def exponential(dst: NkiTensor, src: NkiTensor, max_value: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, reduce_init: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, name: str | None = None) -> NkiInstruction:
     """`dst = exp(src - max_value)`, optionally summed along the free dimensions (trn3 and later).
 
     Engines: vector.
@@ -626,7 +626,7 @@ def exponential(dst: NkiTensor, src: NkiTensor, max_value: float | NkiTensor | V
     """
     ...
 
-def max8(dst: NkiTensor, src: NkiTensor, *, name: str = '') -> NkiInstruction:
+def max8(dst: NkiTensor, src: NkiTensor, name: str | None = None) -> NkiInstruction:
     """The 8 largest values of each partition, in descending order.
 
     Engines: vector.
@@ -636,7 +636,7 @@ def max8(dst: NkiTensor, src: NkiTensor, *, name: str = '') -> NkiInstruction:
     """
     ...
 
-def memset(dst: NkiTensor, value: float, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
+def memset(dst: NkiTensor, value: float, engine: engine = engine.unknown, name: str | None = None) -> NkiInstruction:
     """Fills `dst` with a constant of its dtype.
 
     Engines: vector, gpsimd.
@@ -647,7 +647,7 @@ def memset(dst: NkiTensor, value: float, engine: engine = engine.unknown, *, nam
     """
     ...
 
-def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, *, name: str = '') -> NkiInstruction:
+def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str | None = None) -> NkiInstruction:
     """The positions of the 8 values in the flattened free dimensions of `data`; all ones for a value that is not
     there.
 
@@ -660,7 +660,7 @@ def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, *, name: st
     """
     ...
 
-def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: float, dst_idx: NkiTensor | None = None, *, name: str = '') -> NkiInstruction:
+def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: float, dst_idx: NkiTensor | None = None, name: str | None = None) -> NkiInstruction:
     """Copies `data` with the first occurrence of each of the 8 values replaced by `imm`.
 
     Engines: vector.
@@ -675,7 +675,7 @@ def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: flo
     """
     ...
 
-def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: int | Sequence[int], *, name: str = '') -> NkiInstruction:
+def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: int | Sequence[int], name: str | None = None) -> NkiInstruction:
     """In each quadrant of 32 partitions: partition `i` of `dst` becomes partition `shuffle_mask[i]` of `src`, or
     stays as it is where
      the mask says 255.
@@ -688,7 +688,7 @@ def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: int | Sequen
     """
     ...
 
-def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, *, name: str = '') -> NkiInstruction:
+def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Quantizes `src` to MXFP8: each block of 8 partitions x 4 elements gets the scale `2^(floor(log2(max|x|)) - (E
     - 1))`, where `E` is
      the largest exponent of the result's format (8 for e4m3fn, 15 for e5m2), and its elements are divided by that
@@ -704,7 +704,7 @@ def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, *, name: s
     """
     ...
 
-def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister | NkiScalar, max: float | NkiTensor | VirtualRegister | NkiScalar, *, name: str = '') -> NkiInstruction:
+def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister | NkiScalar, max: float | NkiTensor | VirtualRegister | NkiScalar, name: str | None = None) -> NkiInstruction:
     """Fills `dst` with random numbers that are uniformly distributed from `min` to `max` (trn3 and later).
 
     Engines: vector.
@@ -715,7 +715,7 @@ def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister | NkiScalar, 
     """
     ...
 
-def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, comp_op1: Operator, bound0: float | NkiTensor | VirtualRegister | NkiScalar, bound1: float | NkiTensor | VirtualRegister | NkiScalar, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_res: NkiTensor | None = None, reduce_op: Operator = nl.maximum, range_start: int = 0, on_false_value: float = -3.4028234663852886e38, *, name: str = '') -> NkiInstruction:
+def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, comp_op1: Operator, bound0: float | NkiTensor | VirtualRegister | NkiScalar, bound1: float | NkiTensor | VirtualRegister | NkiScalar, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_res: NkiTensor | None = None, reduce_op: Operator = nl.maximum, range_start: int = 0, on_false_value: float = -3.4028234663852886e38, name: str | None = None) -> NkiInstruction:
     """With `i` the position in the free dimensions plus `range_start`: `dst = on_true_tile` where `i <comp_op0>
     bound0` and
      `i <comp_op1> bound1`, else `on_false_value`; and the maximum of `dst` along the free dimensions.
@@ -752,7 +752,7 @@ def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, co
     """
     ...
 
-def reciprocal(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruction:
+def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Element-wise `dst = 1.0 / data` in fp32.
 
     Engines: vector.
@@ -762,7 +762,7 @@ def reciprocal(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruc
     """
     ...
 
-def rng(dst: NkiTensor, engine: engine = engine.vector, *, name: str = '') -> NkiInstruction:
+def rng(dst: NkiTensor, engine: engine = engine.vector, name: str | None = None) -> NkiInstruction:
     """Fills `dst` with random bits: for each element the lowest of 32.
 
     Engines: vector, gpsimd.
@@ -773,7 +773,7 @@ def rng(dst: NkiTensor, engine: engine = engine.vector, *, name: str = '') -> Nk
     """
     ...
 
-def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar, op1: Operator, operand1: NkiTensor, reverse0: bool = False, reverse1: bool = False, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, *, name: str = '') -> NkiInstruction:
+def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar, op1: Operator, operand1: NkiTensor, reverse0: bool = False, reverse1: bool = False, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, name: str | None = None) -> NkiInstruction:
     """`dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile; with
     `reduce_op` also
      `reduce_res = reduce_op(dst)` along all free dimensions.
@@ -806,7 +806,7 @@ def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand
     """
     ...
 
-def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_false: float | NkiTensor | VirtualRegister | NkiScalar, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, reduce_op: Operator = nl.maximum, reverse_pred: bool = False, *, name: str = '') -> NkiInstruction:
+def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_false: float | NkiTensor | VirtualRegister | NkiScalar, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, reduce_op: Operator = nl.maximum, reverse_pred: bool = False, name: str | None = None) -> NkiInstruction:
     """`dst = on_true` where `predicate` is not zero, else `on_false`; optionally the maximum of `dst` along the free
     dimensions.
 
@@ -830,7 +830,7 @@ def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_f
     """
     ...
 
-def set_rng_seed(src_seeds: NkiTensor, *, name: str = '') -> NkiInstruction:
+def set_rng_seed(src_seeds: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Seeds the vector engine's random number generators: the same seed gives the same numbers.
 
     Engines: vector.
@@ -839,7 +839,7 @@ def set_rng_seed(src_seeds: NkiTensor, *, name: str = '') -> NkiInstruction:
     """
     ...
 
-def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
+def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: engine = engine.unknown, name: str | None = None) -> NkiInstruction:
     """Copies `src` to `dst`: bit for bit between equal dtypes, else through fp32.
 
     Engines: vector, scalar, gpsimd.
@@ -850,7 +850,7 @@ def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: engine = engine.unknown,
     """
     ...
 
-def tensor_copy_predicated(dst: NkiTensor, src: float | NkiTensor | VirtualRegister | NkiScalar, predicate: NkiTensor, reverse_pred: bool = False, *, name: str = '') -> NkiInstruction:
+def tensor_copy_predicated(dst: NkiTensor, src: float | NkiTensor | VirtualRegister | NkiScalar, predicate: NkiTensor, reverse_pred: bool = False, name: str | None = None) -> NkiInstruction:
     """`dst = src` where `predicate` is not zero; other elements of `dst` stay as they are.
 
     Engines: vector.
@@ -862,7 +862,7 @@ def tensor_copy_predicated(dst: NkiTensor, src: float | NkiTensor | VirtualRegis
     """
     ...
 
-def tensor_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, axis: int | Sequence[int], negate: bool = False, keepdims: bool = False, *, name: str = '') -> NkiInstruction:
+def tensor_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, axis: int | Sequence[int], negate: bool = False, keepdims: bool = False, name: str | None = None) -> NkiInstruction:
     """Reduces the last free dimensions of `data` with an operator.
 
     Engines: vector.
@@ -881,7 +881,7 @@ def tensor_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, axis: int | Seq
     """
     ...
 
-def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar | None, reverse0: bool = False, op1: Operator | None = None, operand1: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reverse1: bool = False, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
+def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar | None, reverse0: bool = False, op1: Operator | None = None, operand1: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reverse1: bool = False, engine: engine = engine.unknown, name: str | None = None) -> NkiInstruction:
     """`dst = (data <op0> operand0) <op1> operand1`, scalars broadcast along the free dimensions.
 
     Engines: vector, scalar, gpsimd.
@@ -906,7 +906,7 @@ def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: floa
     """
     ...
 
-def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Operator, op1: Operator, imm0: float | NkiTensor | VirtualRegister | NkiScalar, imm1: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, *, name: str = '') -> NkiInstruction:
+def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Operator, op1: Operator, imm0: float | NkiTensor | VirtualRegister | NkiScalar, imm1: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, name: str | None = None) -> NkiInstruction:
     """`reg = (src[i] <op0> imm0) <op1> reg; dst[i] = reg` along the free dimensions; `reg` is an accumulator of the
     engine.
 
@@ -932,7 +932,7 @@ def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Operator, op1:
     """
     ...
 
-def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar | None, reduce_op: Operator, reduce_res: NkiTensor | None = None, reverse0: bool = False, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_init: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reduce_res_negate: bool = False, *, name: str = '') -> NkiInstruction:
+def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar | None, reduce_op: Operator, reduce_res: NkiTensor | None = None, reverse0: bool = False, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_init: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reduce_res_negate: bool = False, name: str | None = None) -> NkiInstruction:
     """`dst = data <op0> operand0` and `reduce_res = reduce_op(dst)` along all free dimensions.
 
     Engines: vector.
@@ -961,7 +961,7 @@ def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Operator, operand
     """
     ...
 
-def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Operator, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
+def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Operator, engine: engine = engine.unknown, name: str | None = None) -> NkiInstruction:
     """Element-wise `dst = data1 <op> data2` of two tiles of equal size.
 
     Engines: vector, gpsimd.
@@ -977,7 +977,7 @@ def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Operat
     """
     ...
 
-def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initial: float | NkiTensor | VirtualRegister | NkiScalar, op0: Operator, op1: Operator, reverse0: bool = False, reverse1: bool = False, *, name: str = '') -> NkiInstruction:
+def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initial: float | NkiTensor | VirtualRegister | NkiScalar, op0: Operator, op1: Operator, reverse0: bool = False, reverse1: bool = False, name: str | None = None) -> NkiInstruction:
     """`dst[i] = (data0[i] <op0> dst[i-1]) <op1> data1[i]` along the free dimensions, with `initial` before the first
     element.
 
