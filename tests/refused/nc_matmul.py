@@ -26,6 +26,9 @@ outs = nl.ndarray((64, 256), nl.float32, nl.psum)
 hv = nl.ndarray((64, 128), nl.bfloat16, nl.sbuf)
 hm = nl.ndarray((64, 512), nl.bfloat16, nl.sbuf)
 o128 = nl.ndarray((128, 512), nl.float32, nl.psum)
+identity = nl.ndarray((128, 128), nl.float8_e4m3, nl.sbuf)
+o8 = nl.ndarray((64, 256), nl.float8_e4m3, nl.psum)
+outt = nl.ndarray((64, 128), nl.bfloat16, nl.psum)
 m5 = nl.ndarray((128, 8192), nl.bfloat16, nl.sbuf)
 
 # rule: double-row-target
@@ -77,6 +80,11 @@ nisa.nc_matmul(out, a, mn)  # trn3 [dtype-mismatch] float8_e4m3 | float8_e4m3fn
 # rule: dst-dtype
 nisa.nc_matmul(outb, st, mv)  # trn2 [operand-dtype] `dst` is bfloat16 | float32
 nisa.nc_matmul(outb, st, mv)  # trn3 accepted
+
+# rule: fp8-transpose
+nisa.nc_matmul(o8[:, 0:128], a, identity, is_transpose=True)  # [dtype-mismatch] `dst` is float8_e4m3 with elements side by side | 16 bits
+nisa.nc_matmul(o8[:, ::2], a, identity, is_transpose=True)  # accepted
+nisa.nc_matmul(outt, a, identity, is_transpose=True)  # accepted
 
 # rule: contraction
 nisa.nc_matmul(out, st, few)  # [partition-mismatch] 64 partitions | 128

@@ -152,3 +152,21 @@ pub(super) fn check_bank(dst: &View, arch: &Arch) -> Result<(), Violation> {
     )
     .help("split the product at the bank boundary, or start the slice on a bank"))
 }
+/// "TensorE transpose mode for FP8 input data produces 16-bit output elements in PSUM, with the upper 8 bits filled with zeros" (trainium2_arch):
+/// a `dst` of 8-bit elements has every second one. nki-library casts FP8 to bfloat16 before a transpose.
+///
+/// # Errors
+/// `dtype-mismatch`.
+pub(crate) fn check_fp8_transpose(dst: &View) -> Result<(), Violation> {
+    let is_compact = || dst.free_dims().iter().any(|d| d.count > 1 && d.stride.abs() < 2);
+    if dst.dtype.size() != 1 || !dst.dtype.is_float() || !is_compact() {
+        return Ok(());
+    }
+    let message = format!(
+        "`dst` is {} with elements side by side, but the tensor engine writes a transposed 8-bit float as 16 bits, the upper 8 of them 0",
+        dst.dtype
+    );
+    Err(Violation::new("dtype-mismatch", "dst", message).help(
+        "pass every second element of a tile of twice the width, t[:, ::2]; or copy the data to bfloat16 first and transpose that",
+    ))
+}

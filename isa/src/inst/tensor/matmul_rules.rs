@@ -106,6 +106,9 @@ impl NcMatmul {
             )
             .help("allocate the PSUM tile with dtype=nl.float32 and cast when copying it to SBUF"));
         }
+        if self.exact(arch) {
+            array_tile::check_fp8_transpose(&self.dst)?;
+        }
         Ok(())
     }
 

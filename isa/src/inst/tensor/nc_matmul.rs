@@ -65,6 +65,8 @@ operands! {
         "fp32-mix": "float32 and tfloat32 are multiplied only with float32 or tfloat32",
         "e4m3-mix": "float8_e4m3 is not multiplied with float8_e4m3fn",
         "dst-dtype": "`dst` is float32; bfloat16 too from trn3 on; in transpose mode also the dtype of `stationary`",
+        "fp8-transpose": "in transpose mode an 8-bit float is written as 16 bits from trn2 on: a `dst` of 8 bits has every second element of its \
+            tile",
         "contraction": "`stationary` and `moving` have the same number of partitions",
         "rows": "`stationary` has at most as many partitions as the row tile (128 without tiling)",
         "columns": "`stationary` has at most as many elements per partition as the column tile (128 without tiling)",
