@@ -193,6 +193,10 @@ pub enum Action<'a> {
     Transposes(&'a View, &'a View, &'static [usize]),
     /// It orders the cores, but touches no byte of the tensor in its footprint.
     Orders,
+    /// It moves elements between partitions, column by column.
+    Shuffles,
+    /// It reads its operands in another order than it writes its results: they share no bytes.
+    Rearranges,
     /// It draws from or seeds a random number generator, or prints: such instructions keep their order, whatever their operands are.
     Sequenced,
     /// It prepares an instruction of this name with the same operands, which must follow before another preparation.

@@ -200,14 +200,19 @@ impl<'p> Overlaps<'p> {
         if self.crossed.contains(&step.node.loc) {
             return;
         }
-        let found = if let Action::Transposes(dst, src, axes) = step.inst.action() {
-            overlap::transposed(dst, src, axes).map(|crossing| (dst, src, crossing))
-        } else {
-            let Some(passage) = passage(step.inst) else { return };
-            let pairs = footprint.writes.iter().flat_map(|dst| footprint.reads.iter().map(move |src| (*dst, *src)));
-            pairs
-                .filter(|(dst, src)| dst.tensor == src.tensor && dst != src)
-                .find_map(|(dst, src)| Some((dst, src, overlap::crossing(dst, src, passage)?)))
+        let pairs = footprint.writes.iter().flat_map(|dst| footprint.reads.iter().map(move |src| (*dst, *src)));
+        let mut pairs = pairs.filter(|(dst, src)| dst.tensor == src.tensor);
+        let found = match step.inst.action() {
+            Action::Transposes(dst, src, axes) => {
+                overlap::transposed(dst, src, axes).map(|crossing| (dst, src, crossing))
+            }
+            Action::Rearranges => pairs.find_map(|(dst, src)| Some((dst, src, overlap::shared(dst, src)?))),
+            _ => {
+                let Some(passage) = passage(step.inst) else { return };
+                pairs
+                    .filter(|(dst, src)| dst != src)
+                    .find_map(|(dst, src)| Some((dst, src, overlap::crossing(dst, src, passage)?)))
+            }
         };
         if let Some((dst, src, crossing)) = found {
             self.crossed.insert(step.node.loc);
@@ -216,12 +221,16 @@ impl<'p> Overlaps<'p> {
     }
 }
 
-/// The order in which an instruction processes its elements, if each element of its result depends on the source elements at the same position.
+/// The order in which an instruction processes its elements, if each element of its result depends on the source elements at the same position or,
+/// in a scan or a shuffle, on those of earlier columns or of the same column.
 fn passage(inst: &Inst) -> Option<ElementOrder> {
     match inst.action() {
         Action::Transfers(_) => Some(ElementOrder { streams: false, copies: true }),
         Action::Copies(..) => Some(ElementOrder { streams: true, copies: true }),
-        _ => (inst.values().feeds == Feeds::Elements).then_some(ElementOrder { streams: true, copies: false }),
+        action => {
+            let in_order = action == Action::Shuffles || matches!(inst.values().feeds, Feeds::Elements | Feeds::Prefix);
+            in_order.then_some(ElementOrder { streams: true, copies: false })
+        }
     }
 }
 

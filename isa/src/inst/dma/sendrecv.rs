@@ -5,7 +5,7 @@ use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
-use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, DmaEngine, Engine};
 use crate::operands;
@@ -114,6 +114,10 @@ impl Instruction for Sendrecv {
             Some(tile) => machine.write_bits(&self.dst, tile.view()),
             None => Err(Fault::new("internal", format!("core {} has sent nothing", self.recv_from_rank))),
         }
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Rearranges
     }
 
     fn values(&self) -> Values<'_> {

@@ -6,7 +6,7 @@ use crate::inst::math::moves;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -150,6 +150,10 @@ impl Instruction for LocalGather {
             }
             Ok(())
         })
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Rearranges
     }
 
     fn values(&self) -> Values<'_> {

@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::inst::math::moves;
 use crate::inst::stream::{on, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -68,6 +68,10 @@ impl Instruction for NcNGather {
                     .map_err(|index| out_of_bounds("data", (row.partition, index), 1, elements))
             })
         })
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Rearranges
     }
 
     fn values(&self) -> Values<'_> {

@@ -6,7 +6,7 @@ use crate::arch::{self, Arch};
 use crate::arg::Ints;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -149,6 +149,10 @@ impl Instruction for NcStreamShuffle {
     fn partitions_read(&self, operand: &View) -> Option<Vec<u32>> {
         // `dst`, if it is read, is read as a whole.
         std::ptr::eq(operand, &self.src).then(|| self.sources())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Shuffles
     }
 
     fn values(&self) -> Values<'_> {
