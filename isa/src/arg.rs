@@ -87,6 +87,8 @@ pub trait Operand: Sized {
     fn register(&self) -> Option<RegId> {
         None
     }
+    /// The numbers in this operand that engines convert to their own types.
+    fn numbers(&self, _each: &mut dyn FnMut(Imm)) {}
 }
 
 /// Converts the argument for a vocabulary member.
@@ -147,6 +149,9 @@ impl Operand for Imm {
             Imm::Float(x) => Arg::Float(x),
         }
     }
+    fn numbers(&self, each: &mut dyn FnMut(Imm)) {
+        each(*self);
+    }
 }
 
 /// A scalar operand: an immediate, one value per partition (a view with one element per partition), or a register.
@@ -203,6 +208,11 @@ impl Operand for ScalarOperand {
         match self {
             ScalarOperand::Register(r) => Some(*r),
             _ => None,
+        }
+    }
+    fn numbers(&self, each: &mut dyn FnMut(Imm)) {
+        if let ScalarOperand::Imm(number) = self {
+            each(*number);
         }
     }
 }
@@ -477,6 +487,9 @@ impl Operand for Numbers {
     fn to_arg(&self) -> Arg {
         Arg::List(self.0.iter().map(Operand::to_arg).collect())
     }
+    fn numbers(&self, each: &mut dyn FnMut(Imm)) {
+        self.0.iter().copied().for_each(each);
+    }
 }
 
 impl<T: Operand> Operand for Option<T> {
@@ -503,5 +516,10 @@ impl<T: Operand> Operand for Option<T> {
     }
     fn register(&self) -> Option<RegId> {
         self.as_ref().and_then(Operand::register)
+    }
+    fn numbers(&self, each: &mut dyn FnMut(Imm)) {
+        if let Some(v) = self {
+            v.numbers(each);
+        }
     }
 }

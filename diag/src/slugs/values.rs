@@ -55,7 +55,7 @@ arithmetic of `tensor_scalar`.
 
 An `iota` in a float type of 8 or 16 bits is reported as well, by `check` too: bfloat16 represents all
 integers up to 256, float16 up to 2048. So is a copy of 16-bit or 32-bit integers to such a type, if it changes
-one of them.
+one of them, and a comparison of 32-bit integers with a number that float32 does not represent.
 
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.vector_engine)    # wrong for int32 above 2^24
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.gpsimd_engine)    # right";
@@ -108,6 +108,8 @@ The call makes a promise about the values of an operand, and the values are othe
 - `is_stationary_onezero=True`, `is_moving_onezero=True`: the float32 operand holds 0 and 1 only.
 - the tile `prob` of a `dropout` holds numbers from 0 to 1.
 - `send_to_rank` and `recv_from_rank` of a `sendrecv` are the other core.
+- a number that is not 0 stays so in float32, in which the engines compute: 1e-50 becomes 0.
+- elements are shifted by at least 0 bits, and by fewer bits than they have.
 
 The simulator computes with the values as they are; the device need not.
 
@@ -119,6 +121,9 @@ Exact arithmetic on int32 tiles (`tensor_tensor` on GpSimd, the address arithmet
 `tensor_scalar`) wraps modulo 2^32: 2147483647 + 1 becomes -2147483648. The message names the first
 such result. The check covers int32 only. uint32 wraps without a finding, because hash functions and
 random number generators rely on it.
+
+An `iota` whose values need more than 32 bits is reported in all integer types, and a `memset` of an
+unsigned tile with a negative number, both by `check` too.
 
     nisa.tensor_scalar(dst=offset, data=row, op0=nl.multiply, operand0=1 << 20)    # wrong for rows above 2047 in int32";
 

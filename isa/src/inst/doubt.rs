@@ -63,6 +63,55 @@ pub(crate) fn overflows(name: &'static str, value: Imm, dtype: DType) -> Option<
     })
 }
 
+/// A number that is not 0, but becomes 0 in fp32.
+pub(crate) fn vanishes(name: &'static str, value: Imm) -> Option<Violation> {
+    let Imm::Float(exact) = value else { return None };
+    (exact != 0.0 && value.as_f32() == 0.0).then(|| {
+        let message = format!("`{name}` is {exact:?}, which becomes 0 in float32");
+        Violation::new("unexpected-values", name, message)
+            .help("the smallest number above 0 that float32 holds is 1.4e-45")
+    })
+}
+
+/// The scalar of a comparison with 32-bit integers that fp32, in which the engine compares, does not hold.
+pub(crate) fn inexact_comparison(
+    (op, reverse): (AluOp, bool),
+    (name, scalar): (&'static str, Option<&ScalarOperand>),
+    data: &View,
+) -> Option<Violation> {
+    let Some(ScalarOperand::Imm(number)) = scalar else { return None };
+    let exact = number.as_i64()?;
+    let compared = number.as_f32();
+    if !op.is_comparison() || !matches!(data.dtype, DType::I32 | DType::U32) || f64::from(compared) == exact as f64 {
+        return None;
+    }
+    let side = if reverse { "left" } else { "right" };
+    let message = format!(
+        "`{name}` is {exact}, the {side} side of {op}, but {} elements are compared in float32, where it is {compared:?}",
+        data.dtype
+    );
+    let help = "compare with a number below 2^24, or subtract the number first (add, subtract and multiply of int32 tiles are exact) and compare with 0";
+    Some(Violation::new("inexact-integer", name, message).help(help))
+}
+
+/// The number of a shift that is negative or not below the `bits` of the shifted elements: the manual does not specify the result.
+pub(crate) fn shift_out_of_range(
+    (op, reverse): (AluOp, bool),
+    (name, scalar): (&'static str, Option<&ScalarOperand>),
+    bits: usize,
+) -> Option<Violation> {
+    use AluOp::{ArithmeticLeftShift, ArithmeticRightShift, LeftShift, RightShift};
+    let Some(ScalarOperand::Imm(number)) = scalar else { return None };
+    let count = number.as_i64()?;
+    let is_shift = matches!(op, LeftShift | RightShift | ArithmeticLeftShift | ArithmeticRightShift);
+    if !is_shift || reverse || (0..bits as i64).contains(&count) {
+        return None;
+    }
+    let message = format!("`{name}` is {count}, but {op} of elements of {bits} bits shifts by 0 to {}", bits - 1);
+    let help = "the result is not specified; here it is 0, or the sign for arithmetic_right_shift";
+    Some(Violation::new("unexpected-values", name, message).help(help))
+}
+
 /// A quotient of integers stored as an integer. The rounding is undocumented: here GpSimd truncates, and the engines that compute in fp32
 /// round.
 pub(crate) fn quotients_as_integers(op: AluOp, sources: &[(&str, &View)], dst: &View) -> Option<Violation> {

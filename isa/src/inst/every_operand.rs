@@ -3,6 +3,7 @@
 //! Sources: trainium_inferentia2_arch ("Data Movement", start partitions and access patterns; VectorE, ScalarE "Layout & Tile Size").
 
 use super::Instruction;
+use super::doubt::{overflows, vanishes};
 use crate::arch::Arch;
 use crate::dtype::DType;
 use crate::machine::Context;
@@ -81,6 +82,18 @@ pub fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Viol
         });
     });
     result
+}
+
+/// A number that fp32, in which the engines compute, holds neither exactly nor nearly: it becomes infinite, or 0. Infinities of the kernel are
+/// intended.
+pub(super) fn doubt<I: Instruction>(inst: &I) -> Option<Violation> {
+    let mut found = None;
+    inst.each_number(&mut |name, number| {
+        if found.is_none() {
+            found = overflows(name, number, DType::F32).or_else(|| vanishes(name, number));
+        }
+    });
+    found
 }
 
 /// Only some operands may have a packed dtype.

@@ -45,15 +45,19 @@ pub(crate) fn unused_scalar(
 
 /// A reduction operator (scalar engine) with a command that does not reduce.
 pub(crate) fn idle_reduction(op: Option<AluOp>, cmd: ReduceCmd, result: Option<&View>) -> Option<Violation> {
-    let op = op.filter(|_| cmd == ReduceCmd::Idle)?;
+    let op = op.filter(|_| matches!(cmd, ReduceCmd::Idle | ReduceCmd::Reset))?;
     let (so, help) = match result {
+        _ if cmd == ReduceCmd::Reset => (
+            "the accumulators are cleared, and nothing is accumulated",
+            "set reduce_cmd=nisa.reduce_cmd.reset_reduce; to only clear the accumulators, leave `reduce_op` out",
+        ),
         Some(_) => (
             "nothing is accumulated, and `reduce_res` gets what the accumulators held before",
             "set reduce_cmd=nisa.reduce_cmd.reset_reduce; to only read the accumulators, leave `reduce_op` out",
         ),
         None => ("nothing is accumulated", "set reduce_cmd=nisa.reduce_cmd.reset_reduce, or leave `reduce_op` out"),
     };
-    Some(inert("reduce_op", format!("`reduce_op` is {op}, but `reduce_cmd` is idle: {so}"), help))
+    Some(inert("reduce_op", format!("`reduce_op` is {op}, but `reduce_cmd` is {cmd}: {so}"), help))
 }
 
 /// `oob_mode=skip` where no index can be out of bounds.

@@ -63,6 +63,8 @@ pub trait Operands: Sized {
     fn each_view<'a>(&'a self, each: &mut dyn FnMut(&'static OperandSchema, &'a View));
     /// Calls `each` with mutable views of the operands, in the same order.
     fn each_view_mut(&mut self, each: &mut dyn FnMut(&mut View));
+    /// Calls `each` with the names of the operands and the numbers in them.
+    fn each_number(&self, each: &mut dyn FnMut(&'static str, Imm));
     /// Adds the operands' memory and register accesses, according to their roles in the schema.
     fn operand_footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
 }
@@ -191,12 +193,12 @@ pub enum Action<'a> {
     Copies(&'a View, &'a View),
     /// It moves the elements of one view to another whose dimensions are the source's in this order: destination, source, order.
     Transposes(&'a View, &'a View, &'static [usize]),
-    /// It orders the cores, but touches no byte of the tensor in its footprint.
-    Orders,
     /// It moves elements between partitions, column by column.
     Shuffles,
     /// It reads its operands in another order than it writes its results: they share no bytes.
     Rearranges,
+    /// It orders the cores, but touches no byte of the tensor in its footprint.
+    Orders,
     /// It draws from or seeds a random number generator, or prints: such instructions keep their order, whatever their operands are.
     Sequenced,
     /// It prepares an instruction of this name with the same operands, which must follow before another preparation.
@@ -341,6 +343,10 @@ macro_rules! operands {
 
             fn each_view_mut(&mut self, each: &mut dyn FnMut(&mut $crate::view::View)) {
                 $($crate::arg::Operand::views_mut(&mut self.$field, each);)*
+            }
+
+            fn each_number(&self, each: &mut dyn FnMut(&'static str, $crate::arg::Imm)) {
+                $($crate::arg::Operand::numbers(&self.$field, &mut |number| each(stringify!($field), number));)*
             }
 
             fn operand_footprint<'a>(&'a self, footprint: &mut $crate::inst::Footprint<'a>) {
@@ -565,9 +571,9 @@ macro_rules! instructions {
             pub fn inert(&self) -> Option<Violation> {
                 match self { $(Inst::$Name(i) => i.inert(),)* }
             }
-            /// See [`Instruction::doubt`].
+            /// See [`Instruction::doubt`], and [`every_operand::doubt`].
             pub fn doubt(&self) -> Option<Violation> {
-                match self { $(Inst::$Name(i) => i.doubt(),)* }
+                match self { $(Inst::$Name(i) => i.doubt().or_else(|| every_operand::doubt(&**i)),)* }
             }
             /// See [`Instruction::accumulators`].
             pub fn accumulators(&self) -> Option<AccumulatorUse> {

@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::{Pattern, RegisterOrInt};
-use crate::dtype::{bits_to_f32, f32_to_bits};
+use crate::dtype::{DType, bits_to_f32, f32_to_bits};
 use crate::inst::gpsimd::Affine;
 use crate::inst::stream::{on, stream};
 use crate::inst::values::{Feeds, Values};
@@ -33,6 +33,27 @@ operands! {
         "int32": "`offset`, `channel_multiplier` and the steps of `pattern` fit 32 bits",
         "pattern-count": "the counts of `pattern` multiply to the elements per partition of `dst`",
     },
+}
+
+impl Iota {
+    /// Values that do not fit the 32 bits of the engine's counters.
+    fn wraps(&self, offset: i64) -> Option<Violation> {
+        let dtype = self.dst.dtype;
+        let (low, high) = if dtype == DType::U32 { (0, u32::MAX.into()) } else { (i32::MIN.into(), i32::MAX.into()) };
+        let steps = self.pattern.0.iter().map(|(step, count)| (*step, *count));
+        let reach = steps.chain([(self.channel_multiplier, self.dst.partitions())]);
+        let ends = reach.map(|(step, count)| step.saturating_mul(i64::from(count.max(1) - 1)));
+        let (least, most) = ends.fold((offset, offset), |(least, most), end| {
+            (least.saturating_add(end.min(0)), most.saturating_add(end.max(0)))
+        });
+        let value = [least, most].into_iter().find(|value| !(low..=high).contains(value))?;
+        let stored = if dtype == DType::U32 { i64::from(value as u32) } else { i64::from(value as i32) };
+        let message = format!("the values go from {least} to {most}, beyond 32 bits: {value} wraps to {stored}");
+        Some(
+            Violation::new("wrapped-integer", "dst", message)
+                .help("choose smaller steps, or an `offset` that keeps all values in range"),
+        )
+    }
 }
 
 impl Instruction for Iota {
@@ -67,7 +88,10 @@ impl Instruction for Iota {
     fn doubt(&self) -> Option<Violation> {
         let dtype = self.dst.dtype;
         let RegisterOrInt::Int(offset) = self.offset else { return None };
-        if !dtype.is_float() || dtype.is_packed() {
+        if dtype.is_int() {
+            return self.wraps(offset);
+        }
+        if dtype.is_packed() {
             return None;
         }
         let steps = self.pattern.0.iter().map(|(step, count)| (*step, i64::from(*count)));

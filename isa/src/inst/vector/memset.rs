@@ -3,7 +3,6 @@
 use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::dtype::DType;
-use crate::inst::doubt;
 use crate::inst::stream::{modes, on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
@@ -79,7 +78,15 @@ impl Instruction for Memset {
 
     fn doubt(&self) -> Option<Violation> {
         // The run reports values that only the dtype of `dst` does not hold.
-        doubt::overflows("value", self.value, DType::F32)
+        let (Some(i), Some((0, high))) = (self.value.as_i64().filter(|i| *i < 0), self.dst.dtype.int_range()) else {
+            return None;
+        };
+        let (dtype, stored) = (self.dst.dtype, i + high + 1);
+        let message = format!("`value` is {i}, which becomes {stored} in {dtype}");
+        Some(
+            Violation::new("wrapped-integer", "value", message)
+                .help("write the number that is meant, or make `dst` a signed integer"),
+        )
     }
 
     fn values(&self) -> Values<'_> {

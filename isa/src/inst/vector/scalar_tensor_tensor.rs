@@ -3,13 +3,13 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
-use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{modes, on, stream, two_tiles};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{doubt, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -158,9 +158,14 @@ impl Instruction for ScalarTensorTensor {
         ])
     }
 
+    fn doubt(&self) -> Option<Violation> {
+        doubt::inexact_comparison((self.op0, self.reverse0), ("operand0", Some(&self.operand0)), &self.data)
+    }
+
     fn values(&self) -> Values<'_> {
-        let values =
-            Values::computed(Feeds::Elements).arising(makes(self.op0) || makes(self.op1)).with_numbers([&self.operand0]);
+        let values = Values::computed(Feeds::Elements)
+            .arising(makes(self.op0) || makes(self.op1))
+            .with_numbers([&self.operand0]);
         match self.reduce_op {
             Some(op) => values.reduced(op, self.reduce_cmd),
             None => values,

@@ -261,7 +261,17 @@ impl Instruction for TensorScalar {
 
     fn doubt(&self) -> Option<Violation> {
         let last = self.op1.filter(|op| *op != AluOp::Bypass).unwrap_or(self.op0);
+        let first = ((self.op0, self.reverse0), ("operand0", self.operand0.as_ref()));
+        let second = self.op1.map(|op1| ((op1, self.reverse1), ("operand1", self.operand1.as_ref())));
+        let bits = 8 * self.data.dtype.size().max(self.dst.dtype.size());
         doubt::quotients_as_integers(last, &[("data", &self.data)], &self.dst)
+            .or_else(|| doubt::inexact_comparison(first.0, first.1, &self.data))
+            .or_else(|| {
+                [Some(first), second]
+                    .into_iter()
+                    .flatten()
+                    .find_map(|(op, scalar)| doubt::shift_out_of_range(op, scalar, bits))
+            })
     }
 
     fn values(&self) -> Values<'_> {

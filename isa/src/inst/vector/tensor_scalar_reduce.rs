@@ -3,13 +3,13 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
-use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{AccumulatorUse, Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{doubt, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -159,6 +159,10 @@ impl Instruction for TensorScalarReduce {
             ));
         }
         inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0)))
+    }
+
+    fn doubt(&self) -> Option<Violation> {
+        doubt::inexact_comparison((self.op0, self.reverse0), ("operand0", self.operand0.as_ref()), &self.data)
     }
 
     fn values(&self) -> Values<'_> {
