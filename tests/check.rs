@@ -151,7 +151,8 @@ fn no_kernel_of_several_overwrites_an_input() {
 fn no_output_overwrites_the_project_file_or_an_array_that_the_kernel_reads() {
     let s = Session::new();
     let header = format!("{:<117}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (64, 32), }");
-    let array = [b"\x93NUMPY\x01\x00".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes(), &[0; 8192]].concat();
+    let array =
+        [b"\x93NUMPY\x01\x00".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes(), &[0; 8192]].concat();
     let project = "allow = [\"bug\"]\n";
     s.write("out.npy", &array);
     s.write("nki-sim.toml", project);
@@ -160,7 +161,10 @@ fn no_output_overwrites_the_project_file_or_an_array_that_the_kernel_reads() {
         .replace("(x, amount=1.0):", "(x, amount=1.0):\n    x = nl.shared_constant('out.npy')");
     s.write("k.py", &kernel);
     for options in [["--json", "out.npy"], ["--out", "."]] {
-        s.run(&[&["run", "k.py"], &options[..]].concat()).exits(2).says("would overwrite `").says("which the kernel reads");
+        s.run(&[&["run", "k.py"], &options[..]].concat())
+            .exits(2)
+            .says("would overwrite `")
+            .says("which the kernel reads");
     }
     s.run(&["check", "k.py", "--json", "out.npy"]).exits(2).says("which the kernel reads");
     for command in ["run", "check"] {

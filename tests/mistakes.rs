@@ -110,7 +110,7 @@ fn what_numpy_has_and_a_tensor_has_not() {
     check("print(ta.shap)", 1, "unknown-attribute", "did you mean `shape`?");
     for dtype in ["np.float64", "float"] {
         let end = format!("import numpy as np\nt = nl.ndarray((128, 4), dtype={dtype}, buffer=nl.sbuf)");
-        check(&end, 1, "unsupported-dtype", "supported are");
+        check(&end, 1, "unsupported-dtype", "float32 is its widest type");
     }
 }
 

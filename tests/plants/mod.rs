@@ -115,6 +115,8 @@ fn kernels(text: &str) -> Vec<Kernel> {
             {
                 kernel.wrong = doc.trim_end_matches("\"\"\"").to_string();
             }
+        }
+        if let Some(kernel) = out.last_mut() {
             for slug in line.split("# plant: ").skip(1) {
                 let slug = slug.split_whitespace().next().unwrap_or_default();
                 kernel.plants.push((i + 1, slug.to_string()));
