@@ -360,23 +360,36 @@ def test_results_have_the_types_of_the_old_manual():
     np.testing.assert_array_equal(got[4], x < 0)
 
 
+def add_block(a, out, total, block):
+    for i in nl.affine_range(2):
+        total += nisa.nc_matmul(nl.load(a[i * 128 : (i + 1) * 128, block * 128 : (block + 1) * 128]), nl.load(a[i * 128 : (i + 1) * 128]))
+    nl.store(out[block], total)
+
+
 @nki.jit
-def products(a, inner):
+def independent_blocks(a):
     """The sum in PSUM is made once, for both blocks of the result."""
     out = nl.ndarray((2, 128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
     total = nl.zeros((128, 512), dtype=nl.float32, buffer=nl.psum)
-    for block in inner(2):
-        for i in nl.affine_range(2):
-            total += nisa.nc_matmul(nl.load(a[i * 128 : (i + 1) * 128, block * 128 : (block + 1) * 128]), nl.load(a[i * 128 : (i + 1) * 128]))
-        nl.store(out[block], total)
+    for block in nl.affine_range(2):
+        add_block(a, out, total, block)
+    return out
+
+
+@nki.jit
+def sequential_blocks(a):
+    out = nl.ndarray((2, 128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((128, 512), dtype=nl.float32, buffer=nl.psum)
+    for block in nl.sequential_range(2):
+        add_block(a, out, total, block)
     return out
 
 
 def test_a_sum_that_one_iteration_reads_and_the_next_continues():
     left = [X[:, block * 128 : (block + 1) * 128].T @ X for block in range(2)]
     with pytest.warns(nki_sim.KernelWarning, match="in iteration block = 1 of an affine_range reads elements of `total` that iteration block = 0"):
-        got = nki.simulate_kernel(products, X, nl.affine_range)
+        got = nki.simulate_kernel(independent_blocks, X)
     np.testing.assert_allclose(got[1], left[0] + left[1], rtol=1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        nki.simulate_kernel(products, X, nl.sequential_range)
+        nki.simulate_kernel(sequential_blocks, X)

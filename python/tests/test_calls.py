@@ -495,7 +495,7 @@ def test_a_kernel_is_found_among_many_texts(monkeypatch):
 COMPILE = compile
 
 
-@pytest.mark.parametrize("frontend", ["parser", "trace"])
+@pytest.mark.parametrize("frontend", ["parser", "tracer"])
 def test_a_kernel_that_nothing_refers_to_is_collected(tmp_path, monkeypatch, frontend):
     monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
     file = tmp_path / "candidate.py"

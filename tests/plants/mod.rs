@@ -109,12 +109,11 @@ fn kernels(text: &str) -> Vec<Kernel> {
                 next.name = rest.split('(').next().unwrap_or_default().to_string();
                 out.push(std::mem::take(&mut next));
             }
-        } else if let Some(kernel) = out.last_mut() {
-            if kernel.wrong.is_empty()
-                && let Some(doc) = line.trim().strip_prefix("\"\"\"")
-            {
-                kernel.wrong = doc.trim_end_matches("\"\"\"").to_string();
-            }
+        } else if let Some(kernel) = out.last_mut()
+            && kernel.wrong.is_empty()
+            && let Some(doc) = line.trim().strip_prefix("\"\"\"")
+        {
+            kernel.wrong = doc.trim_end_matches("\"\"\"").to_string();
         }
         if let Some(kernel) = out.last_mut() {
             for slug in line.split("# plant: ").skip(1) {

@@ -7,7 +7,7 @@
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Node, NodeKind, Step};
-use nki_isa::{Inst, Program, TensorId, View};
+use nki_isa::{Arch, Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -71,7 +71,9 @@ impl<'p> Watch<'p> {
     fn instruction(&mut self, node: &'p Node, inst: &'p Inst) {
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
-        for view in &footprint.reads {
+        // A matmul that continues a sum reads it.
+        let sum = inst.accumulation(Arch::of(self.program.target)).filter(|(_, accumulate)| *accumulate != Some(false));
+        for view in footprint.reads.iter().copied().chain(sum.map(|(dst, _)| dst)) {
             let updates = footprint.writes.iter().any(|written| written.tensor == view.tensor);
             let trail = self.program.tensor(view.tensor).trail;
             let is_used = |reader: &&Node| crossed(self.program, trail, [reader.trail, node.trail]).is_some();
