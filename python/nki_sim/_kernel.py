@@ -9,7 +9,7 @@ import numbers
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _arrays, _debug, _dependencies, _levels, _native, _neff, _options, _source, _watch
@@ -125,10 +125,12 @@ class Kernel(Generic[P, R]):
         """The kernel with additional dependences between named instructions: pairs
         `(later, earlier)` of `name=` values, where `earlier` may be a list of names."""
         pairs = []
-        for later, earlier in edges:
-            pairs += [(later, one) for one in ([earlier] if isinstance(earlier, str) else earlier)]
-        if not all(isinstance(name, str) for pair in pairs for name in pair):
-            raise ArgumentTypeError("with_schedule takes pairs of instruction names: [(\"later\", \"earlier\")]")
+        for edge in (edges,) if isinstance(edges, str) else edges:
+            later, earlier = edge if isinstance(edge, (list, tuple)) and len(edge) == 2 else (None, ())
+            names = earlier if isinstance(earlier, (list, tuple)) else (earlier,)
+            if not all(isinstance(name, str) for name in (later, *names)):
+                raise ArgumentTypeError(f"with_schedule takes pairs of instruction names, [(\"later\", \"earlier\")], got {edge!r}")
+            pairs += [(later, one) for one in names]
         return self._with(_schedule=[*self._schedule, *pairs])
 
     def __get__(self, instance, owner=None):
@@ -513,6 +515,8 @@ def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allo
     given = _levels.lists("{}= of nki.simulate", deny, warn, allow)
     changes = {name: value for name, value in (("capacity", capacity), ("_given", given), ("_eager", eager), ("as_written", as_written)) if value is not None}
     if settings:
+        if not isinstance(settings, Mapping):
+            raise ArgumentTypeError(f"settings={settings!r}: a dict of timing parameters by name, such as {{'kernel.measure': 'device'}}")
         new = {**dict(kernel._settings), **{str(name): str(value) for name, value in settings.items()}}
         changes["_settings"] = tuple(sorted(new.items()))
     return kernel._with(**changes) if changes else kernel

@@ -410,6 +410,8 @@ def _is_raw(dtype):
 
 def _as_input(name, tensor, info):
     """The array of a tensor as the program reads it: the device has bytes, and no dtypes."""
+    if not hasattr(tensor, "_values"):
+        raise TypeError(f"the input {name} is a {type(tensor).__name__}, not a tensor of the runtime: NrtpyTensor.from_numpy(array)")
     array = tensor._values()
     if array.nbytes != info.size:
         raise NrtError(_INVALID, f"the tensor for {name} has {array.nbytes} bytes, not {info.size}: {info.shape} {info.dtype}")

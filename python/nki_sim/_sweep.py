@@ -9,6 +9,7 @@ import numbers
 import os
 import pathlib
 import tempfile
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -165,6 +166,11 @@ def sweep(
     :raises ValueError: for an empty grid, an argument that is not a literal or that the grid gives, too, a
         name that the kernel does not have, or a limit or tolerance that is no number.
     """
+    for given, what in ((args, "args"), (grid, "grid")):
+        if given is not None and not isinstance(given, Mapping):
+            raise ValueError(f"{what} is a dict by name, got {type(given).__name__}: {what}={{'x': ...}}")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise ValueError(f"executor={executor!r} is no concurrent.futures executor: it has no submit()")
     path, text, found = _source(kernel)
     axes = {key: _axis(key, values) for key, values in grid.items()}
     if not axes or not all(axes.values()):

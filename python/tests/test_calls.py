@@ -964,3 +964,20 @@ def test_cores_are_whole_and_eager_is_a_bool():
         kernel[2.0]
     with pytest.raises(nki_sim.ArgumentTypeError, match="eager='x' is neither True nor False"):
         nki.simulate(kernel, eager="x")
+
+
+def test_arguments_of_the_wrong_kind_are_named():
+    from nki.simulator import simulate_kernel
+
+    for call, text in [
+        (lambda: simulate_kernel(kernels.add, ramp()), "the arguments are a tuple, got ndarray; for one argument write"),
+        (lambda: simulate_kernel(kernels.add, (ramp(),), 3), "a dict of arguments by name, got int"),
+        (lambda: nki.jit(kernels.add.func).with_schedule("ab"), "pairs of instruction names"),
+        (lambda: nki.jit(kernels.add.func).with_schedule([("a", 3)]), "got \\('a', 3\\)"),
+        (lambda: nki_sim.profile(kernels.add, settings=3), "a dict of timing parameters by name"),
+    ]:
+        with pytest.raises(nki_sim.ArgumentTypeError, match=text):
+            call()
+    for options, text in [({"args": (1,)}, "args is a dict by name, got tuple"), ({"grid": [1]}, "grid is a dict"), ({"executor": 3}, "has no submit")]:
+        with pytest.raises(ValueError, match=text):
+            nki_sim.sweep(kernels.add, **{"grid": {"n": [1]}, **options})
