@@ -107,6 +107,8 @@ fn names_that_no_import_binds() {
 #[test]
 fn what_numpy_has_and_a_tensor_has_not() {
     check("print(ta.T)", 1, "unknown-attribute", "nisa.nc_transpose swaps partitions and elements");
+    check("print(ta.astype(nl.bfloat16))", 1, "unknown-attribute", "nisa.tensor_copy(dst=new, src=old) converts");
+    check("print(ta.sum())", 1, "unknown-attribute", "nisa.tensor_reduce");
     check("print(ta.shap)", 1, "unknown-attribute", "did you mean `shape`?");
     for dtype in ["np.float64", "float"] {
         let end = format!("import numpy as np\nt = nl.ndarray((128, 4), dtype={dtype}, buffer=nl.sbuf)");

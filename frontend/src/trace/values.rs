@@ -245,8 +245,9 @@ impl Trace<'_, '_> {
     /// Always.
     pub fn contents<T>(&mut self, value: &Item, span: Span) -> Outcome<T> {
         let message = format!("the contents of {} are not known when the kernel is specialised", value.0.a_type());
-        let raise = Raise::at("type-error", message, span, "Python needs them here")
-            .help("compute with instructions of the device: nisa.*, nl.*");
+        let raise = Raise::at("type-error", message, span, "Python needs them here").help(
+            "compute with instructions of the device, nisa.* and nl.*: nl.exp for np.exp, nisa.tensor_reduce for a sum",
+        );
         self.at(span, |_| Err(raise))
     }
 

@@ -76,12 +76,22 @@ impl Object for Tensor {
     }
 
     fn no_attribute(&self, interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
-        if !matches!(name, "T" | "transpose" | "swapaxes") {
-            return unknown_among(self, METHODS.iter().chain(interp.dialect.tensor_methods()).copied(), name, span);
-        }
+        // What arrays of the host have.
+        let instead = match name {
+            "T" | "transpose" | "swapaxes" => {
+                "nisa.nc_transpose swaps partitions and elements; `permute` reorders the other dimensions"
+            }
+            "astype" | "to" | "type" | "float" | "half" | "bfloat16" => {
+                "a tile keeps its dtype: allocate one of the other dtype with nl.ndarray, and nisa.tensor_copy(dst=new, src=old) converts"
+            }
+            "sum" | "mean" | "max" | "min" => "nisa.tensor_reduce reduces the last dimensions of a tile",
+            "copy" | "clone" => "allocate another tile with nl.ndarray, and copy with nisa.tensor_copy",
+            _ => {
+                return unknown_among(self, METHODS.iter().chain(interp.dialect.tensor_methods()).copied(), name, span);
+            }
+        };
         let message = format!("a tensor has no attribute `{name}`");
-        Raise::at("unknown-attribute", message, span, "here")
-            .help("nisa.nc_transpose swaps partitions and elements; `permute` reorders the other dimensions")
+        Raise::at("unknown-attribute", message, span, "here").help(instead)
     }
 
     /// Tensors are compared by identity.
