@@ -3,13 +3,12 @@
 import html
 import json
 import os
-import warnings
 from typing import Any
 
 import numpy as np
 
 from . import _arrays, _dependencies, _files, _native
-from ._errors import ArgumentError, KernelWarning, leave_out_ours
+from ._errors import ArgumentError, leave_out_ours
 from ._kernel import _explain, _shape, simulate
 from ._profile import TRACE_NAMES, TRACES, Report, ending_of, recorded, write_trace
 
@@ -59,8 +58,7 @@ class Ranks:
         return results
 
     def _warn(self, outcome):
-        if found := outcome.findings():
-            warnings.warn(found.rstrip(), KernelWarning, stacklevel=_dependencies.depth())
+        self.kernel._warn(outcome.findings().rstrip() or None)
 
     def __repr__(self):
         return f"<{self.kernel!r} on {self.count} ranks>"

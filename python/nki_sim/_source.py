@@ -143,13 +143,12 @@ def _keep(filename, text):
     """The name under which the text of a file is kept: that of the file, unless another text (from
     before a change) has it."""
     name, version = filename, 1
-    while (kept := _texts.get(name)) != text:
-        if kept is None:
-            _texts[name] = text
-            _unsearched.append(name)
-            break
+    while _texts.get(name, text) != text:
         version += 1
         name = f"{filename} (version {version})"
+    if name not in _texts:
+        _texts[name] = text
+        _unsearched.append(name)
     return name
 
 

@@ -307,9 +307,11 @@ impl Index {
         for id in self.covered.drain(..) {
             self.records[id as usize].dead = true;
         }
-        for Rest { region, by, subject } in std::mem::take(&mut self.rest) {
+        let mut rest = std::mem::take(&mut self.rest);
+        for Rest { region, by, subject } in rest.drain(..) {
             self.add(region, by, subject);
         }
+        self.rest = rest;
         self.add(region, by, subject);
     }
 

@@ -44,6 +44,36 @@ operands! {
 /// Maximum elements per partition for GpSimd's DMA engine: 1024, 512 and 256 bytes for types of 4, 2 and 1 byte (`sendrecv` reference).
 const GPSIMD_ELEMENTS: usize = 256;
 
+/// The ranks of an exchange are cores of the logical core.
+///
+/// # Errors
+/// `operand-value`.
+pub(super) fn check_ranks(send_to_rank: i64, recv_from_rank: i64) -> Result<(), Violation> {
+    for (operand, rank) in [("send_to_rank", send_to_rank), ("recv_from_rank", recv_from_rank)] {
+        if !(0..2).contains(&rank) {
+            let message = format!("`{operand}` is {rank}: the cores of a logical core are 0 and 1");
+            return Err(Violation::new("operand-value", operand, message));
+        }
+    }
+    Ok(())
+}
+
+/// The work of an exchange that the DMA engines make.
+pub(super) fn exchange(src: &View, dst: &View) -> WorkKind {
+    WorkKind::Dma(Dma {
+        src: DmaSide::of(src),
+        dst: DmaSide::of(dst),
+        bytes: dst.bytes() as u64,
+        elements: dst.elements() as u64,
+        dge: DgeMode::Unknown,
+        dynamic: src.indirect.is_some() || dst.indirect.is_some(),
+        indexed: is_indexed(src) || is_indexed(dst),
+        indirect: false,
+        transpose: false,
+        cast: false,
+    })
+}
+
 impl Instruction for Sendrecv {
     const PLACING: Placing = Placing::Fixed;
     const PACKED: &'static [&'static str] = &["dst", "src"];
@@ -76,15 +106,7 @@ impl Instruction for Sendrecv {
                 ),
             ));
         }
-        for (operand, rank) in [("send_to_rank", self.send_to_rank), ("recv_from_rank", self.recv_from_rank)] {
-            if !(0..2).contains(&rank) {
-                return Err(Violation::new(
-                    "operand-value",
-                    operand,
-                    format!("`{operand}` is {rank}: the cores of a logical core are 0 and 1"),
-                ));
-            }
-        }
+        check_ranks(self.send_to_rank, self.recv_from_rank)?;
         let elements = self.src.free_elements();
         if self.dma_engine == DmaEngine::GpSimdDma && elements > GPSIMD_ELEMENTS {
             let size = self.src.dtype.size();
@@ -125,21 +147,9 @@ impl Instruction for Sendrecv {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let bytes = self.dst.bytes() as u64;
         let kind = match self.dma_engine {
-            DmaEngine::GpSimdDma => WorkKind::Rendezvous(RendezvousWork::GpSimdDma { bytes }),
-            DmaEngine::Dma => WorkKind::Dma(Dma {
-                src: DmaSide::of(&self.src),
-                dst: DmaSide::of(&self.dst),
-                bytes,
-                elements: self.dst.elements() as u64,
-                dge: DgeMode::Unknown,
-                dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
-                indexed: is_indexed(&self.src) || is_indexed(&self.dst),
-                indirect: false,
-                transpose: false,
-                cast: false,
-            }),
+            DmaEngine::GpSimdDma => WorkKind::Rendezvous(RendezvousWork::GpSimdDma { bytes: self.dst.bytes() as u64 }),
+            DmaEngine::Dma => exchange(&self.src, &self.dst),
         };
         Work { engine: self.engine(context.arch), kind }
     }

@@ -5,16 +5,16 @@ use ndarray::Array2;
 use crate::arch::Arch;
 use crate::arg::Views;
 use crate::inst::collectives::{contributed, contribution_values, put, reduce};
-use crate::inst::dma::dma_copy::is_indexed;
+use crate::inst::dma::sendrecv::{check_ranks, exchange};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::{AluOp, DgeMode, Engine, Space};
+use crate::names::{AluOp, Engine, Space};
 use crate::operands;
 use crate::rendezvous::Participants;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Dma, DmaSide, Work, WorkKind};
+use crate::work::Work;
 
 operands! {
     /// Sends `src` to core `send_to_rank`, and writes `reduce_op(src, received)` to `dst`, where core `recv_from_rank` sends the second operand.
@@ -77,12 +77,7 @@ impl Instruction for SendrecvCompute {
         check::same_dtype(("src", &self.src), ("dst", &self.dst))?;
         check::same_shape(("src", &self.src), ("dst", &self.dst))?;
         self.validate_memories()?;
-        for (operand, rank) in [("send_to_rank", self.send_to_rank), ("recv_from_rank", self.recv_from_rank)] {
-            if !(0..2).contains(&rank) {
-                let message = format!("`{operand}` is {rank}: the cores of a logical core are 0 and 1");
-                return Err(Violation::new("operand-value", operand, message));
-            }
-        }
+        check_ranks(self.send_to_rank, self.recv_from_rank)?;
         match self.reduce_op {
             AluOp::Add | AluOp::Max | AluOp::Min => Ok(()),
             op => {
@@ -108,19 +103,7 @@ impl Instruction for SendrecvCompute {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let kind = WorkKind::Dma(Dma {
-            src: DmaSide::of(&self.src),
-            dst: DmaSide::of(&self.dst),
-            bytes: self.dst.bytes() as u64,
-            elements: self.dst.elements() as u64,
-            dge: DgeMode::Unknown,
-            dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
-            indexed: is_indexed(&self.src) || is_indexed(&self.dst),
-            indirect: false,
-            transpose: false,
-            cast: false,
-        });
-        Work { engine: Engine::Sync, kind }
+        Work { engine: Engine::Sync, kind: exchange(&self.src, &self.dst) }
     }
 
     fn participants(&self) -> Option<Participants<'_>> {
