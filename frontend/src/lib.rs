@@ -18,6 +18,7 @@ use std::path::Path;
 
 use nki_isa::Target;
 
+pub use dialect::beta2::collectives::partition;
 pub use dialect::beta2::names::{ApiKind, ApiName, tile_size};
 pub use dialect::beta2::reference;
 pub use dialect::common::kernel::unknown_option;

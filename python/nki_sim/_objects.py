@@ -3,7 +3,6 @@ exports it."""
 
 import enum
 import inspect
-import operator
 import sys
 import types
 import typing
@@ -405,13 +404,10 @@ class ReplicaGroup:
         :param op: A member of `rg_partition_op`: bitwise_and, div or mod.
         :param operand: The second operand; at least 1 for div and mod.
         """
-        rank_op = {"bitwise_and": operator.and_, "div": operator.floordiv, "mod": operator.mod}[op.name]
-        if world_size < 1 or operand < (op.name != "bitwise_and"):
-            raise ValueError(f"ReplicaGroup.from_partition_op: `world_size` is {world_size}, `operand` is {operand}")
-        groups = {}
-        for rank in range(world_size):
-            groups.setdefault(rank_op(rank, operand), []).append(rank)
-        return cls([groups[key] for key in sorted(groups)])
+        ops = MODULES["nki.collectives"]["rg_partition_op"]
+        if not isinstance(op, ops):
+            raise TypeError(f"ReplicaGroup.from_partition_op: `op` is {op!r}, not a member of rg_partition_op: {', '.join(one.name for one in ops)}")
+        return cls(_native.partition(world_size, op.name, operand))
 
     def __nki_arguments__(self):
         return (self.groups,)

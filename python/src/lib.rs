@@ -27,6 +27,7 @@ use std::ffi::OsString;
 
 use nki_isa::names::Named;
 use nki_isa::{DType, Target};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
@@ -96,6 +97,13 @@ fn tolerance(dtype: &str) -> Option<(f64, f64)> {
     DType::from_name(dtype).map(nki_sim::python::tolerance)
 }
 
+/// The groups of `ReplicaGroup.from_partition_op`. `op` is the name of a member of `rg_partition_op`.
+#[pyfunction]
+fn partition(world_size: i64, op: &str, operand: i64) -> PyResult<Vec<Vec<i64>>> {
+    nki_frontend::partition(world_size, op, operand)
+        .map_err(|message| PyValueError::new_err(format!("ReplicaGroup.from_partition_op: {message}")))
+}
+
 /// The error for an option that a decorator such as `nki.jit` does not have.
 #[pyfunction]
 fn unknown_option(decorator: &str, name: &str) -> Option<String> {
@@ -129,6 +137,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     threads::record_owner_process();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
+    module.add_function(wrap_pyfunction!(partition, module)?)?;
     module.add_function(wrap_pyfunction!(target, module)?)?;
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
     module.add_function(wrap_pyfunction!(logical_cores, module)?)?;

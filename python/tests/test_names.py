@@ -120,6 +120,10 @@ def test_objects():
         assert ncc.ReplicaGroup.from_partition_op(8, op, operand) == ncc.ReplicaGroup(groups)
     with pytest.raises(ValueError, match="`operand` is 0"):
         ncc.ReplicaGroup.from_partition_op(8, ops.div, 0)
+    with pytest.raises(ValueError, match="`world_size` is 0; it must be 1 to 65536"):
+        ncc.ReplicaGroup.from_partition_op(0, ops.mod, 2)
+    with pytest.raises(TypeError, match="not a member of rg_partition_op: bitwise_and, div, mod"):
+        ncc.ReplicaGroup.from_partition_op(8, "div", 2)
 
 
 def run(code, **env):

@@ -89,8 +89,32 @@ impl Object for ReplicaGroupClass {
 /// Maximum number of ranks of a partition.
 const RANKS_MAX: i64 = 1 << 16;
 
-/// `ReplicaGroup.from_partition_op(world_size, op, operand)`: the ranks with the same `op(rank, operand)` are a group, and groups follow the
-/// order of this result (reference of `ReplicaGroup`).
+/// The groups of `ReplicaGroup.from_partition_op`: the ranks below `world_size` with the same `op(rank, operand)` are a group, and groups follow
+/// the order of this result (reference of `ReplicaGroup`). `op` is the name of a member of `rg_partition_op`.
+///
+/// # Errors
+/// What is wrong with `world_size` or `operand`.
+pub fn partition(world_size: i64, op: &str, operand: i64) -> Result<Vec<Vec<i64>>, String> {
+    if !(1..=RANKS_MAX).contains(&world_size) {
+        return Err(format!("`world_size` is {world_size}; it must be 1 to {RANKS_MAX}"));
+    }
+    let id: fn(i64, i64) -> i64 = match op {
+        "bitwise_and" => |rank, operand| rank & operand,
+        "div" => |rank, operand| rank / operand,
+        _ => |rank, operand| rank % operand,
+    };
+    let least = i64::from(op != "bitwise_and");
+    if operand < least {
+        return Err(format!("`operand` is {operand}; for {op} it must be at least {least}"));
+    }
+    let mut groups: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for rank in 0..world_size {
+        groups.entry(id(rank, operand)).or_default().push(rank);
+    }
+    Ok(groups.into_values().collect())
+}
+
+/// `ReplicaGroup.from_partition_op(world_size, op, operand)`
 fn from_partition_op(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "ReplicaGroup.from_partition_op";
@@ -103,24 +127,9 @@ fn from_partition_op(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     let Some(member) = member else {
         return Err(wrong(format_args!("{what}: `op`"), "a member of rg_partition_op", &op, span));
     };
-    let refuse = |message: String| Err(Raise::at("value-error", format!("{what}: {message}"), span, "in this call"));
-    if !(1..=RANKS_MAX).contains(&world) {
-        return refuse(format!("`world_size` is {world}; it must be 1 to {RANKS_MAX}"));
-    }
-    let id: fn(i64, i64) -> i64 = match member.name() {
-        "bitwise_and" => |rank, operand| rank & operand,
-        "div" => |rank, operand| rank / operand,
-        _ => |rank, operand| rank % operand,
-    };
-    let least = i64::from(member.name() != "bitwise_and");
-    if operand < least {
-        return refuse(format!("`operand` is {operand}; for {} it must be at least {least}", member.name()));
-    }
-    let mut groups: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-    for rank in 0..world {
-        groups.entry(id(rank, operand)).or_default().push(rank);
-    }
-    Ok(Value::object(ReplicaGroup(groups.into_values().collect())))
+    let groups = partition(world, member.name(), operand)
+        .map_err(|message| Raise::at("value-error", format!("{what}: {message}"), span, "in this call"))?;
+    Ok(Value::object(ReplicaGroup(groups)))
 }
 
 fn replica_group(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

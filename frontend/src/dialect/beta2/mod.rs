@@ -1,7 +1,7 @@
 //! NKI since Beta 2 (`import nki`): the names in its modules, and its rules for tensors.
 
 mod alloc;
-mod collectives;
+pub(crate) mod collectives;
 mod enums;
 mod grids;
 mod index;

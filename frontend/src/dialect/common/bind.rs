@@ -1,6 +1,7 @@
 //! The binder: from `nisa.<name>(...)` to an instruction, driven by the registry's schemas alone.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
@@ -169,7 +170,7 @@ fn fill(
     if args.positional.len() == most + 1
         && let Some(given @ (Value::None | Value::Str(_))) = last
     {
-        (name, is_plain) = (instruction_name(schema, given, args.span)?, false);
+        (name, is_plain) = (instruction_name(format_args!("nisa.{}", schema.name), given, args.span)?, false);
     } else if args.positional.len() > most {
         return Err(Raise::new(
             Diagnostic::error(
@@ -190,7 +191,7 @@ fn fill(
                 let message = format!("nisa.{} got `name` twice", schema.name);
                 return Err(Raise::at("arguments", message, args.span, "by position and by name"));
             }
-            (name, is_plain) = (instruction_name(schema, value, args.span)?, false);
+            (name, is_plain) = (instruction_name(format_args!("nisa.{}", schema.name), value, args.span)?, false);
             continue;
         }
         let at = match keywords.iter().position(|k| k == symbol) {
@@ -212,12 +213,12 @@ fn fill(
     Ok((name, is_plain))
 }
 
-/// The name in the argument `name`; `None` and the empty string are none.
-fn instruction_name(schema: &Schema, value: &Value, span: Span) -> EvalResult<Option<Rc<str>>> {
+/// The name in the argument `name` of the function `what`; `None` and the empty string are none.
+pub(super) fn instruction_name(what: impl fmt::Display, value: &Value, span: Span) -> EvalResult<Option<Rc<str>>> {
     match value {
         Value::None => Ok(None),
         Value::Str(text) => Ok((!text.is_empty()).then(|| text.clone())),
-        other => Err(wrong(format_args!("nisa.{}: `name`", schema.name), "a string", other, span)),
+        other => Err(wrong(format_args!("{what}: `name`"), "a string", other, span)),
     }
 }
 

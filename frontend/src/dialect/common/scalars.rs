@@ -3,6 +3,7 @@
 use nki_diag::Span;
 use nki_isa::names::ScalarOp;
 
+use super::bind::instruction_name;
 use super::errors::raise;
 use super::handles::ApiClass;
 use super::registers::{branch, repeat};
@@ -50,16 +51,9 @@ pub(crate) fn scalar_load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult
 
 /// Gives the last instruction the name of the argument `name`, if there is one.
 fn name_last(interp: &mut Interp<'_>, what: &str, name: Option<Value>, span: Span) -> EvalResult<()> {
-    let text = match &name {
-        None | Some(Value::None) => return Ok(()),
-        Some(Value::Str(text)) => text,
-        Some(other) => return Err(wrong(format_args!("{what}: `name`"), "a string", other, span)),
-    };
-    if text.is_empty() {
-        return Ok(());
-    }
+    let Some(text) = instruction_name(what, &name.unwrap_or(Value::None), span)? else { return Ok(()) };
     let builder = &mut state(interp).builder;
-    builder.name_node(builder.last_node(), text).map_err(|v| raise("", &v, span, &[]))
+    builder.name_node(builder.last_node(), &text).map_err(|v| raise("", &v, span, &[]))
 }
 
 /// `nisa.scalar_store(dst, value, name=None)`
