@@ -6,6 +6,7 @@ that a kernel calls are located when they are first compiled, with a check that 
 from which Python created them.
 """
 
+import functools
 import importlib.machinery
 import inspect
 import linecache
@@ -13,8 +14,10 @@ import os
 import sys
 import time
 import types
+import warnings
 
-from ._errors import NoSourceError
+from . import _dependencies
+from ._errors import KernelWarning, NoSourceError
 
 #: Texts by name: the name of a file, or of code that has no file.
 _texts = {}
@@ -57,11 +60,26 @@ def remember(filename, text):
 
 
 def capture(function):
-    """Keeps the current text of a function, if there is one. Called when a kernel is created."""
-    code = function.__code__
-    if id(code) in _files or (name := _locate(code, function.__globals__)) is None:
+    """Keeps the current text of a function, if there is one. Called when a kernel is created.
+
+    Warns if the file no longer has this function, which also happens if Python reuses the bytecode
+    of an earlier version.
+    """
+    code, globals_ = function.__code__, function.__globals__
+    if id(code) in _files:
         return
-    _files[id(code)] = (code, name)
+    name = _locate(code, globals_)
+    current = "".join(linecache.getlines(code.co_filename, globals_))
+    if current and globals_.get("__file__") == code.co_filename and not _is_from(current, _module_of(code, globals_), globals_):
+        warnings.warn(
+            f"Python runs an earlier version of kernel `{code.co_name}` than the one in {code.co_filename}: the file was changed after it "
+            f"was loaded, or within the same second without a change of its length, which Python's bytecode cache does not notice. "
+            f"Write each version to a file of its own, or call nki_sim.from_source(text)",
+            KernelWarning,
+            stacklevel=_dependencies.depth(),
+        )
+    if name is not None:
+        _files[id(code)] = (code, name)
 
 
 def file_of(function):
@@ -169,6 +187,16 @@ def _is_from(text, code, globals_):
     return _contains(text, code)
 
 
+def _module_of(code, globals_):
+    """The code of the module that Python is running with these globals; the given code outside it."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals is globals_ and frame.f_code.co_name == "<module>":
+            return frame.f_code
+        frame = frame.f_back
+    return code
+
+
 def require(function):
     """Finds the text of a kernel. Raises `NoSourceError` if there is none.
 
@@ -216,13 +244,13 @@ def _contains(text, code):
     return any(one == code and one.co_firstlineno == code.co_firstlineno for one in _codes_of(text, code.co_filename))
 
 
+@functools.lru_cache(maxsize=8)
 def _codes_of(text, filename):
     """The code of a text and of all functions and classes in it; nothing if it cannot be compiled."""
     try:
-        todo = [compile(text, filename, "exec", dont_inherit=True)]
+        found = [compile(text, filename, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
-        return
-    while todo:
-        one = todo.pop()
-        yield one
-        todo.extend(c for c in one.co_consts if hasattr(c, "co_code"))
+        return ()
+    for one in found:
+        found.extend(c for c in one.co_consts if hasattr(c, "co_code"))
+    return tuple(found)

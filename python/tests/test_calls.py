@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import typing
 import warnings
 import weakref
@@ -610,6 +611,26 @@ def test_a_file_that_changes_after_its_import(tmp_path, monkeypatch):
     np.testing.assert_array_equal(old(ramp(16)), ramp(16) + 2)
     path.write_text("# nothing left")
     np.testing.assert_array_equal(module.kernel(ramp(2)), ramp(2) + 2)
+
+
+def test_a_version_that_python_takes_from_its_cache_is_announced(tmp_path, monkeypatch):
+    path = tmp_path / "candidate.py"
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    second = int(time.time()) + 1
+
+    def load(value, fraction):
+        path.write_text(MODULE.replace("1.0", value))
+        os.utime(path, (second, second + fraction))
+        spec = importlib.util.spec_from_file_location("candidate", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.kernel
+
+    np.testing.assert_array_equal(load("1.0", 0.25)(ramp()), ramp() + 1)
+    with pytest.warns(nki_sim.KernelWarning, match="earlier version of kernel `kernel`"):
+        earlier = load("2.0", 0.75)
+    np.testing.assert_array_equal(earlier(ramp()), ramp() + 1)
 
 
 def test_a_changed_file_without_kernels_is_refused(tmp_path, monkeypatch):
