@@ -144,7 +144,7 @@ fn wrong_lines_are_results() {
         (1, "not valid JSON"),
         (3, "a job is a JSON object"),
         (4, "unknown field `fiel`; did you mean `file`?"),
-        (5, "--lnc"),
+        (5, "for `lnc`: 3 is not in 1..=2"),
         (6, "a job needs `file` or `source`"),
         (7, "cannot read `none.py`"),
         (8, "not UTF-8"),

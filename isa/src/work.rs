@@ -78,10 +78,19 @@ pub enum CollectiveKind {
 pub enum RegisterWork {
     /// Immediate or register to register.
     Move,
-    /// Memory to register.
+    /// SBUF to register.
     Load,
+    /// HBM to register.
+    LoadFromHbm,
     /// Register to memory.
     Store,
+}
+
+impl RegisterWork {
+    /// A load from a tensor in this memory.
+    pub fn load(space: Space) -> Self {
+        if space.is_hbm() { RegisterWork::LoadFromHbm } else { RegisterWork::Load }
+    }
 }
 
 /// The cost function of a pass. Names are rows of the timing parameters: an instruction reuses the rows of another one with the same timing,

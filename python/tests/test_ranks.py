@@ -132,6 +132,28 @@ def test_report(tmp_path):
     assert b"summed on NeuronCore 0 of rank 0" in trace and b"summed on NeuronCore 0 of rank 1" in trace
 
 
+@nki.jit
+def gathers(x, count, group):
+    """Gathers the argument `count` times; no gather needs another one."""
+    p, n = x.shape
+    tile = nl.ndarray((p, n), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    out = nl.ndarray((count, p, 2 * n), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(count):
+        gathered = nl.ndarray((p, 2 * n), dtype=x.dtype, buffer=nl.sbuf)
+        ncc.all_gather(srcs=[tile], dsts=[gathered], replica_group=group, collective_dim=1)
+        nisa.dma_copy(dst=out[i], src=gathered)
+    return out
+
+
+def test_the_collectives_of_a_rank_run_one_after_the_other():
+    xs = [floats(2, 4) for _ in range(2)]
+    ranks = nki_sim.simulate_ranks(gathers, 2)
+    one, two, three = (nki_sim.profile(ranks)(xs, n, ReplicaGroup([[0, 1]]))[1].latency_us for n in (1, 2, 3))
+    # Two steps of a mesh each.
+    assert 4.7 < two - one < 5.0 and 4.7 < three - two < 5.0
+
+
 def test_wrong_calls():
     x, group = floats(2, 4), ReplicaGroup([[0, 1]])
     with pytest.raises(nki_sim.ArgumentError, match="argument `x` has 3 items for 2 ranks"):

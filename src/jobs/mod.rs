@@ -3,6 +3,7 @@
 //! A job is converted to the words of its command and parsed by the command's own grammar, so that both have the same meaning. Worker processes
 //! ([`pool`]) perform it ([`work`]).
 
+mod messages;
 pub(crate) mod pool;
 pub(crate) mod work;
 

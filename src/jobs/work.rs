@@ -10,7 +10,7 @@ use nki_sim_core::analysis::remedies;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{CheckJob, CompareJob, ExplainJob, Job, Side, SweepJob, text};
+use super::{CheckJob, CompareJob, ExplainJob, Job, Side, SweepJob, messages, text};
 use crate::cli::{Cli, Command, KernelArgs, RunArgs};
 use crate::cmd::compare::{self, Difference};
 use crate::cmd::explain;
@@ -222,7 +222,7 @@ pub(crate) fn perform(task: &Task) -> Reply {
     };
     let mut reply = match done {
         Ok(reply) => reply,
-        Err(Failure::Call(message)) => Reply::without(Status::Refused, message),
+        Err(Failure::Call(message)) => Reply::without(Status::Refused, messages::with_fields(&message)),
         Err(Failure::Kernel) => Reply::without(Status::Failed, "the kernel is wrong".into()),
     };
     reply.read = read;

@@ -191,7 +191,7 @@ def scalars():
 
         state = apply(data.astype(F32), first, op0, reverse[0])
         shared = dict(op0=op0, op1=op1, reverse0=reverse[0], reverse1=reverse[1], dtype=name(dtype), step=d.step())
-        engine = d.of("vector", "gpsimd", "unknown")
+        engine = d.of("vector", "unknown")
         args = dict(data=data, first=first, second=second, engine=engine, **shared)
         yield case(
             f"tensor-scalar-{op0}-{op1}-{i}",

@@ -120,6 +120,7 @@ impl<'p> Clock<'p> {
                 let latency = trigger.occupancy + trigger.dispatch + dma.payload + dma.notify;
                 Run { queue: None, stores, free, done: free + latency }
             }
+            CostKind::Collective { trigger, time } => Run::on(queue, begin + trigger, begin + trigger + time),
             CostKind::Free => Run::on(queue, free, ready),
         }
     }

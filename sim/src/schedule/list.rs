@@ -349,6 +349,7 @@ impl<'a> Scheduler<'a> {
                 let complete = served.max(begin + dma.longest()) + dma.payload + dma.notify;
                 (free, complete + self.compiler.dma_latency)
             }
+            Some(CostKind::Collective { trigger, time }) => (now + trigger, now + trigger + time),
             Some(CostKind::Free) | None => (now, now),
         };
         self.queues[q].free = free;

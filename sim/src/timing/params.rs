@@ -70,7 +70,7 @@ sections! {
         ring_bytes_per_ns: Param, mesh_max_bytes: Param, rdh_max_bytes: Param,
     }
     /// Dynamic control flow and sequencer instructions.
-    pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_store_ns: Param, }
+    pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_load_hbm_ns: Param, register_store_ns: Param, }
     /// The tensor engine.
     pub struct Tensor {
         clock_ghz: Param, min_columns: Param, weight_load_cycles: Param, fp32_cycles_per_row: Param, fp32_weight_loads: Param,

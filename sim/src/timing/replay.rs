@@ -117,7 +117,7 @@ pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
                     }
                 }
                 CostKind::Compute { table, .. } => *table = None,
-                CostKind::Dma(_) | CostKind::Free => {}
+                CostKind::Dma(_) | CostKind::Collective { .. } | CostKind::Free => {}
             }
             cost
         }

@@ -311,7 +311,9 @@ macro_rules! prepare {
             fn work(&self, _context: &$crate::machine::Context<'_>) -> $crate::work::Work {
                 $crate::work::Work {
                     engine: $crate::names::Engine::Sync,
-                    kind: $crate::work::WorkKind::Register($crate::work::RegisterWork::Load),
+                    kind: $crate::work::WorkKind::Register($crate::work::RegisterWork::load(
+                        self.metadata_tensor.space,
+                    )),
                 }
             }
         }

@@ -58,7 +58,8 @@ impl Instruction for RegisterLoad {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        Work { engine: self.engine(context.arch), kind: WorkKind::Register(RegisterWork::Load) }
+        let work = RegisterWork::load(self.src.space);
+        Work { engine: self.engine(context.arch), kind: WorkKind::Register(work) }
     }
 }
 

@@ -59,6 +59,7 @@ operands! {
         "bitvec-engine": "bitwise operators run on the vector engine",
         "operand-float32": "the scalar tile of an arithmetic operator is float32 (int32 or uint32 in address arithmetic)",
         "scalar-engine": "the scalar engine supports multiply followed by add, multiply alone, and add alone",
+        "gpsimd-operators": "`engine=gpsimd` is for rsqrt and for address arithmetic",
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
 }
@@ -76,6 +77,16 @@ impl TensorScalar {
                 )
                 .help("use the vector engine or nisa.activation"));
             }
+        }
+        // Manual of 2.26 to 2.33: `nki.isa.engine.gpsimd` is "only allowed for rsqrt".
+        let gpsimd = self.ops().any(|op| op == AluOp::Rsqrt) || self.is_address_arithmetic();
+        if self.engine == Engine::GpSimd && !gpsimd {
+            return Err(Violation::new(
+                "engine-unsupported",
+                "engine",
+                format!("GpSimd runs tensor_scalar only with rsqrt, not with {}", self.op0),
+            )
+            .help("use the vector engine, or leave `engine` out"));
         }
         let engine = self.engine(context.arch);
         check::gpsimd_psum(engine, &[("data", &self.data), ("dst", &self.dst)])?;

@@ -161,6 +161,7 @@ fn nothing(mut cost: Cost) -> Cost {
             (d.payload, d.notify, d.bytes) = (0, 0, 0);
             d.engines.clear();
         }
+        CostKind::Collective { trigger, time } => (*trigger, *time) = (0, 0),
         CostKind::Free => {}
     }
     cost

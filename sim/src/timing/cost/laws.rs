@@ -130,6 +130,7 @@ impl CostModel for Laws<'_> {
                 let p = match work {
                     RegisterWork::Move => &c.register_move_ns,
                     RegisterWork::Load => &c.register_load_ns,
+                    RegisterWork::LoadFromHbm => &c.register_load_hbm_ns,
                     RegisterWork::Store => &c.register_store_ns,
                 };
                 let time = ns(p.value);

@@ -88,6 +88,13 @@ pub enum CostKind {
     },
     /// A transfer.
     Dma(Box<DmaCost>),
+    /// A collective between ranks. Those of a rank run one after the other.
+    Collective {
+        /// From its start until the engine can start the next instruction.
+        trigger: Ps,
+        /// From then, or from the end of the rank's previous collective, until its results are available.
+        time: Ps,
+    },
     /// Nothing: the instruction is not on the timeline.
     Free,
 }

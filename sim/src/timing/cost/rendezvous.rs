@@ -74,15 +74,6 @@ impl Laws<'_> {
         let trigger = ns(p.trigger_ns.value);
         let time = ns(time);
         let confidence = p.trigger_ns.confidence.max(p.hop_us.confidence).max(rate.confidence);
-        Cost {
-            engine,
-            kind: CostKind::Compute {
-                occupancy: trigger,
-                complete: trigger + time,
-                table: None,
-                ports: Ports::default(),
-            },
-            confidence,
-        }
+        Cost { engine, kind: CostKind::Collective { trigger, time }, confidence }
     }
 }

@@ -104,6 +104,7 @@ impl<'a, O: Observer> Core<'a, O> {
             segments,
             queues: std::array::from_fn(|_| queue()),
             transferred: [machine.head; ENGINES],
+            collectives: 0,
             moving: vec![0; n],
             array: Array::default(),
             limiter: limiter::State::new(machine.limiter),

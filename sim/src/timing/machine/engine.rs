@@ -103,6 +103,11 @@ impl<O: Observer> Core<'_, O> {
                 self.observer.busy(q, end, op);
                 Started { start: now, end, complete: 0, free: end, released }
             }
+            CostKind::Collective { trigger, time } => {
+                let complete = (now + trigger).max(self.collectives) + time;
+                self.collectives = complete;
+                self.compute(q, op, now, (*trigger, complete - now, None), released)
+            }
             CostKind::Free => Started { start: now, end: now, complete: now, free: now, released },
         };
         self.started(q, op, cost, started);

@@ -42,6 +42,9 @@ pub(super) struct Core<'a, O> {
     /// By DMA queue: completion time of its last transfer; transfers complete in order.
     transferred: [Ps; ENGINES],
     engines: Engines,
+    /// End of the last collective. Those of a rank run one after the other: in a public profile of four ranks of a trn2, a second
+    /// all-gather waits 28.9 us for the first (nki-moe-megakernel, round_megakernel_perf.md).
+    collectives: Ps,
     /// By operation: parts of a transfer still in flight.
     moving: Vec<u32>,
     array: Array,

@@ -14,8 +14,8 @@ fn time(params: &Params, kind: CollectiveKind, bytes: u64, ranks: u32) -> f64 {
     let chunk_bytes = bytes / u64::from(ranks);
     let kind = WorkKind::Rendezvous(RendezvousWork::Collective(Collective { kind, chunk_bytes, ranks }));
     let cost = laws.cost(&Work { engine: Engine::Sync, kind }, Place::default());
-    let CostKind::Compute { occupancy, complete, .. } = cost.kind else { panic!("{cost:?}") };
-    (complete - occupancy) as f64 / 1e3
+    let CostKind::Collective { time, .. } = cost.kind else { panic!("{cost:?}") };
+    time as f64 / 1e3
 }
 
 const KINDS: [CollectiveKind; 4] =
