@@ -65,7 +65,20 @@ pub(super) fn with_fields(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::with_fields;
+    use super::{OPTIONS, with_fields};
+    use crate::jobs::{Job, SweepJob, fields_of};
+
+    #[test]
+    fn each_option_is_a_field_and_most_fields_are_options() {
+        let mut fields: Vec<String> = fields_of::<Job>().into_iter().chain(fields_of::<SweepJob>()).collect();
+        fields.sort();
+        fields.dedup();
+        let mut named: Vec<String> = OPTIONS.iter().map(|option| option.replace('-', "_")).collect();
+        named.iter_mut().filter(|name| *name == "arg").for_each(|name| *name = "args".into());
+        named.extend(["file", "source", "id", "point", "max_seconds"].map(String::from));
+        named.sort();
+        assert_eq!(named, fields);
+    }
 
     #[test]
     fn options_become_fields() {

@@ -36,13 +36,16 @@ operands! {
 }
 
 impl Iota {
+    /// The steps and counts of all dimensions, the partitions last.
+    fn steps(&self) -> impl Iterator<Item = (i64, u32)> + '_ {
+        self.pattern.0.iter().copied().chain([(self.channel_multiplier, self.dst.partitions())])
+    }
+
     /// Values that do not fit the 32 bits of the engine's counters.
     fn wraps(&self, offset: i64) -> Option<Violation> {
         let dtype = self.dst.dtype;
         let (low, high) = if dtype == DType::U32 { (0, u32::MAX.into()) } else { (i32::MIN.into(), i32::MAX.into()) };
-        let steps = self.pattern.0.iter().map(|(step, count)| (*step, *count));
-        let reach = steps.chain([(self.channel_multiplier, self.dst.partitions())]);
-        let ends = reach.map(|(step, count)| step.saturating_mul(i64::from(count.max(1) - 1)));
+        let ends = self.steps().map(|(step, count)| step.saturating_mul(i64::from(count.max(1) - 1)));
         let (least, most) = ends.fold((offset, offset), |(least, most), end| {
             (least.saturating_add(end.min(0)), most.saturating_add(end.max(0)))
         });
@@ -94,10 +97,8 @@ impl Instruction for Iota {
         if dtype.is_packed() {
             return None;
         }
-        let steps = self.pattern.0.iter().map(|(step, count)| (*step, i64::from(*count)));
-        let all = steps.chain([(self.channel_multiplier, i64::from(self.dst.partitions()))]);
-        let reach = all.fold(offset.unsigned_abs(), |reach, (step, count)| {
-            reach.saturating_add(step.unsigned_abs().saturating_mul((count - 1).max(0) as u64))
+        let reach = self.steps().fold(offset.unsigned_abs(), |reach, (step, count)| {
+            reach.saturating_add(step.unsigned_abs().saturating_mul(u64::from(count.max(1) - 1)))
         });
         if dtype.size() >= 4 && reach <= 1 << f32::MANTISSA_DIGITS {
             return None;
