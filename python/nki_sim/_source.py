@@ -68,8 +68,8 @@ def capture(function):
     code, globals_ = function.__code__, function.__globals__
     if id(code) in _files:
         return
-    name = _locate(code, globals_)
-    current = "".join(linecache.getlines(code.co_filename, globals_))
+    current = _current(code, globals_)
+    name = _locate(code, globals_, current)
     if current and globals_.get("__file__") == code.co_filename and not _is_from(current, _module_of(code, globals_), globals_):
         warnings.warn(
             f"Python runs an earlier version of kernel `{code.co_name}` than the one in {code.co_filename}: the file was changed after it "
@@ -93,7 +93,7 @@ def of_code(code, globals_):
     and None if the text is missing or another one."""
     known = _files.get(id(code))
     if known is None:
-        name = _locate(code, globals_)
+        name = _locate(code, globals_, _current(code, globals_))
         if name is None:
             return code.co_filename, None
         known = _files[id(code)] = (code, name)
@@ -133,12 +133,16 @@ def names():
     return list(_texts)
 
 
-def _locate(code, globals_):
-    """Finds and keeps the text of code; returns its name."""
-    filename = code.co_filename
-    linecache.checkcache(filename)
+def _current(code, globals_):
+    """The text that the file of code has now; empty if there is none."""
+    linecache.checkcache(code.co_filename)
     # The module's globals are needed to find lines of files in archives.
-    text = "".join(linecache.getlines(filename, globals_))
+    return "".join(linecache.getlines(code.co_filename, globals_))
+
+
+def _locate(code, globals_, text):
+    """Finds and keeps the text of code, whose file has this text; returns its name."""
+    filename = code.co_filename
     if text and _is_from(text, code, globals_):
         return _keep(filename, text)
     # The file changed after a kernel was created from it, or the text has no file.
@@ -231,7 +235,7 @@ def search(function):
                 _keep(f"<source of {code.co_name}>", value)
                 found = True
         frame = frame.f_back
-    name = _locate(code, function.__globals__) if found else None
+    name = _locate(code, function.__globals__, _current(code, function.__globals__)) if found else None
     if name is not None:
         _files[id(code)] = (code, name)
     if id(code) in _files:

@@ -54,9 +54,8 @@ nisa.tensor_scalar(i, i, nl.maximum, coli)  # [operand-dtype] int32
 nisa.tensor_scalar(d, s, nl.maximum, 1.0, engine=nisa.engine.scalar)  # [engine-unsupported] multiply and add
 nisa.tensor_scalar(d, s, nl.multiply, 2.0, op1=nl.add, operand1=1.0, engine=nisa.engine.scalar)  # accepted
 
-nisa.tensor_scalar(d, s, nl.rsqrt, 0.0, engine=nisa.engine.gpsimd)  # accepted
-
 # rule: gpsimd-operators
+nisa.tensor_scalar(d, s, nl.rsqrt, 0.0, engine=nisa.engine.gpsimd)  # accepted
 nisa.tensor_scalar(d, s, nl.maximum, 1.0, op1=nl.add, operand1=1.0, engine=nisa.engine.gpsimd)  # [engine-unsupported] maximum | vector engine
 nisa.tensor_scalar(d, s, nl.power, -0.5, engine=nisa.engine.gpsimd)  # [engine-unsupported] power
 nisa.tensor_scalar(d, s, nl.add, 1.0, op1=nl.rsqrt, engine=nisa.engine.gpsimd)  # accepted
