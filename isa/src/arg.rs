@@ -45,7 +45,7 @@ impl Arg {
             Arg::DType(d) => format!("dtype {d}"),
             Arg::View(_) => "a tensor".into(),
             Arg::Register(_) => "a register".into(),
-            Arg::List(l) => format!("a list of {} values", l.len()),
+            Arg::List(l) => format!("a sequence of {} values", l.len()),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The binder: from `nisa.<name>(...)` to an instruction, driven by the registry's schemas alone.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
@@ -369,23 +368,6 @@ pub(crate) fn given_tensor<'a>(
     given(interp, policy, schema, args, operand)?.downcast()
 }
 
-/// The broken rule, which calls the given tuple a tuple: operands hold tuples as lists.
-fn with_tuple<'v>(
-    interp: &Interp<'_>,
-    policy: &Policy,
-    schema: &Schema,
-    args: &CallArgs,
-    violation: &'v Violation,
-) -> Cow<'v, Violation> {
-    let got = "got a list of ";
-    if !violation.message.contains(got)
-        || !matches!(given(interp, policy, schema, args, violation.operand), Some(Value::Tuple(_)))
-    {
-        return Cow::Borrowed(violation);
-    }
-    Cow::Owned(Violation { message: violation.message.replace(got, "got a tuple of "), ..violation.clone() })
-}
-
 /// A broken rule of a call.
 fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
     let schema = entry.schema;
@@ -414,7 +396,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
             }
         }
     }
-    let mut error = raise(&what, &with_tuple(interp, policy, schema, args, violation), args.span, &made);
+    let mut error = raise(&what, violation, args.span, &made);
     if violation.id == "operand-memory"
         && let Some(t) = given_tensor(interp, policy, schema, args, violation.operand)
         && t.storage.space == nki_isa::Space::Sbuf

@@ -381,11 +381,11 @@ fn there_is_no_float64() {
     assert!(text.contains("did you mean `data`?"), "{text}");
     check_tensors(
         "nisa.activation(t, nl.exp, (t, u))",
-        "operand-kind: nisa.activation: `data` takes a tensor, got a tuple of 2 values",
+        "operand-kind: nisa.activation: `data` takes a tensor, got a sequence of 2 values",
     );
     check_tensors(
         "nisa.activation(t, nl.exp, [t])",
-        "operand-kind: nisa.activation: `data` takes a tensor, got a list of 1 values",
+        "operand-kind: nisa.activation: `data` takes a tensor, got a sequence of 1 values",
     );
 }
 
