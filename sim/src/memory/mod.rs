@@ -11,6 +11,7 @@ mod copy;
 pub(crate) mod elements;
 mod init;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use nki_isa::{Arch, DType, Program, Space, TensorId};
@@ -78,25 +79,25 @@ impl Storage {
 /// The location of a tensor's bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Home {
-    /// Index into [`Memory::storages`].
-    storage: u32,
-    /// Row of the tensor's first partition.
-    row: u32,
+    /// One more than the index into [`Memory::storages`].
+    storage: NonZeroU32,
     /// Column of the tensor's first byte in the row.
     column: u32,
+    /// Row of the tensor's first partition.
+    row: u16,
 }
 
 // A run keeps one per tensor.
-const _: () = assert!(size_of::<Option<Home>>() <= 16);
+const _: () = assert!(size_of::<Option<Home>>() <= 12);
 
 impl Home {
     /// The location of a tensor at the start of its storage.
     fn whole(storage: usize) -> Self {
-        Home { storage: storage as u32, row: 0, column: 0 }
+        Home { storage: NonZeroU32::MIN.saturating_add(storage as u32), column: 0, row: 0 }
     }
 
     pub(crate) fn storage(self) -> usize {
-        self.storage as usize
+        self.storage.get() as usize - 1
     }
 
     pub(crate) fn row(self) -> usize {
@@ -272,7 +273,7 @@ impl<'p> Memory<'p> {
             Home::whole(storage)
         } else if let Some(address) = t.address {
             let storage = self.explicit_storage(t.core, t.space);
-            Home { row: address.partition, column: address.byte, ..Home::whole(storage) }
+            Home { row: address.partition as u16, column: address.byte, ..Home::whole(storage) }
         } else {
             let rows = t.shape.first().map_or(1, |&n| n as usize).max(1);
             // Rows start on a cache line, but at different offsets in their pages.
