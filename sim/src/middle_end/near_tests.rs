@@ -15,6 +15,8 @@ enum Step {
     Load(u32),
     /// Loads one row of an argument.
     Row,
+    /// Stores one row of the result.
+    StoreRow,
     /// Loads one row of a tensor private to the kernel.
     OwnRow,
     /// Stores the sum to a block of `x`.
@@ -23,7 +25,7 @@ enum Step {
     Fill(u32),
 }
 
-use Step::{Fill, Load, OwnRow, Row, Store};
+use Step::{Fill, Load, OwnRow, Row, Store, StoreRow};
 
 /// The steps with tiles of `columns` columns, in two or three dimensions.
 fn program(steps: &[Step], columns: u32, dims: usize) -> Program {
@@ -53,6 +55,11 @@ fn program(steps: &[Step], columns: u32, dims: usize) -> Program {
                 let row = row(&mut b);
                 b.push(dma(b.whole(row), pattern(b.whole(x), 0, 0, &[(c, 1), (1, 8)])));
             }
+            StoreRow => {
+                let row = row(&mut b);
+                b.push(add(b.whole(row), b.whole(seed), b.whole(seed)));
+                b.push(dma(pattern(b.whole(out), 0, 0, &[(c, 1), (1, 8)]), b.whole(row)));
+            }
             OwnRow => {
                 let row = row(&mut b);
                 b.push(dma(b.whole(row), b.whole(own)));
@@ -77,7 +84,7 @@ fn dropped(program: &Program) -> u32 {
 
 #[test]
 fn a_load_is_dropped_if_its_bytes_were_loaded_shortly_before() {
-    let cases: [(&[Step], u32); 10] = [
+    let cases: [(&[Step], u32); 11] = [
         (&[Load(0), Load(0)], 1),
         (&[Load(0), Load(1)], 0),
         // Four tiles are half of SBUF, five are more.
@@ -89,6 +96,7 @@ fn a_load_is_dropped_if_its_bytes_were_loaded_shortly_before() {
         (&[Load(0); 7], 5),
         (&[Load(0), Store(0), Load(0)], 0),
         (&[Load(0), Row, Load(0)], 0),
+        (&[Load(0), StoreRow, Load(0)], 1),
         (&[Load(0), OwnRow, Load(0)], 1),
     ];
     for (steps, expected) in cases {
@@ -141,6 +149,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0..4u32).prop_map(Load),
         1 => Just(Row),
+        1 => Just(StoreRow),
         1 => Just(OwnRow),
         1 => (0..4u32).prop_map(Store),
     ];

@@ -80,7 +80,7 @@ sections! {
     }
     /// The vector engine.
     pub struct Vector {
-        clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, operand_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>, psum_port: Param<String>,
+        clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, transpose_issue_cycles: Param, operand_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>, psum_port: Param<String>,
         cycles: Rows, fixed_ns: Rows,
     }
     /// The scalar engine.

@@ -48,7 +48,7 @@ operands! {
     numerics: "Bitwise operators on bit patterns; 32-bit integers are added and compared exactly; all else in fp32 from \
         the first partition to the last, rounded once. The manual says nothing of the arithmetic: the exactness \
         is our choice, after what it says of GpSimd elsewhere.",
-    cost: Assumed "A fixed part, then a step for each element of each partition: published kernels lost 110 us to it. A matmul with \
+    cost: Measured "A fixed part, then 0.71 cycles for each element of each partition: 5 us for 62 columns of 128 partitions. A matmul with \
         ones sums over partitions far quicker.",
     rules: {
         "one-partition": "`dst` has one partition",

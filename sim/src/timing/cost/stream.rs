@@ -73,7 +73,9 @@ impl Laws<'_> {
             }
             _ => (0.0, 0.0),
         };
-        let occupancy = reading + (v.issue_overhead_cycles.value * cycle + stream).max(minimum) + read_out;
+        // Transposes of blocks follow one another more slowly than other instructions.
+        let start = if law.fixed == "transpose" { &v.transpose_issue_cycles } else { &v.issue_overhead_cycles };
+        let occupancy = reading + (start.value * cycle + stream).max(minimum) + read_out;
         let complete = (fixed.value + operands + stream).max(minimum) + read_out;
         let sbuf = match v.port.value.as_str() {
             "always" => o.sbuf,
@@ -149,7 +151,10 @@ impl Laws<'_> {
             }
         };
         let occupancy = cycles / p.clock_ghz.value;
-        let ports = Ports { sbuf: self.params.vector.port.value != "never", psum: false };
+        // A program of the engine's processors accesses SBUF from time to time, and lets the vector engine access it in between: the copies of
+        // a convolution of neuron-agentic-development (`conv2d_scaling_min`, `v5`) and its reductions over partitions overlap.
+        let streams = !matches!(s.law, Law::Algorithm(_));
+        let ports = Ports { sbuf: streams && self.params.vector.port.value != "never", psum: false };
         let confidence = used.iter().map(|u| u.confidence).max().unwrap_or(Confidence::Assumed);
         compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, ports, confidence)
     }
