@@ -201,6 +201,10 @@ def again(module, source, kinds, extra=""):
     return f"{HEAD.format(module=module)}\n{imports}{extra}"
 
 
+#: The names of `nki.language.buffers`.
+BUFFERS = ("sbuf", "psum", "hbm", "private_hbm", "shared_hbm", "is_hbm", "is_on_chip", "is_psum", "is_sbuf")
+
+
 def stubs():
     """Path and text of each stub."""
     return {
@@ -210,6 +214,8 @@ def stubs():
         TREE / "language" / "dtypes.pyi": again("nki.language.dtypes", "nki.language", ["dtype"]),
         TREE / "dtype.pyi": again("nki.dtype", "nki.language", ["dtype"]),
         TREE / "isa" / "constants.pyi": again("nki.isa.constants", "nki.isa", ["enum"]),
+        TREE / "language" / "buffers.pyi": again("nki.language.buffers", "nki.language", [], f"from nki.language import {', '.join(f'{name} as {name}' for name in BUFFERS)}\n"),
+        TREE / "language" / "tensor.pyi": again("nki.language.tensor", "nki.language", [], "from nki.language import NkiTensor as NkiTensor\n"),
         TREE / "tensor.pyi": again("nki.tensor", "nki.language", [], "from nki.language import NkiTensor as NkiTensor\n"),
         TREE / "typing.pyi": again(
             "nki.typing", "nki.language", [], "from nki.language import NkiTensor as NkiTensor, tensor as tensor\n"

@@ -97,12 +97,15 @@ impl Judge {
 
     /// Applies the levels to all findings of a run, and phrases the advice for the user.
     pub fn judge(&self, mut diagnostics: Vec<Diagnostic>) -> Applied {
-        for d in &mut diagnostics {
-            let advice = d.advice.take().or((d.id == "unsupported-on-target").then_some(Advice::OtherTarget));
-            d.help.extend(advice.map(|advice| in_words(advice).to_owned()));
-        }
+        diagnostics.iter_mut().for_each(advise);
         self.levels.apply(diagnostics)
     }
+}
+
+/// Phrases a finding's advice for the user.
+pub fn advise(d: &mut Diagnostic) {
+    let advice = d.advice.take().or((d.id == "unsupported-on-target").then_some(Advice::OtherTarget));
+    d.help.extend(advice.map(|advice| in_words(advice).to_owned()));
 }
 
 /// The change to make in the call, with the options of the command and of Python.

@@ -231,7 +231,7 @@ class _Dependencies(_Frozen):
         if (id(code), id(globals_)) in self._seen:
             return
         self._seen[id(code), id(globals_)] = code, globals_
-        for name in set(_names(code)):
+        for name in names(code):
             self._names.add(name)
             # A name found nowhere is an attribute, or a global that does not exist yet.
             if name in globals_ or not hasattr(builtins, name):
@@ -306,7 +306,8 @@ class _Dependencies(_Frozen):
         elif isinstance(value, type):
             self._class(value)
         elif isinstance(value, types.ModuleType):
-            if not _is_fixed(value.__name__, value):
+            # A test may replace functions of `nki`.
+            if value.__name__.partition(".")[0] == "nki" or not _is_fixed(value.__name__, value):
                 self._modules[id(value)] = value
         else:
             self._follow_object(value)
@@ -584,8 +585,10 @@ def _stored_globals(code):
     return {one.argval for one in dis.get_instructions(code) if one.opcode in changing}
 
 
-def _names(code):
-    yield from code.co_names
+def names(code):
+    """The names of globals and attributes in code, and in the functions that it defines."""
+    found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            found |= names(constant)
+    return found

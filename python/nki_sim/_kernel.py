@@ -227,6 +227,8 @@ class Kernel(Generic[P, R]):
                 "eager=True: Python has to execute the kernel, but NKI_COMPILER_FRONTEND chooses the parser; unset it, or set it to tracer"
             )
         if self._eager is False or not traces:
+            if not traces:
+                _source.warn_of_replaced(self.func)
             return self._compile(arguments), False
         stepping = self._eager or _debug.attached() or self._breaks()
         compiled = self._compile_with(arguments, True, known=True)

@@ -95,7 +95,7 @@ class SystemTraceSession:
     """The executions of programs while it is open, as events of the runtime: one for each physical core."""
 
     _open: list["SystemTraceSession"] = []
-    _numbers = itertools.count()
+    _numbers, _executions = itertools.count(), itertools.count()
     _clock_ns = 0
 
     def __init__(self, core_id=None):
@@ -109,20 +109,21 @@ class SystemTraceSession:
         SystemTraceSession._open.remove(self)
 
     @classmethod
-    def _note(cls, report):
-        """One execution, for all open sessions."""
-        begin, run = cls._clock_ns, next(cls._numbers)
+    def _note(cls, report, core_id):
+        """One execution on the logical core `core_id`, for all open sessions. Each physical core's execution has a tracking number of its own."""
+        begin, run = cls._clock_ns, next(cls._executions)
         end = cls._clock_ns = begin + round(report.latency_us * 1e3)
+        cores = {core_id * report["lnc"] + core: next(cls._numbers) for core in range(report["lnc"])}
         events = [
             {
                 "event_type": "nc_exec_running",
                 "phase": phase,
-                "tracking_id": run,
-                "nc_idx": core,
+                "tracking_id": number,
+                "nc_idx": core_id,
                 "timestamp_ns": at,
                 "data": {"exec_id": run, "device_core_idx": core, "nc_timestamp_ns": at},
             }
-            for core in range(report["lnc"])
+            for core, number in cores.items()
             for phase, at in (("start", begin), ("stop", end))
         ]
         for session in cls._open:
@@ -142,11 +143,11 @@ def parse_trace_durations(events):
     begun, durations = {}, []
     for event in json.loads(events)["events"]:
         if event["event_type"] == "nc_exec_running":
-            core = (event["nc_idx"], event["tracking_id"])
+            number = event["tracking_id"]
             if event["phase"] == "start":
-                begun[core] = event["timestamp_ns"]
+                begun[number] = event["timestamp_ns"]
             else:
-                durations.append((event["timestamp_ns"] - begun.pop(core)) / 1e6)
+                durations.append((event["timestamp_ns"] - begun.pop(number)) / 1e6)
     return durations
 
 
@@ -310,7 +311,7 @@ class NrtpyModel:
         _, outcome = self._run(inputs, "device", timed=True)
         report = Report(outcome)
         for _ in range(iterations if SystemTraceSession._open else 0):
-            SystemTraceSession._note(report)
+            SystemTraceSession._note(report, self.model_ref.core_id)
         return report, outcome
 
     def benchmark(self, inputs, outputs=None, warmup_iter=5, benchmark_iter=5, mode="device"):

@@ -195,7 +195,15 @@ class _ApiClass(type):
     """The metaclass of the API's classes: their instances are device values, which the native module
     makes."""
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args, shape=None, dtype=None, storage=None, buffer=None, name=None, **kwargs):
+        """Outside of kernels, a tensor in HBM without storage is an argument without values: an array of zeros."""
+        plain = cls is NkiTensor and not args and not kwargs and storage is None and not _native.is_tracing()
+        if plain and shape is not None and dtype is not None and (buffer is None or _is_hbm(buffer)):
+            import numpy as np
+
+            from ._arrays import numpy_dtype
+
+            return np.zeros(tuple(shape), numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype))
         raise OutsideKernelError(f"{cls.__module__}.{cls.__name__} objects are made by the functions of the API, in kernels")
 
     def __getitem__(cls, item):
@@ -260,7 +268,7 @@ class ApiEnum(enum.Enum):
 
 
 def _is_hbm(member):
-    return isinstance(member.value, str) and member.value.endswith("hbm")
+    return isinstance(member, enum.Enum) and isinstance(member.value, str) and member.value.endswith("hbm")
 
 
 def _signature(operands):
@@ -380,6 +388,24 @@ def _api_class(module, name, names, classes):
 
 #: The names of `nki.language`, `nki.isa`, `nki.collectives`, and of the older `neuronxcc.nki.language` and `neuronxcc.nki.isa`.
 MODULES = _build()
+
+#: The entries of these modules, as `_native.changed` compares them; by module, once it is imported.
+_entries = {}
+
+
+def replaced():
+    """The names of the language that hold another object than at their import, such as `nki.isa.dma_copy`: a test may have replaced them."""
+    found = []
+    for name, own in MODULES.items():
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        entries = _entries.setdefault(name, [])
+        if not entries:
+            entries += [(module.__dict__, key, value) for key, value in own.items()]
+        found += [f"{name}.{entries[at][1]}" for at in _native.changed(entries, None)]
+    return found
+
 
 #: The class of tensors.
 NkiTensor = MODULES["nki.language"]["NkiTensor"]

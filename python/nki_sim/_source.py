@@ -16,7 +16,7 @@ import time
 import types
 import warnings
 
-from . import _dependencies
+from . import _dependencies, _objects
 from ._errors import KernelWarning, NoSourceError
 
 #: Texts by name: the name of a file, or of code that has no file.
@@ -258,3 +258,16 @@ def _codes_of(text, filename):
     for one in found:
         found.extend(c for c in one.co_consts if hasattr(c, "co_code"))
     return tuple(found)
+
+
+def warn_of_replaced(function):
+    """Warns that the evaluator, which reads the source, does not call the functions with which a test has replaced those of `nki`."""
+    own = _dependencies.names(function.__code__)
+    names = [name for name in _objects.replaced() if name.rpartition(".")[2] in own]
+    if names:
+        warnings.warn(
+            f"{function.__name__}: NKI_COMPILER_FRONTEND chooses the parser, which does not see that {', '.join(names)} has been replaced; "
+            f"unset it, so that Python executes the kernel",
+            KernelWarning,
+            stacklevel=_dependencies.depth(),
+        )

@@ -1,7 +1,7 @@
 //! Converts errors of a call, and diagnostics of a kernel, to Python exceptions.
 
 use nki_diag::{Applied, ColorChoice, Diagnostic, SourceMap, render_all, to_json};
-use nki_sim::findings::denied_text;
+use nki_sim::findings::{advise, denied_text};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -65,10 +65,18 @@ pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap
     }
 }
 
+/// The diagnostics with their advice.
+fn advised(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
+    let mut all = diagnostics.to_vec();
+    all.iter_mut().for_each(advise);
+    all
+}
+
 /// The exception for an error of a kernel that Python executes, of Python's class with this name.
 pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, sources: &SourceMap) -> PyErr {
-    let rendered = message(diagnostics, sources);
-    let made = as_json(diagnostics, sources).and_then(|json| {
+    let diagnostics = advised(diagnostics);
+    let rendered = message(&diagnostics, sources);
+    let made = as_json(&diagnostics, sources).and_then(|json| {
         PyModule::import(py, "nki_sim._errors")?.getattr("kernel_error")?.call1((rendered.trim_end(), class, json))
     });
     match made {
@@ -79,8 +87,9 @@ pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, so
 
 /// The same exception with all findings.
 pub(crate) fn with_findings(py: Python<'_>, error: PyErr, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
-    let rendered = message(diagnostics, sources);
-    let changed = as_json(diagnostics, sources).and_then(|json| {
+    let diagnostics = advised(diagnostics);
+    let rendered = message(&diagnostics, sources);
+    let changed = as_json(&diagnostics, sources).and_then(|json| {
         let extend = PyModule::import(py, "nki_sim._errors")?.getattr("extend")?;
         extend.call1((error.value(py), rendered.trim_end(), json))
     });

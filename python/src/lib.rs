@@ -37,10 +37,11 @@ fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| threads::in_this_process(|| nki_sim::command_line(words, Some(&command::TRACER))))
 }
 
-/// The target that the environment names: `trn1`, `trn2` or `trn3`.
+/// The name of the target with this name or alias, without one of that in the environment: `trn1`, `trn2` or `trn3`.
 #[pyfunction]
-fn target() -> PyResult<&'static str> {
-    Ok(nki_sim::settings::target(None).map_err(errors::value_error)?.name())
+#[pyo3(signature = (name=None))]
+fn target(name: Option<&str>) -> PyResult<&'static str> {
+    Ok(named_target(name)?.name())
 }
 
 /// The target with this name or alias.

@@ -186,6 +186,22 @@ def test_a_result_that_is_remembered_belongs_to_the_caller():
     assert nki.baremetal(total)(*args)[0, 0] == 2 * X[0, 0] + 1
 
 
+@nki.jit
+def in_order(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.sequential_range(x.shape[0] // 128, body_no_reorder=True):
+        for j in nl.affine_range(1, directives=None):
+            nl.store(out[128 * i : 128 * i + 128], nl.add(nl.load(x[128 * i : 128 * i + 128]), 1.0))
+    return out
+
+
+def test_advice_for_the_scheduler_has_no_effect():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(nki.simulate_kernel(in_order, X), X + 1)
+    np.testing.assert_array_equal(nki.simulate(in_order)(X), X + 1)
+
+
 def test_files_of_a_profile(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     nki.baremetal(total, save_neff_name="k.neff", save_trace_name="k.ntff", additional_compile_opt="--logical-nc-config=1")(X, X)
@@ -199,6 +215,13 @@ def test_files_of_a_profile(tmp_path, monkeypatch, capsys):
     assert _neuron_profile.main(["view", "--output-format", "json", "-n", "k.neff", "-s", "again.ntff", "--output-file", "full.json"]) == 0
     # Two sums, and one transfer for the two iterations of each load and of the store (merged transfers).
     assert len(json.loads((tmp_path / "full.json").read_text())["instruction"]) == 5
+    # Options of neuron-explorer.
+    assert _neuron_profile.main(["capture", "--neff=k.neff", "-s", "more.ntff", "--enable-dge-notifs", "--num-exec=3", "--ignore-exec-errors"]) == 0
+    capsys.readouterr()
+    assert _neuron_profile.main(["view", "--disable-ui", "-d", "data", "--output-format=summary-json", "-n", "k.neff", "-s", "more.ntff"]) == 0
+    assert json.loads(capsys.readouterr().out)["total"] == summary
+    assert _neuron_profile.main(["view", "--output-format=parquet", "-n", "k.neff", "-s", "k.ntff"]) == 1
+    assert "nki-sim run kernel.py --parquet DIR" in capsys.readouterr().err
     before = (tmp_path / "k.neff").read_bytes()
     for words in (["-n", "k.ntff", "-s", "k.ntff"], ["-n", "missing", "-s", "k.ntff"], ["-n", "k.neff", "-s", "k.ntff", "--output-file", "k.neff"]):
         assert _neuron_profile.main(["view", *words]) == 1

@@ -149,6 +149,8 @@ def test_each_core_has_its_events(tmp_path, lnc, monkeypatch):
     starts = [event for event in json.loads(seen[0])["events"] if event["phase"] == "start"]
     assert sorted(event["data"]["device_core_idx"] for event in starts) == sorted(list(range(lnc)) * 3)
     assert len({event["data"]["exec_id"] for event in starts}) == 3
+    # The logical core, and a number for each execution of a physical one.
+    assert {event["nc_idx"] for event in starts} == {0} and len({event["tracking_id"] for event in starts}) == 3 * lnc
     model = program._ensure_loaded(0, 1)
     tensors = {name: SpikeTensor.from_numpy(array, name) for name, array in (("a", A), ("b", B))}
     with SystemTraceSession(0) as trace:

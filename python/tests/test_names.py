@@ -50,6 +50,25 @@ def test_modules_share_their_objects():
     assert nki.typing.tensor is nl.NkiTensor is nki.tensor.NkiTensor
 
 
+def test_modules_of_newer_releases():
+    """The names that test suites of nki-library and vllm-neuron import."""
+    script = (
+        "from nki.language.buffers import is_hbm, shared_hbm; from nki.language.tensor import NkiTensor; import nki.language as nl; import nki._version; "
+        "from nki.compiler.target import resolve_target, target_to_nc_version as version; from nki.runtime import BenchmarkResult; "
+        "print(is_hbm is nl.is_hbm, shared_hbm is nl.shared_hbm, NkiTensor is nl.NkiTensor is nl.tensor, resolve_target('gen3'), resolve_target(), "
+        "[version(name) for name in ('trn1', 'trn2', 'trn3')], nki._version.__version__ == nki.__version__)"
+    )
+    assert run(script, NEURON_PLATFORM_TARGET_OVERRIDE="trn3") == "True True True trn2 trn3 [2, 3, 4] True"
+
+
+def test_a_tensor_without_storage_is_an_argument_without_values():
+    made = nl.NkiTensor(name="x", shape=(4, 8), dtype="bfloat16", storage=None, buffer=nl.shared_hbm)
+    assert made.shape == (4, 8) and made.dtype == ml_dtypes.bfloat16 and not made.any()
+    for wrong in ({"shape": (4, 8)}, {"shape": (4, 8), "dtype": nl.float32, "buffer": nl.sbuf}, {"shape": (4, 8), "dtype": nl.float32, "storage": 1}):
+        with pytest.raises(nki_sim.OutsideKernelError, match="made by the functions of the API"):
+            nl.NkiTensor(**wrong)
+
+
 def test_the_other_package_is_the_same():
     import nki_cpu_simulator.nki as other
     import nki_cpu_simulator.nki.builtin

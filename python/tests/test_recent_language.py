@@ -185,3 +185,20 @@ def test_positions_count_from_a_register():
         positions, kept = counts_from_a_register(np.array([[start]], np.int32))
         np.testing.assert_array_equal(positions, start + 100 * row + column)
         np.testing.assert_array_equal(kept, np.where(start + row - column >= 0, positions, -1))
+
+
+@nki.jit
+def quantized(x):
+    tile = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    values = nl.ndarray((x.shape[0], x.shape[1] // 4), dtype=nl.float8_e4m3fn_x4, buffer=nl.sbuf)
+    scales = nl.ndarray(values.shape, dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.quantize_mx(dst=values, src=tile, dst_scale=scales)
+    out = nl.ndarray(values.shape, dtype=nl.uint8, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=scales)
+    return out
+
+
+def test_what_needs_another_target_says_how_to_choose_it():
+    with pytest.raises(nki_sim.KernelError, match=r"quantize_mx needs trn3 \(target is trn2\)[\s\S]*NEURON_PLATFORM_TARGET_OVERRIDE in Python"):
+        quantized(np.ones((128, 512), ml_dtypes.bfloat16))

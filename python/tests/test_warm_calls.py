@@ -46,6 +46,18 @@ def of_a_function(x):
     return store(scaled(load(x), factor()))
 
 
+multiply = nl.multiply
+
+
+def of_the_language(x):
+    return store(nl.multiply(load(x), 2.0))
+
+
+def tripled(tile, _factor):
+    """What a test may put in the place of `nl.multiply`."""
+    return multiply(tile, 3.0)
+
+
 def ramp():
     return np.arange(32, dtype=np.float32).reshape(4, 8)
 
@@ -83,6 +95,7 @@ CHANGES = {
     "a function": (of_a_function, lambda: item(globals(), "factor", lambda: 3.0)),
     "code of a function": (of_a_function, lambda: code(factor, lambda: 3.0)),
     "what a function reads": (of_a_function, lambda: item(FACTORS, 0, 3.0)),
+    "a function of nki.language": (of_the_language, lambda: item(vars(nl), "multiply", tripled)),
 }
 
 
@@ -96,6 +109,32 @@ def test_a_change_is_noticed(name):
     # After the change is undone, the first program fits again.
     np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
     assert len(kernel._cache) == 2
+
+
+def test_replaced_instructions_are_counted_in_each_call(monkeypatch):
+    """As a harness counts transfers."""
+    kernel = warm(of_a_global)
+    calls = []
+
+    def counting(*args, before=nisa.dma_copy, **kwargs):
+        calls.append(1)
+        return before(*args, **kwargs)
+
+    monkeypatch.setattr(nisa, "dma_copy", counting)
+    for _ in range(3):
+        kernel(ramp())
+    assert len(calls) == 6
+
+
+def test_the_parser_warns_that_it_calls_the_original(monkeypatch):
+    kernel = nki.jit(of_the_language)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel(ramp())
+    monkeypatch.setattr(nl, "multiply", tripled)
+    with pytest.warns(nki_sim.KernelWarning, match="parser, which does not see that nki.language.multiply has been replaced"):
+        np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
 
 
 def test_an_argument_of_another_kind_is_noticed():

@@ -38,9 +38,9 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("rand", make::rand),
     ("par_dim", make::par_dim),
     ("arange", arange),
-    ("affine_range", range),
-    ("sequential_range", range),
-    ("static_range", range),
+    ("affine_range", affine_range),
+    ("sequential_range", sequential_range),
+    ("static_range", static_range),
     ("load", memory::load),
     ("store", memory::store),
     ("load_transpose2d", memory::load_transpose2d),
@@ -71,11 +71,25 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("program_ndim", programs::program_ndim),
 ];
 
-fn range(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+fn affine_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    range(interp, args, "nl.affine_range")
+}
+
+fn sequential_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    range(interp, args, "nl.sequential_range")
+}
+
+fn static_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    range(interp, args, "nl.static_range")
+}
+
+fn range(interp: &mut Interp<'_>, mut args: CallArgs, what: &str) -> EvalResult<Value> {
     let span = args.span;
-    // Advice for the old compiler's scheduler.
-    take(interp, &mut args, "directives");
-    let [start, stop, step] = args.bind(interp, "nl.affine_range", ["start", "stop", "step"], 1)?;
+    for advice in ["directives", "body_no_reorder"] {
+        // For the old compiler's scheduler.
+        take(interp, &mut args, advice);
+    }
+    let [start, stop, step] = bind_known(interp, args, what, ["start", "stop", "step"], 1)?;
     let bound = |v: &Value| int(v, "a range that is unrolled", span);
     let start = need(start);
     let (start, stop) = match given(stop) {

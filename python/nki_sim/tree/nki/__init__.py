@@ -5,9 +5,7 @@ from nki_sim._framework import FrameworkKernel
 from nki_sim._kernel import Kernel, cpu_simulate, jit, simulate, trace
 
 from . import builtin, collectives, compiler, dtype, isa, language, simulator, tensor, typing  # noqa: F401
-
-#: The newest version of the language that runs, then that of the simulator.
-__version__ = f"0.7.0+sim.{_native.__version__}"
+from ._version import __version__  # noqa: F401
 
 __all__ = ["FrameworkKernel", "Kernel", "cpu_simulate", "jit", "simulate", "trace"]
 

@@ -10,7 +10,7 @@ _native.register(_sys.modules[__name__], "nki.compiler")
 
 
 def __getattr__(name):
-    if name in ("driver", "frontend", "ncc_driver"):
+    if name in ("driver", "frontend", "ncc_driver", "target"):
         return _importlib.import_module(f"{__name__}.{name}")
     from nki_sim._objects import function_of
 

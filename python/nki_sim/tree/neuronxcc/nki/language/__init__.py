@@ -14,3 +14,4 @@ __all__ = sorted({*_objects.MODULES["neuronxcc.nki.language"], "nc", "spmd_dim",
 _native.register(_sys.modules[__name__], "neuronxcc.nki.language")
 for _name in ("static_cast", "arange", "mgrid"):
     _native.register(globals()[_name], f"neuronxcc.nki.language.{_name}")
+_objects.MODULES[__name__].update({_name: globals()[_name] for _name in ("finfo", "static_cast", "arange", "mgrid")})
