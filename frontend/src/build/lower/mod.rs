@@ -483,7 +483,7 @@ pub(super) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64
                 shape_text(sb.iter().copied())
             ),
         )
-        .help("shapes must be equal, or 1 in a free dimension of one of them; partitions are not broadcast")
+        .help("shapes must be equal, or 1 in a free dimension of one of them; for partitions, nl.broadcast_to repeats a row")
     };
     if sa.len() != sb.len() || sa[0] != sb[0] {
         return Err(mismatch());
