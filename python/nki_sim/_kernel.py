@@ -200,9 +200,11 @@ class Kernel(Generic[P, R]):
         return loops and error.slug == "register-arithmetic"
 
     def _compile_with(self, arguments, traced, **how):
-        if not traced and not self._has_source:
-            _source.require(self.func)
-            self._has_source = True
+        if not traced:
+            if not self._has_source:
+                _source.require(self.func)
+                self._has_source = True
+            _source.warn_of_replaced(self.func, not _traces())
         judge = _levels.judge(self)
         config = (self.compile_config, self.specialization_config)
         launch = {**self._launch(), **how}
@@ -227,8 +229,6 @@ class Kernel(Generic[P, R]):
                 "eager=True: Python has to execute the kernel, but NKI_COMPILER_FRONTEND chooses the parser; unset it, or set it to tracer"
             )
         if self._eager is False or not traces:
-            if not traces:
-                _source.warn_of_replaced(self.func)
             return self._compile(arguments), False
         stepping = self._eager or _debug.attached() or self._breaks()
         compiled = self._compile_with(arguments, True, known=True)

@@ -260,14 +260,14 @@ def _codes_of(text, filename):
     return tuple(found)
 
 
-def warn_of_replaced(function):
-    """Warns that the evaluator, which reads the source, does not call the functions with which a test has replaced those of `nki`."""
-    own = _dependencies.names(function.__code__)
-    names = [name for name in _objects.replaced() if name.rpartition(".")[2] in own]
+def warn_of_replaced(function, chosen):
+    """Warns that the evaluator, which reads the source, does not call the functions with which a test has replaced those of `nki`. `chosen` tells
+    whether the environment chooses the evaluator."""
+    replaced = _objects.replaced()
+    own = _dependencies.names(function.__code__) if replaced else ()
+    names = [name for name in replaced if name.rpartition(".")[2] in own]
     if names:
-        warnings.warn(
-            f"{function.__name__}: NKI_COMPILER_FRONTEND chooses the parser, which does not see that {', '.join(names)} has been replaced; "
-            f"unset it, so that Python executes the kernel",
-            KernelWarning,
-            stacklevel=_dependencies.depth(),
-        )
+        text = f"{function.__name__}: the built-in evaluator reads the source of this kernel and does not see that {', '.join(names)} has been replaced"
+        if chosen:
+            text += "; unset NKI_COMPILER_FRONTEND, so that Python executes the kernel"
+        warnings.warn(text, KernelWarning, stacklevel=_dependencies.depth())

@@ -58,6 +58,19 @@ def tripled(tile, _factor):
     return multiply(tile, 3.0)
 
 
+def counts_down(x, count):
+    """A loop that Python cannot execute."""
+    tile = load(x)
+    left = load(count)
+    register = nisa.register_alloc()
+    nisa.register_load(dst=register, src=left)
+    while register:
+        nisa.tensor_copy(dst=tile, src=nl.multiply(tile, 2.0))
+        nisa.tensor_scalar(dst=left, data=left, op0=nl.subtract, operand0=1)
+        nisa.register_load(dst=register, src=left)
+    return store(tile)
+
+
 def ramp():
     return np.arange(32, dtype=np.float32).reshape(4, 8)
 
@@ -133,8 +146,16 @@ def test_the_parser_warns_that_it_calls_the_original(monkeypatch):
         warnings.simplefilter("error")
         kernel(ramp())
     monkeypatch.setattr(nl, "multiply", tripled)
-    with pytest.warns(nki_sim.KernelWarning, match="parser, which does not see that nki.language.multiply has been replaced"):
+    with pytest.warns(nki_sim.KernelWarning, match="does not see that nki.language.multiply has been replaced; unset NKI_COMPILER_FRONTEND"):
         np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
+
+
+def test_the_evaluator_warns_for_a_loop_that_python_cannot_execute(monkeypatch):
+    kernel, two = nki.jit(counts_down), np.array([[2]], np.int32)
+    np.testing.assert_array_equal(kernel(ramp(), two), ramp() * 4)
+    monkeypatch.setattr(nl, "multiply", tripled)
+    with pytest.warns(nki_sim.KernelWarning, match="does not see that nki.language.multiply has been replaced$"):
+        np.testing.assert_array_equal(kernel(ramp(), two), ramp() * 4)
 
 
 def test_an_argument_of_another_kind_is_noticed():
