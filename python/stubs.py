@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Use the installed package: the sources next to this file lack the native module.
 sys.path[:] = [p for p in sys.path if pathlib.Path(p).resolve() != HERE]
 
+from nki.language import buffers  # noqa: E402
 from nki_sim import _errors, _native, _objects  # noqa: E402
 
 TREE = HERE / "nki_sim" / "tree" / "nki"
@@ -194,15 +195,15 @@ class Module:
 setattr(Module, "class", Module.class_)
 
 
-def again(module, source, kinds, extra=""):
+def again(module, source, names):
     """The stub of a module that has names of another one."""
-    names = dict.fromkeys(name for where, name, kind, _ in _native.api_names() if where == source and kind in kinds)
     imports = "".join(f"from {source} import {name} as {name}\n" for name in names)
-    return f"{HEAD.format(module=module)}\n{imports}{extra}"
+    return f"{HEAD.format(module=module)}\n{imports}"
 
 
-#: The names of `nki.language.buffers`.
-BUFFERS = ("sbuf", "psum", "hbm", "private_hbm", "shared_hbm", "is_hbm", "is_on_chip", "is_psum", "is_sbuf")
+def of_kind(source, wanted):
+    """The names of a module that have this kind in the registry."""
+    return dict.fromkeys(name for where, name, kind, _ in _native.api_names() if where == source and kind == wanted)
 
 
 def stubs():
@@ -211,15 +212,13 @@ def stubs():
         TREE / "language" / "__init__.pyi": Module("nki.language").text(),
         TREE / "isa" / "__init__.pyi": Module("nki.isa").text(),
         TREE / "collectives.pyi": Module("nki.collectives").text(),
-        TREE / "language" / "dtypes.pyi": again("nki.language.dtypes", "nki.language", ["dtype"]),
-        TREE / "dtype.pyi": again("nki.dtype", "nki.language", ["dtype"]),
-        TREE / "isa" / "constants.pyi": again("nki.isa.constants", "nki.isa", ["enum"]),
-        TREE / "language" / "buffers.pyi": again("nki.language.buffers", "nki.language", [], f"from nki.language import {', '.join(f'{name} as {name}' for name in BUFFERS)}\n"),
-        TREE / "language" / "tensor.pyi": again("nki.language.tensor", "nki.language", [], "from nki.language import NkiTensor as NkiTensor\n"),
-        TREE / "tensor.pyi": again("nki.tensor", "nki.language", [], "from nki.language import NkiTensor as NkiTensor\n"),
-        TREE / "typing.pyi": again(
-            "nki.typing", "nki.language", [], "from nki.language import NkiTensor as NkiTensor, tensor as tensor\n"
-        ),
+        TREE / "language" / "dtypes.pyi": again("nki.language.dtypes", "nki.language", of_kind("nki.language", "dtype")),
+        TREE / "language" / "buffers.pyi": again("nki.language.buffers", "nki.language", buffers.__all__),
+        TREE / "language" / "tensor.pyi": again("nki.language.tensor", "nki.language", ["NkiTensor"]),
+        TREE / "dtype.pyi": again("nki.dtype", "nki.language", of_kind("nki.language", "dtype")),
+        TREE / "isa" / "constants.pyi": again("nki.isa.constants", "nki.isa", of_kind("nki.isa", "enum")),
+        TREE / "tensor.pyi": again("nki.tensor", "nki.language", ["NkiTensor"]),
+        TREE / "typing.pyi": again("nki.typing", "nki.language", ["NkiTensor", "tensor"]),
     }
 
 

@@ -199,21 +199,24 @@ class _ApiClass(type):
         """Outside of kernels, a tensor in HBM without storage is an argument without values: an array of zeros."""
         plain = cls is NkiTensor and not args and not kwargs and storage is None and not _native.is_tracing()
         if plain and shape is not None and dtype is not None and (buffer is None or _is_hbm(buffer)):
-            import numpy as np
-
-            from ._arrays import numpy_dtype
-
-            return np.zeros(tuple(shape), numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype))
+            return _zeros(shape, dtype)
         raise OutsideKernelError(f"{cls.__module__}.{cls.__name__} objects are made by the functions of the API, in kernels")
 
     def __getitem__(cls, item):
         """The class, for annotations. With a list of extents and a dtype, `tensor[[250, 512],
         nl.float32]`, an argument of zeros for a kernel whose values do not matter."""
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], (list, tuple)):
-            import numpy as np
-
-            return np.zeros(tuple(item[0]), np.dtype(item[1]))
+            return _zeros(*item)
         return cls
+
+
+def _zeros(shape, dtype):
+    """An argument without values."""
+    import numpy as np
+
+    from ._arrays import numpy_dtype
+
+    return np.zeros(tuple(shape), numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype))
 
 
 class ApiIndex:
