@@ -170,7 +170,7 @@ pub(crate) struct KernelArgs {
     /// What executes the kernel's Python: the built-in evaluator, or Python itself, which needs the Python package
     #[arg(long, value_enum, default_value_t = Frontend::Builtin, hide_possible_values = true, conflicts_with = "beta1", value_name = "builtin|python|auto")]
     pub(crate) frontend: Frontend,
-    /// Do not model what compilers change in a kernel: keep every load, and of a kernel for neuronxcc.nki every copy, and spill no tile
+    /// Do not model what compilers change in a kernel: keep every load and all values of a tile in one place, and of a kernel for neuronxcc.nki every copy, and spill no tile
     #[arg(long)]
     pub(crate) as_written: bool,
     /// Make DMA descriptors before the kernel runs, unless the kernel chooses otherwise: the compiler's flag of this name

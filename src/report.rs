@@ -35,11 +35,11 @@ pub(crate) struct OutputInfo {
 pub(crate) struct CompilerChange {
     /// Source file.
     file: String,
-    /// Line of the dropped instruction, or of the moved tile.
+    /// Line of the dropped instruction, or of the tile that moved or whose values have places of their own.
     line: u32,
     /// The change, in words.
     what: String,
-    /// Instructions.
+    /// Instructions or values.
     count: u32,
     /// Bytes that the instructions moved, or would have moved.
     bytes: u64,
@@ -66,9 +66,10 @@ pub fn changes_text(kernel: &Kernel) -> String {
         return String::new();
     }
     changes.sort_by_key(|c| std::cmp::Reverse(c.bytes));
-    let mut out = String::from("\nChanges of the compiler (--as-written keeps loads, copies and stores):\n");
+    let mut out = String::from("\nChanges of the compiler (--as-written leaves the kernel as it is):\n");
     for c in changes.iter().take(MOST) {
-        let _ = writeln!(out, "  {}:{}: {} ({} bytes)", c.file, c.line, c.what, c.bytes);
+        let _ = write!(out, "  {}:{}: {}", c.file, c.line, c.what);
+        let _ = if c.bytes > 0 { writeln!(out, " ({} bytes)", c.bytes) } else { writeln!(out) };
     }
     if changes.len() > MOST {
         let _ = writeln!(out, "  and {} more", changes.len() - MOST);

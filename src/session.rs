@@ -391,7 +391,7 @@ impl Session {
             let passes = if compiled.as_written { Passes::AS_WRITTEN } else { Passes::ALL };
             (program, changes) = stage("middle end", || middle_end::rewrite(&program, passes, &laws));
         } else if !compiled.as_written
-            && let Some(rewritten) = stage("middle end", || middle_end::without_repeats(&program))
+            && let Some(rewritten) = stage("middle end", || middle_end::as_compiled(&program))
         {
             (program, changes) = rewritten;
         }

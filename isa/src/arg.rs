@@ -365,7 +365,7 @@ pub struct Pattern(pub Vec<(i64, u32)>);
 impl Operand for Pattern {
     const KIND: Kind = Kind::Pattern;
     fn from_arg(arg: Arg) -> Result<Self, Mismatch> {
-        let expected = "a list of [step, count] pairs";
+        let expected = "a list of [step, count] pairs with counts from 1";
         let Arg::List(list) = arg else {
             return Err(Mismatch::new(expected, &arg));
         };

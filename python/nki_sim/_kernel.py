@@ -507,8 +507,8 @@ def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allo
     :param eager: whether each instruction is executed as the kernel calls it, so that a debugger shows
         values: `repr(tensor)`, `tensor.value`. By default if a debugger is attached or the kernel calls
         `breakpoint()`. The result is the same.
-    :param as_written: True keeps what the compiler would change: loads that it drops, and in kernels for
-        `neuronxcc.nki` copies and spills. The result is the same, the latency is not.
+    :param as_written: True keeps what the compiler would change: loads that it drops, values of a tile that it
+        places apart, and in kernels for `neuronxcc.nki` copies and spills. The result is the same, the latency is not.
     """
     for name, value in (("eager", eager), ("as_written", as_written)):
         if value is not None and not isinstance(value, bool):

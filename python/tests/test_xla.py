@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import kernels
+import neuronxcc.nki
+import neuronxcc.nki.language
 import numpy as np
 import page
 import pytest
@@ -31,6 +33,26 @@ def test_results_are_on_the_device_of_the_arguments(device, dtype):
     x = ramp().to(dtype)
     got = kernels.add(x.to(device), x.to(device))
     assert got.device == device and got.dtype == dtype and torch.equal(got.cpu(), x + x)
+
+
+@neuronxcc.nki.jit
+def doubled_in_beta1(x):
+    out = neuronxcc.nki.language.ndarray(x.shape, dtype=x.dtype, buffer=neuronxcc.nki.language.shared_hbm)
+    tile = neuronxcc.nki.language.load(x)
+    neuronxcc.nki.language.store(out, tile + tile)
+    return out
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kernels_for_neuronxcc(device, dtype):
+    x = ramp().to(dtype)
+    # The second call is remembered, the third has other values.
+    for values in (x, x, x + 1, x[:, ::2]):
+        got = doubled_in_beta1(values.to(device))
+        assert got.device == device and got.dtype == dtype and torch.equal(got.cpu(), values + values)
+    again = neuronxcc.nki.benchmark(warmup=1, iters=1)(doubled_in_beta1)
+    again(x.to(device))
+    assert again.benchmark_result.nc_latency.get_latency_percentile(50) > 0
 
 
 def test_several_shapes_and_outputs(device):

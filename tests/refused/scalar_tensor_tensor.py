@@ -23,6 +23,10 @@ nisa.scalar_tensor_tensor(d, s, nl.add, 1.0, nl.left_shift, s)  # [op-unsupporte
 nisa.scalar_tensor_tensor(d, s, nl.abs_max, 1.0, nl.add, s)  # trn2 [op-unsupported] trn3
 nisa.scalar_tensor_tensor(d, s, nl.abs_max, 1.0, nl.add, s)  # trn3 accepted
 
+# rule: unary
+nisa.scalar_tensor_tensor(d, s, nl.abs, 1.0, nl.add, s)  # [operand-value] `op0=abs` takes one operand
+nisa.scalar_tensor_tensor(d, s, nl.abs, 0.0, nl.add, s)  # accepted
+
 # rule: both-psum
 nisa.scalar_tensor_tensor(d, p, nl.add, 1.0, nl.add, q)  # [psum-operands] `data` and `operand1`
 

@@ -42,6 +42,11 @@ nisa.tensor_scalar(d, s, nl.bitwise_and, 1)  # [bitvec-dtype] float32
 nisa.tensor_scalar(i, i, nl.left_shift, 1.5)  # [bitvec-dtype] float
 nisa.tensor_scalar(i, i, nl.left_shift, col)  # [bitvec-dtype] `operand0` is float32
 
+# rule: bitvec-width
+nisa.tensor_scalar(i, i, nl.bitwise_or, 2**33)  # [operand-value] 8589934592 | 32
+nisa.tensor_scalar(i, i, nl.bitwise_and, -2**31 - 1)  # [operand-value] -2147483649
+nisa.tensor_scalar(i, i, nl.bitwise_and, 2**32 - 1)  # accepted
+
 # rule: bitvec-engine
 nisa.tensor_scalar(i, i, nl.left_shift, 1, engine=nisa.engine.gpsimd)  # [engine-unsupported] left_shift | vector
 
@@ -60,6 +65,7 @@ nisa.tensor_scalar(d, s, nl.maximum, 1.0, op1=nl.add, operand1=1.0, engine=nisa.
 nisa.tensor_scalar(d, s, nl.power, -0.5, engine=nisa.engine.gpsimd)  # [engine-unsupported] power
 nisa.tensor_scalar(d, s, nl.add, 1.0, op1=nl.rsqrt, engine=nisa.engine.gpsimd)  # accepted
 nisa.tensor_scalar(i, i, nl.add, 1, engine=nisa.engine.gpsimd)  # accepted
+nisa.tensor_scalar(i, i, nl.add, 1.0, engine=nisa.engine.gpsimd)  # [engine-unsupported] add
 
 # rule: gpsimd-psum
 nisa.tensor_scalar(d, p, nl.rsqrt, 0.0, engine=nisa.engine.gpsimd)  # [psum-gpsimd] `data` is in PSUM

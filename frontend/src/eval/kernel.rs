@@ -179,7 +179,7 @@ impl Interp<'_> {
         for core in 0..self.options.lnc.max(1) {
             self.begin_core(&candidate.name, core, &candidate.schedule);
             for (index, at) in (0..).zip(crate::programs_of(&self.options.grid, core)) {
-                self.begin_program(&at, index, first);
+                self.begin_program(&at, index);
                 let result = self.run_program(candidate, args)?;
                 if std::mem::take(&mut first) {
                     let names = std::mem::take(&mut self.returned);
@@ -277,11 +277,11 @@ impl Interp<'_> {
         self.backend.begin_core(kernel, core, schedule);
     }
 
-    /// Prepares for a program of the launch grid: see [`super::language::Backend::begin_program`].
-    /// Only the `first` program prints.
-    pub(crate) fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
+    /// Prepares for a program of the launch grid, the `index`th of its core: see [`super::language::Backend::begin_program`].
+    /// Only the first program of a core prints.
+    pub(crate) fn begin_program(&mut self, at: &[u32], index: u32) {
         let counts: Vec<u32> = self.options.grid.iter().map(|axis| axis.count()).collect();
-        self.quiet = !first;
+        self.quiet = index > 0;
         self.backend.begin_program(&counts, at, index);
         self.forget_shared();
     }

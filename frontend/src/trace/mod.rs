@@ -321,10 +321,10 @@ impl Trace<'_, '_> {
         Ok(crate::programs_of(&self.interp.options.grid, core))
     }
 
-    /// Called before the program at this position of the launch grid runs; `index` counts those of its core. Only the `first` one of all prints.
-    pub fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
+    /// Called before the program at this position of the launch grid runs; `index` counts those of its core. Only the first one prints.
+    pub fn begin_program(&mut self, at: &[u32], index: u32) {
         self.leave_to(0);
-        self.interp.begin_program(at, index, first);
+        self.interp.begin_program(at, index);
     }
 
     /// Reports, for a kernel compiled with [`Options::strict`], an argument that the official compiler rejects; its parameter is at `span`.

@@ -43,6 +43,12 @@ pub(crate) fn unused_scalar(
     Some(inert(name, format!("`{name}` is {got}, but {why}"), "leave it out, or give the operator"))
 }
 
+/// A tile of an operator that takes one operand, which is the result of the operator before it.
+pub(crate) fn unused_tile(name: &'static str, (op_name, op): (&str, AluOp)) -> Option<Violation> {
+    (op.is_unary() || op == AluOp::Bypass)
+        .then(|| inert(name, format!("`{op_name}` is {op}, which does not use `{name}`"), "use nisa.tensor_scalar"))
+}
+
 /// A reduction operator (scalar engine) with a command that does not reduce.
 pub(crate) fn idle_reduction(op: Option<AluOp>, cmd: ReduceCmd, result: Option<&View>) -> Option<Violation> {
     let op = op.filter(|_| matches!(cmd, ReduceCmd::Idle | ReduceCmd::Reset))?;

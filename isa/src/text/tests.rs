@@ -107,7 +107,7 @@ fn errors_name_the_place_and_what_was_expected() {
     assert_eq!(error_in("dma_copy(dst=%1[p 4..2; 1x8], src=%0)"), "6:22: no partitions in 4..2");
     assert_eq!(
         error_in("iota(dst=%1, pattern=[1, 2]) x"),
-        "6:1: iota: `pattern` takes a list of [step, count] pairs, got a sequence of 2 values"
+        "6:1: iota: `pattern` takes a list of [step, count] pairs with counts from 1, got a sequence of 2 values"
     );
     assert_eq!(error_in("register_move(dst=r0, src=1) x"), "6:30: expected the end of the line, found `x`");
     assert_eq!(error_in("for r0 in 0..4 step 0 {\n}"), "6:21: the step is 0, but must be positive");

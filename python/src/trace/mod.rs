@@ -126,7 +126,7 @@ pub(crate) fn specialise(
             let mut work = |trace: &mut Trace<'_, '_>| {
                 for (index, at) in (0..).zip(&programs) {
                     let first = core == 0 && index == 0;
-                    trace.begin_program(at, index, first);
+                    trace.begin_program(at, index);
                     tracing.places.borrow_mut().restart();
                     let result = kernel.run(py, &tracing, trace, args, converted)?;
                     if first {

@@ -142,7 +142,7 @@ fn size(program: &Program) -> (usize, usize) {
     size
 }
 
-fn latency(program: &Program) -> u64 {
+pub(super) fn latency(program: &Program) -> u64 {
     let placement = place(program).expect("fits");
     let trace = exec::trace_only(program).expect("runs");
     simulate(program, &placement, &trace, &Params::of(program.target)).expect("has a meaning").elapsed

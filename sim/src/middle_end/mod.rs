@@ -1,5 +1,5 @@
 //! The compiler's changes to a kernel. The older compiler's middle end dropped transfers and copies, and added transfers where SBUF was too
-//! small; the current compiler drops repeated loads.
+//! small; the current compiler drops repeated loads, and gives the values of a tile places of their own.
 //!
 //! Each pass maps the unrolled program to one that computes the same bits. It applies to kernels of `neuronxcc.nki`
 //! unless they are decorated with `skip_middle_end_transformations`. A program with dynamic control flow or explicit addresses is unchanged.
@@ -29,6 +29,9 @@ mod spill;
 #[cfg(test)]
 mod tests;
 mod uses;
+#[cfg(test)]
+mod value_tests;
+mod values;
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint, Transfer};
@@ -149,6 +152,8 @@ pub enum What {
     Restored,
     /// The scalar engine runs an instruction for which the vector engine is the default.
     OnScalar,
+    /// A later value of a tile was given a tile of its own.
+    SeparateValue,
 }
 
 impl What {
@@ -180,6 +185,13 @@ impl What {
             What::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
             What::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
             What::OnScalar => format!("{count} instruction{plural} moved to the scalar engine, which finishes first"),
+            What::SeparateValue if count == 1 => {
+                "1 later value of this tile has a place of its own, so that writing it waits for no reader of the first"
+                    .into()
+            }
+            What::SeparateValue => format!(
+                "{count} later values of this tile have places of their own, so that writing them waits for no reader of older ones"
+            ),
             What::Restored => format!("{count} load{plural} of stored tiles added"),
         }
     }
@@ -190,11 +202,11 @@ impl What {
 pub struct Change {
     /// The kind of the change.
     pub what: What,
-    /// The line of the dropped instruction, or of the moved tile.
+    /// The line of the dropped instruction, or of the tile that moved or whose values have places of their own.
     pub loc: Loc,
     /// The number of changes.
     pub count: u32,
-    /// Bytes per kernel execution that these instructions moved, or would have moved.
+    /// Bytes per kernel execution that these instructions moved, or would have moved; 0 for values.
     pub bytes: u64,
 }
 
@@ -256,17 +268,32 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     (program, changes.0.into_values().collect())
 }
 
-/// The program without the loads that the current compiler drops, and the drops, by line; `None` if there are none, or if the rest
-/// does not fit into SBUF.
-pub fn without_repeats(program: &Program) -> Option<(Program, Vec<Change>)> {
-    if !is_plain(program) || !recent_loads::repeats(program) {
+/// The program as the current compiler changes it, and the changes, by line; `None` if there are none. A pass after which the program would not
+/// fit into SBUF is left out.
+pub fn as_compiled(program: &Program) -> Option<(Program, Vec<Change>)> {
+    /// A quick test whether the pass may change a program, and the pass.
+    type Pass = (fn(&Program) -> bool, fn(&mut Program, &mut Changes));
+    const PASSES: [Pass; 2] =
+        [(recent_loads::repeats, recent_loads::drop_near), (values::overwrites, values::separate)];
+    if !is_plain(program) {
         return None;
     }
     let mut changes = Changes::default();
-    let mut left = program.clone();
-    recent_loads::drop_near(&mut left, &mut changes);
-    let fits = || place_with(&left, Capacity::Error, 0).is_ok();
-    (!changes.0.is_empty() && fits()).then(|| (left, changes.0.into_values().collect()))
+    let mut changed: Option<Program> = None;
+    for (may_change, pass) in PASSES {
+        let before = changed.as_ref().unwrap_or(program);
+        if !may_change(before) {
+            continue;
+        }
+        let mut after = before.clone();
+        let mut made = Changes::default();
+        pass(&mut after, &mut made);
+        if !made.0.is_empty() && place_with(&after, Capacity::Error, 0).is_ok() {
+            changes.0.append(&mut made.0);
+            changed = Some(after);
+        }
+    }
+    changed.map(|program| (program, changes.0.into_values().collect()))
 }
 
 /// Whether a program has neither dynamic control flow nor explicit addresses.

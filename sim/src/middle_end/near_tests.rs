@@ -79,7 +79,7 @@ fn program(steps: &[Step], columns: u32, dims: usize) -> Program {
 
 /// How many loads are dropped.
 fn dropped(program: &Program) -> u32 {
-    without_repeats(program).map_or(0, |(_, changes)| counted(&changes, What::DroppedLoad))
+    as_compiled(program).map_or(0, |(_, changes)| counted(&changes, What::DroppedLoad))
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_load_is_dropped_if_its_bytes_were_loaded_shortly_before() {
 #[test]
 fn the_loads_that_are_left_are_those_of_the_first_tiles() {
     let program = program(&[Load(0), Load(1), Load(0), Load(1)], 8, 2);
-    let (left, changes) = without_repeats(&program).expect("repeats");
+    let (left, changes) = as_compiled(&program).expect("repeats");
     assert_eq!(left.cores[0].len(), program.cores[0].len() - 2);
     assert_eq!(changes.iter().map(|c| c.bytes).sum::<u64>(), 2 * 128 * 8 * 4);
     assert_eq!(results(&left), results(&program));
@@ -163,7 +163,7 @@ proptest! {
     #[test]
     fn dropped_loads_change_no_number(steps in steps()) {
         let program = program(&steps, 8, 2);
-        if let Some((left, _)) = without_repeats(&program) {
+        if let Some((left, _)) = as_compiled(&program) {
             prop_assert_eq!(results(&left), results(&program));
             prop_assert!(place_with(&left, Capacity::Error, 0).is_ok());
         }

@@ -407,7 +407,8 @@ impl Lower<'_> {
         self.on_chip(what, x)?;
         let out = dtype.unwrap_or(x.view.dtype);
         match what {
-            "negative" => self.scalar_op(what, x, AluOp::Multiply, Arg::Float(-1.0), dtype),
+            // With an integer, those of 32 bits stay exact.
+            "negative" => self.scalar_op(what, x, AluOp::Multiply, Arg::Int(-1), dtype),
             // "Implemented as XOR with all-ones" and "with 1" (docstrings of nl.invert and nl.logical_not).
             "invert" => self.scalar_op(what, x, AluOp::BitwiseXor, Arg::Int(-1), dtype),
             "logical_not" => self.scalar_op(what, x, AluOp::LogicalXor, Arg::Int(1), dtype),

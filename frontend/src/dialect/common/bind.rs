@@ -330,7 +330,7 @@ fn kind_text(kind: Kind) -> String {
         Kind::Register => "a register".into(),
         Kind::RegisterOrInt => "a register or an int".into(),
         Kind::Ints => "an int or a tuple of ints".into(),
-        Kind::Pattern => "a list of [step, count] pairs".into(),
+        Kind::Pattern => "a list of [step, count] pairs with counts from 1".into(),
         Kind::IntLists => "a list of lists of ints".into(),
         Kind::Views => "a list of tensors".into(),
         Kind::Numbers => "a list of numbers".into(),

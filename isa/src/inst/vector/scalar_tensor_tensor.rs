@@ -53,6 +53,7 @@ operands! {
         "arithmetic": "`op0` and `op1` are arithmetic",
         "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",
         "both-psum": "`data` and `operand1` are not both in PSUM",
+        "unary": "a unary `op0` has no scalar: `operand0` is 0",
         "reduce-op": "`reduce_op` is add, multiply, maximum or minimum",
         "reduce-cmd": "`reduce_cmd` is reset_reduce or reduce",
         "reduce-op-given": "`reduce_res`, and a `reduce_cmd` other than reset_reduce, need `reduce_op`",
@@ -117,6 +118,7 @@ impl Instruction for ScalarTensorTensor {
                 .help("use nisa.tensor_scalar and nisa.tensor_tensor"));
             }
         }
+        check::scalar_of(("op0", self.op0), "operand0", Some(&self.operand0))?;
         check::not_both_psum(("data", &self.data), ("operand1", &self.operand1))?;
         self.validate_reduction()
     }
@@ -155,6 +157,7 @@ impl Instruction for ScalarTensorTensor {
             inert::reversed(("reverse0", self.reverse0), ("op0", Some(self.op0))),
             inert::reversed(("reverse1", self.reverse1), ("op1", Some(self.op1))),
             inert::unused_scalar(("operand0", Some(&self.operand0)), ("op0", Some(self.op0))),
+            inert::unused_tile("operand1", ("op1", self.op1)),
         ])
     }
 

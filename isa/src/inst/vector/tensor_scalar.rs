@@ -43,8 +43,8 @@ operands! {
         [Attr] engine: Engine = Engine::Unknown,
     }
     numerics: "Arithmetic in fp32, rounded after each operator and once to the dtype of `dst`. Bitwise operators on bit \
-        patterns. 32-bit integers throughout with add, subtract and multiply are exact (the manual's address \
-        arithmetic, `tensor_scalar_addr`).",
+        patterns. 32-bit integers throughout, scalars included, with add, subtract and multiply are exact (the manual's \
+        address arithmetic, `tensor_scalar_addr`); with a float as scalar, even a whole one, it is fp32.",
     cost: Measured "One pass over the elements of a partition, with one operator as with two. Vector: 16-bit floats in SBUF \
         go faster, PSUM slower.",
     rules: {
@@ -56,6 +56,7 @@ operands! {
         "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",
         "op-mix": "`op0` and `op1` are both bitwise or both arithmetic",
         "bitvec-ints": "bitwise operators take integers only, scalars included",
+        "bitvec-width": "a number of a bitwise operator has at most as many bits as the wider of `data` and `dst`",
         "bitvec-engine": "bitwise operators run on the vector engine",
         "operand-float32": "the scalar tile of an arithmetic operator is float32 (int32 or uint32 in address arithmetic)",
         "scalar-engine": "the scalar engine supports multiply followed by add, multiply alone, and add alone",
@@ -96,6 +97,26 @@ impl TensorScalar {
         Ok(())
     }
 
+    /// A number that a bitvec operator takes: an integer, as wide as the tiles. How far to shift is not checked here: see [`doubt`].
+    fn validate_bits(&self, op: AluOp, name: &'static str, operand: &ScalarOperand) -> Result<(), Violation> {
+        let ScalarOperand::Imm(number) = operand else { return Ok(()) };
+        let Some(integer) = number.as_i64() else {
+            return Err(Violation::new(
+                "bitvec-dtype",
+                name,
+                format!("`{op}` works on the bits of integers, but `{name}` is a float"),
+            ));
+        };
+        let bits = 8 * self.data.dtype.size().max(self.dst.dtype.size());
+        let fits = (-(1_i64 << (bits - 1))..1_i64 << bits).contains(&integer);
+        if fits || !matches!(op, AluOp::BitwiseAnd | AluOp::BitwiseOr | AluOp::BitwiseXor) {
+            return Ok(());
+        }
+        let message = format!("`{name}` is {integer}, which has more bits than `data` and `dst` ({bits})");
+        Err(Violation::new("operand-value", name, message)
+            .help("write a number of at most as many bits as the wider of the tiles"))
+    }
+
     fn ops(&self) -> impl Iterator<Item = AluOp> {
         std::iter::once(self.op0).chain(self.op1)
     }
@@ -106,10 +127,12 @@ impl TensorScalar {
     }
 
     /// The pattern that the manual calls address arithmetic (`tensor_scalar_addr`): 32-bit integers throughout and only add,
-    /// subtract and multiply. It is computed in integers, so that addresses beyond 2^24 stay exact.
+    /// subtract and multiply. It is computed in integers, so that addresses beyond 2^24 stay exact. With a float, even a whole one, or an integer
+    /// of more than 32 bits, it is arithmetic in fp32 ("operand0 ... must be float32", tensor_scalar reference of 2.32).
     fn is_address_arithmetic(&self) -> bool {
         let whole = |o: &ScalarOperand| match o {
-            ScalarOperand::Imm(i) => i.as_i64().is_some(),
+            ScalarOperand::Imm(Imm::Int(i)) => i32::try_from(*i).is_ok() || u32::try_from(*i).is_ok(),
+            ScalarOperand::Imm(Imm::Float(_)) => false,
             ScalarOperand::Register(_) => true,
             ScalarOperand::View(v) => matches!(v.dtype, DType::I32 | DType::U32),
         };
@@ -164,12 +187,8 @@ impl Instruction for TensorScalar {
                     check::op_on_target(op_name, op, context.arch)?;
                     check::scalar_of((op_name, op), name, Some(operand))?;
                     check::scalar_operand(("data", &self.data), name, operand)?;
-                    if op.is_bitvec() && matches!(operand, ScalarOperand::Imm(Imm::Float(x)) if x.fract() != 0.0) {
-                        return Err(Violation::new(
-                            "bitvec-dtype",
-                            name,
-                            format!("`{op}` works on the bits of integers, but `{name}` is a float"),
-                        ));
+                    if op.is_bitvec() {
+                        self.validate_bits(op, name, operand)?;
                     }
                 }
                 (Some(op), None) => check::scalar_of((op_name, op), name, None)?,
@@ -400,6 +419,10 @@ mod tests {
         assert_eq!(m.bits(&d), [16_777_219, 0xffff_fff2]);
         m.run(inst(&d, &a, AluOp::Max, int(2))).unwrap();
         assert_eq!(m.bits(&d), [16_777_216, 2], "other arithmetic goes through fp32");
+        m.run(inst(&d, &a, AluOp::Add, float(2.0))).unwrap();
+        assert_eq!(m.bits(&d), [16_777_218, 0xffff_fff2], "so does arithmetic with a float");
+        m.run(inst(&d, &a, AluOp::Add, int(1 << 33))).unwrap();
+        assert_eq!(m.bits(&d), [i32::MAX as u32; 2], "and with more than 32 bits");
     }
 
     #[test]
@@ -412,6 +435,8 @@ mod tests {
         assert!(error(inst(&s, &s, AluOp::Add, ScalarOperand::View(v))).contains("(4, 1)"));
         assert!(error(inst(&s, &s, AluOp::BitwiseAnd, int(1))).contains("float32"));
         assert!(error(inst(&i32s, &i32s, AluOp::BitwiseAnd, float(0.5))).contains("is a float"));
+        assert!(error(inst(&i32s, &i32s, AluOp::BitwiseOr, int(1 << 32))).contains("more bits"));
+        assert!(m.check(inst(&i32s, &i32s, AluOp::BitwiseOr, int((1 << 32) - 1))).is_ok());
         let mut mixed = inst(&i32s, &i32s, AluOp::BitwiseAnd, int(1));
         mixed.op1 = Some(AluOp::Add);
         assert!(error(mixed.clone()).contains("operand1"));
