@@ -127,6 +127,8 @@ pub struct Cycles {
     pub narrow: &'static str,
     /// All are narrow and in SBUF, some strided.
     pub narrow_strided: &'static str,
+    /// All are in SBUF; the inputs are narrow and the outputs wider.
+    pub widening: &'static str,
     /// Some operand is in PSUM.
     pub psum: &'static str,
     /// Some operand is in PSUM; all are narrow and contiguous.
@@ -136,7 +138,7 @@ pub struct Cycles {
 impl Cycles {
     /// One row for all modes.
     pub const fn all(row: &'static str) -> Self {
-        Cycles { general: row, narrow: row, narrow_strided: row, psum: row, psum_narrow: row }
+        Cycles { general: row, narrow: row, narrow_strided: row, widening: row, psum: row, psum_narrow: row }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::inst::indirection::columns;
 use crate::inst::result::{Given, ResultTile};
-use crate::inst::stream::{ONE_TILE, modes, on, stream};
+use crate::inst::stream::{COPY, modes, on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -87,7 +87,7 @@ impl Instruction for TensorCopy {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let stream = stream(modes(ONE_TILE, "copy"), &[&self.src], &[&self.dst]);
+        let stream = stream(modes(COPY, "copy"), &[&self.src], &[&self.dst]);
         on(self.engine(context.arch), stream)
     }
 }

@@ -6,7 +6,7 @@ use crate::inst::math::alu::{self, WithLanes};
 use crate::inst::math::scan::{BATCH_ROWS, Batch, scan};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Scalar, Sources};
-use crate::inst::stream::{on, rows, stream};
+use crate::inst::stream::{SCAN, on, stream};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{BatchF32, Context, Fault, Machine};
@@ -102,7 +102,7 @@ impl Instruction for TensorTensorScan {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(rows("scan", "scan"), &[&self.data0, &self.data1], &[&self.dst]);
+        let stream = stream(SCAN, &[&self.data0, &self.data1], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.initial]), ..stream })
     }
 }

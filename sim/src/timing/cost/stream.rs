@@ -15,6 +15,8 @@ struct Operands {
     sbuf: bool,
     psum: bool,
     contiguous: bool,
+    /// The inputs are 16-bit floats, and the outputs are wider.
+    widening: bool,
     /// Largest innermost stride in bytes.
     stride: u32,
 }
@@ -30,6 +32,7 @@ impl Laws<'_> {
             sbuf: all().any(|o| o.space == Space::Sbuf),
             psum: all().any(|o| o.space == Space::Psum),
             contiguous: all().all(|o| o.elements <= 1 || o.inner_stride_bytes as usize == o.dtype.size()),
+            widening: s.inputs.iter().all(floats) && s.outputs.iter().all(|o| o.dtype.size() > 2),
             stride: all().filter(|o| o.elements > 1).map(|o| o.inner_stride_bytes).max().unwrap_or(0),
         }
     }
@@ -50,6 +53,7 @@ impl Laws<'_> {
             (true, _, _) => law.cycles.psum,
             (false, true, true) => law.cycles.narrow,
             (false, true, false) => law.cycles.narrow_strided,
+            (false, false, _) if o.widening => law.cycles.widening,
             (false, false, _) => law.cycles.general,
         };
         let (cycles, fixed) = (v.cycles.row(mode), f.row(law.fixed));

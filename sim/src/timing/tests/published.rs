@@ -1,5 +1,6 @@
 //! Published cost formulas of instructions, on the streams that they describe.
 
+use nki_isa::inst::law_of_opcode;
 use nki_isa::names::{DgeMode, Engine, Named};
 use nki_isa::work::{Algorithm, Cycles, Dma, DmaSide, Law, Operand, Start, Stream, Term, VectorLaw, Work, WorkKind};
 use nki_isa::{DType, Space, Target};
@@ -81,6 +82,40 @@ fn vector_instructions_stream_as_published() {
     let (with, _) = cycles(Target::Trn2, Engine::Vector, Stream { accumulator_read: true, ..plain.clone() });
     let (without, _) = cycles(Target::Trn2, Engine::Vector, plain);
     assert!((with - without - 64.0).abs() < 0.1, "{with} {without}");
+}
+
+/// Completion of instructions that voyager-compiler measured on trn2 (operand characterization of 2026-10-10).
+#[test]
+fn copies_and_scans_complete_as_measured() {
+    let complete = |opcode, columns: u32, scalar_reads, (from, to): (DType, DType)| {
+        let law = law_of_opcode(opcode, None).expect("a streaming instruction");
+        let stream = Stream {
+            inputs: [operand(from, columns)].into_iter().collect(),
+            outputs: [operand(to, columns)].into_iter().collect(),
+            scalar_reads,
+            ..stream(law, columns, columns)
+        };
+        let params = Params::of(Target::Trn2);
+        let work = Work { engine: Engine::Vector, kind: WorkKind::Stream(stream) };
+        let CostKind::Compute { complete, .. } = Laws::new(&params).unwrap().cost(&work, Place::default()).kind else {
+            panic!("it computes")
+        };
+        complete as f64 / 1e3
+    };
+    let (wide, narrow) = (DType::F32, DType::BF16);
+    for (opcode, columns, scalars, types, measured) in [
+        ("COPY", 512, 0, (wide, wide), 427.0),
+        ("COPY", 512, 0, (wide, narrow), 423.0),
+        ("COPY", 512, 0, (narrow, narrow), 293.0),
+        ("COPY", 128, 0, (narrow, wide), 256.0),
+        ("COPY", 512, 0, (narrow, wide), 564.0),
+        ("TENSOR_TENSOR_SCAN", 256, 0, (wide, wide), 691.0),
+        ("TENSOR_TENSOR_SCAN", 256, 1, (wide, wide), 751.0),
+        ("TENSOR_TENSOR_SCAN", 1024, 1, (wide, wide), 2351.0),
+    ] {
+        let got = complete(opcode, columns, scalars, types);
+        assert!((got - measured).abs() < 6.0, "{opcode} of {columns}, {types:?}: {got} ns");
+    }
 }
 
 #[test]
