@@ -272,6 +272,54 @@ fn a_kernel_runs_as_it_is_written_on_request() {
     s.run(&[&["run", "k.nkir", "--as-written"], &x[..]].concat()).exits(0).says("192 bytes in 3 transfers");
 }
 
+const IN_TURN: &str = "\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def doubled(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    loaded = [nl.ndarray((128, 512), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2)]
+    sums = [nl.ndarray((128, 512), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2)]
+    for i in range(8):
+        nisa.dma_copy(dst=loaded[i % 2], src=x[i * 128:(i + 1) * 128, :])
+        nisa.tensor_tensor(dst=sums[i % 2], data1=loaded[i % 2], data2=loaded[i % 2], op=nl.add)
+        nisa.dma_copy(dst=out[i * 128:(i + 1) * 128, :], src=sums[i % 2])
+    print('core', nl.program_id(0))
+    return out
+";
+
+#[test]
+fn tiles_in_turn_have_places_for_all_their_values() {
+    let s = Session::new();
+    s.write("k.py", IN_TURN);
+    let run = ["run", "k.py", "--arg", "x=float32[1024,512]:arange", "--out", "o", "--dump", "loaded@11:3=d.npy"];
+    let bytes = |name: &str| std::fs::read(s.path(name)).expect("it was written");
+    let latency = |more: &[&str], dir: &str| {
+        let done = s.run(&[&run[..], more, &["--json", dir]].concat()).exits(0);
+        (done, read(&s, dir)["latency_us"].as_f64().expect("a number"))
+    };
+    let (done, apart) = latency(&[], "apart.json");
+    // Once for each of the two tiles of a line.
+    done.says("k.py:8: 6 later values of this tile have places of their own").says("k.py:9: 6 later values");
+    let values = bytes("o/out.npy");
+    let loaded = bytes("d.npy");
+    let (done, together) = latency(&["--as-written"], "together.json");
+    done.keeps_quiet_about("places of their own");
+    assert!(values == bytes("o/out.npy") && loaded == bytes("d.npy"), "the same values");
+    assert!(apart < 0.95 * together, "{apart} us, {together} us");
+}
+
+#[test]
+fn each_core_prints() {
+    let s = Session::new();
+    s.write("k.py", IN_TURN);
+    let run = ["run", "k.py", "--arg", "x=float32[1024,512]", "--no-numerics"];
+    s.run(&run).exits(0).says("core 0").keeps_quiet_about("core 1");
+    s.run(&[&run[..], &["--lnc", "2"]].concat()).says("core 0\ncore 1");
+}
+
 #[test]
 fn a_memory_limit_that_is_just_exceeded_is_told_apart() {
     let s = Session::new();
