@@ -50,8 +50,9 @@ struct Tile {
     qualifies: bool,
 }
 
-/// The tiles of SBUF that more than one instruction writes.
+/// The tiles of SBUF that more than one instruction writes, without those that are constants or results.
 fn written_again(program: &Program) -> FxHashMap<TensorId, Tile> {
+    let visible = program.visible();
     let mut seen = vec![false; program.tensors.len()];
     let mut found = FxHashMap::default();
     let mut footprint = Footprint::default();
@@ -60,7 +61,8 @@ fn written_again(program: &Program) -> FxHashMap<TensorId, Tile> {
             footprint.clear();
             inst.footprint(&mut footprint);
             for view in footprint.writes.iter().filter(|v| v.space == Space::Sbuf) {
-                if std::mem::replace(&mut seen[view.tensor.0 as usize], true) {
+                let own = program.tensor(view.tensor).data.is_none() && !visible[view.tensor.0 as usize];
+                if own && std::mem::replace(&mut seen[view.tensor.0 as usize], true) {
                     found.insert(view.tensor, Tile { core, values: 0, is_read: true, qualifies: true });
                 }
             }
@@ -71,10 +73,6 @@ fn written_again(program: &Program) -> FxHashMap<TensorId, Tile> {
 
 /// Follows the values of these tiles through the program.
 fn find(program: &Program, tiles: &mut FxHashMap<TensorId, Tile>) {
-    let visible = program.visible();
-    for (id, tile) in tiles.iter_mut() {
-        tile.qualifies = program.tensor(*id).data.is_none() && !visible[id.0 as usize];
-    }
     let arch = Arch::of(program.target);
     let mut footprint = Footprint::default();
     for (core, stream) in program.cores.iter().enumerate() {
