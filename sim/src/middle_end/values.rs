@@ -13,7 +13,7 @@ use super::{Changes, What, inst};
 /// tensor engine reads keep their place.
 ///
 /// Evidence: the running sums of neuron-agentic-development (`cumsum`, `v1` to `v5`) load and store through two tiles in turn, and take as long as
-/// their transfers: 20.51 ms with 2048 columns and 20.78 ms with 1024 (predicted: 20.4 and 21.3; if writers waited for the readers of the
+/// their transfers: 20.51 ms with 2048 columns and 20.78 ms with 1024 (predicted: 20.4 and 21.7; if writers waited for the readers of the
 /// value before the last, 24.2 and 30.2). For operands of the tensor engine, the routers of nki-moe-megakernel decide: 16 loads into one tile, each
 /// followed by a product. If these values had places of their own, the 45 fused mixtures of experts with such a router would be predicted 4 to 16
 /// percentage points lower, and their mean error would be 7.9% instead of 3.9%. Why the compiler treats such tiles differently is not known.
