@@ -25,7 +25,7 @@ enum Step {
     Add(usize, usize, usize),
     /// Adds half of the columns of a tile to those of another one.
     AddHalf(usize, usize),
-    /// Writes the product of a tile with itself to a bank of PSUM, and the bank to a column of the result.
+    /// Writes the product of a tile with itself to a bank of PSUM, and the bank to a block of the result.
     Multiply(usize),
     /// Stores a tile.
     Store(usize),

@@ -216,6 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn an_operator_of_one_operand_has_no_second() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 2], &[-1.0, 2.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[1, 2]);
+        let scalar = ScalarTensorTensor { op0: AluOp::Abs, ..inst(&d, &a, &a) };
+        assert!(m.check(scalar.clone()).unwrap_err().contains("takes one operand"));
+        let none = ScalarTensorTensor { operand0: ScalarOperand::Imm(Imm::Int(0)), ..scalar };
+        m.run(none).unwrap();
+        assert_eq!(m.f32s(&d), [-1.0, 4.0], "|a| * a");
+        for (op1, unused) in [(AluOp::Abs, true), (AluOp::Bypass, true), (AluOp::Add, false)] {
+            let i = ScalarTensorTensor { op1, ..inst(&d, &a, &a) };
+            assert_eq!(i.inert().is_some_and(|v| v.operand == "operand1"), unused, "{op1}");
+        }
+    }
+
+    #[test]
     fn computes_both_steps_in_fp32() {
         let mut m = TestMachine::new(Target::Trn2);
         let a = m.tensor_f32("a", Space::Sbuf, DType::BF16, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
