@@ -337,12 +337,21 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
             format!("`{file}` has {} kernels; choose one with {option}: {}", kernels.len(), names(&kernels))
         }
         Refused::UnknownKernel { wanted, kernels } => {
-            let near = suggestion(&wanted, kernels.iter().map(|k| &*k.name));
-            format!("`{file}` has no kernel called `{wanted}`; it has {}{near}", names(&kernels))
+            let why = match std::fs::read_to_string(&args.file).is_ok_and(|text| is_inside(&text, &wanted)) {
+                true => "; a function or class of the file defines it, so call it from Python".to_owned(),
+                false => suggestion(&wanted, kernels.iter().map(|k| &*k.name)),
+            };
+            format!("`{file}` has no kernel called `{wanted}`; it has {}{why}", names(&kernels))
         }
         Refused::Arguments { kernel, unknown, missing } => misfit(command, args, &kernel, &unknown, &missing),
         Refused::Value(why) => why,
     })
+}
+
+/// Whether the text defines a function of this name, but not at its top level.
+fn is_inside(text: &str, name: &str) -> bool {
+    let defines = |line: &str| line.strip_prefix("def ").is_some_and(|rest| rest.split('(').next() == Some(name));
+    text.lines().any(|line| line.starts_with([' ', '\t']) && defines(line.trim_start()))
 }
 
 /// The error for a sweep name that is neither a parameter nor a constant.

@@ -23,6 +23,13 @@ fn misspelt_names_are_reported_with_what_was_meant() {
     ] {
         s.run(words).exits(2).says(expected);
     }
+    s.write(
+        "made.py",
+        format!("{ADD_ONE}\ndef make():\n    @nki.jit\n    def inner(x):\n        return x\n    return inner\n"),
+    );
+    s.run(&["run", "made.py", "--kernel", "inner", "--arg", "x=float32[4,4]"])
+        .exits(2)
+        .says("it has add_one; a function or class of the file defines it, so call it from Python");
 }
 
 #[test]
