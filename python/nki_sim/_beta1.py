@@ -258,7 +258,7 @@ def _copied(value):
 
 def _digest(value):
     array = value if isinstance(value, np.ndarray) else _arrays.as_numpy(value, "")[0]
-    array = array.fetch() if isinstance(array, _arrays.DeviceTensor) else np.ascontiguousarray(array)
+    array = np.ascontiguousarray(array) if isinstance(array, np.ndarray) else _arrays.contiguous(array)
     return hashlib.blake2b(array.view(np.uint8).reshape(-1) if array.size else b"", digest_size=16).digest()
 
 
