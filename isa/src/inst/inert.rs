@@ -45,7 +45,7 @@ pub(crate) fn unused_scalar(
 
 /// A tile of an operator that takes one operand, which is the result of the operator before it.
 pub(crate) fn unused_tile(name: &'static str, (op_name, op): (&str, AluOp)) -> Option<Violation> {
-    (op.is_unary() || op == AluOp::Bypass)
+    op.is_unary()
         .then(|| inert(name, format!("`{op_name}` is {op}, which does not use `{name}`"), "use nisa.tensor_scalar"))
 }
 

@@ -271,24 +271,18 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
 /// The program as the current compiler changes it, and the changes, by line; `None` if there are none. A pass after which the program would not
 /// fit into SBUF is left out.
 pub fn as_compiled(program: &Program) -> Option<(Program, Vec<Change>)> {
-    /// A quick test whether the pass may change a program, and the pass.
-    type Pass = (fn(&Program) -> bool, fn(&mut Program, &mut Changes));
-    const PASSES: [Pass; 2] =
-        [(recent_loads::repeats, recent_loads::drop_near), (values::overwrites, values::separate)];
+    /// Returns the changed program; `None` if there is nothing to change.
+    type Pass = fn(&Program, &mut Changes) -> Option<Program>;
+    const PASSES: [Pass; 2] = [recent_loads::drop_near, values::separate];
     if !is_plain(program) {
         return None;
     }
     let mut changes = Changes::default();
     let mut changed: Option<Program> = None;
-    for (may_change, pass) in PASSES {
-        let before = changed.as_ref().unwrap_or(program);
-        if !may_change(before) {
-            continue;
-        }
-        let mut after = before.clone();
+    for pass in PASSES {
         let mut made = Changes::default();
-        pass(&mut after, &mut made);
-        if !made.0.is_empty() && place_with(&after, Capacity::Error, 0).is_ok() {
+        let after = pass(changed.as_ref().unwrap_or(program), &mut made);
+        if let Some(after) = after.filter(|after| place_with(after, Capacity::Error, 0).is_ok()) {
             changes.0.append(&mut made.0);
             changed = Some(after);
         }

@@ -22,7 +22,18 @@ use super::{Changes, What, has_one_partition, transfer};
 /// decode `v1` 404 of 572 (404); `v0`, `v2` and `v3` of decode execute all but 6 to 14 of 684 to 1068, and these are the ones with transfers of one
 /// partition. The loads of the blocked matmuls go to parts of three-dimensional tensors: all of 400 to 1584 are executed, though they repeat after 36
 /// to 44 KiB. The tutorial with hoisted loads repeats after 136 KiB, and executes all. Limits from 93 to 119 KiB explain the first three.
-pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
+///
+/// Returns the changed program; `None` if nothing is dropped.
+pub(super) fn drop_near(program: &Program, changes: &mut Changes) -> Option<Program> {
+    if !repeats(program) {
+        return None;
+    }
+    let mut left = program.clone();
+    drop_repeated(&mut left, changes);
+    (!changes.0.is_empty()).then_some(left)
+}
+
+fn drop_repeated(program: &mut Program, changes: &mut Changes) {
     let visible = program.visible();
     for core in 0..program.cores.len() {
         let uses = Uses::of(program, core);
@@ -64,8 +75,8 @@ pub(super) fn drop_near(program: &mut Program, changes: &mut Changes) {
     }
 }
 
-/// Whether any load of the program is repeated, at any distance: a quick test before [`drop_near`].
-pub(super) fn repeats(program: &Program) -> bool {
+/// Whether any load of the program is repeated, at any distance: a quick test before the program is copied.
+fn repeats(program: &Program) -> bool {
     program.cores.iter().any(|stream| {
         let mut seen = FxHashSet::default();
         stream.iter().filter_map(transfer).any(|t| bytes_of_load(&t) > 0 && !seen.insert(t.src))
