@@ -111,6 +111,18 @@ pub(crate) fn dtype_name(text: &str) -> Option<DType> {
     DType::from_name(name)
 }
 
+/// The full name of the dtype with a common short name.
+fn short_dtype(name: &str) -> Option<&'static str> {
+    match name {
+        "bf16" => Some("bfloat16"),
+        "f16" | "fp16" | "half" => Some("float16"),
+        "f32" | "fp32" | "float" => Some("float32"),
+        "fp8" | "f8" => Some("float8_e4m3"),
+        "i32" | "int" => Some("int32"),
+        _ => None,
+    }
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -329,7 +341,10 @@ impl<'a> Parser<'a> {
         }
         if let Some((word, _)) = token.split_once('[') {
             let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
-            let near = crate::kernel::suggestion(word, names.iter().copied());
+            let near = match short_dtype(word) {
+                Some(name) => format!("; write {name}"),
+                None => crate::kernel::suggestion(word, names.iter().copied()),
+            };
             return format!("`{word}` is not a dtype ({}){near}", names.join(", "));
         }
         format!(
@@ -492,6 +507,8 @@ mod tests {
             ("true", 1, "write True"),
             ("relu", 1, "needs quotes"),
             ("float31[2]", 1, "is not a dtype"),
+            ("bf16[2]", 1, "; write bfloat16"),
+            ("fp32[2]", 1, "; write float32"),
             ("float32[2", 8, "never closed"),
             ("float32[a]", 9, "extent"),
             ("float32[0]", 10, "extent of 0"),

@@ -100,7 +100,7 @@ sections! {
         engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, least_packet_ns: Param, onchip_packet_ns: Param,
         packet_bytes: Param, efficient_bytes: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
         load_tail_ns: Param, load_tail_bytes: Param,
-        store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param, software_trigger_ns: Param,
+        store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param, software_trigger_ns: Param, neuronxcc_trigger_ns: Param,
         indirect_trigger_ns: Param, indirect_row_ns: Param, static_trigger_ns: Param, profile_trigger_ns: Param, software_dispatch_ns: Param,
         strided_store_ns: Param, scattered_run_ns: Param, scattered_stride_bytes: Param, transpose_slowdown: Param, wide_transpose_slowdown: Param, onchip_transpose_slowdown: Param,
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, onchip_queues: Param<Vec<String>>, hardware_queues: Param<Vec<String>>,
@@ -211,13 +211,21 @@ impl Params {
         Ok(())
     }
 
-    /// The parameters for a `neuronxcc.nki` program: its profile starts after `kernel.neuronxcc_head_us`. A changed `kernel.head_us` is kept.
+    /// The parameters for a `neuronxcc.nki` program: its profile starts after `kernel.neuronxcc_head_us`, and GpSimd takes `dma.neuronxcc_trigger_ns`
+    /// for the descriptors of a transfer, in a profile, too. What the user changed is kept.
     #[must_use]
     pub fn for_neuronxcc(mut self) -> Params {
-        if self.kernel.head_us == Params::of(self.target).kernel.head_us {
-            let head = self.table["kernel"]["neuronxcc_head_us"].clone();
-            self.table["kernel"]["head_us"] = head;
+        let default = Params::of(self.target);
+        if self.kernel.head_us == default.kernel.head_us {
+            self.table["kernel"]["head_us"] = self.table["kernel"]["neuronxcc_head_us"].clone();
             self.values.kernel.head_us = self.values.kernel.neuronxcc_head_us.clone();
+        }
+        let (dma, own) = (&mut self.values.dma, &default.dma);
+        if dma.software_trigger_ns == own.software_trigger_ns && dma.profile_trigger_ns == own.profile_trigger_ns {
+            self.table["dma"]["software_trigger_ns"] = self.table["dma"]["neuronxcc_trigger_ns"].clone();
+            dma.software_trigger_ns = dma.neuronxcc_trigger_ns.clone();
+            self.table["dma"]["profile_trigger_ns"]["value"] = toml::Value::Float(0.0);
+            dma.profile_trigger_ns.value = 0.0;
         }
         self
     }
@@ -460,6 +468,20 @@ mod tests {
         assert_eq!(head(p.clone()), Some(12.0));
         p.set("kernel.head_us", 20.0).unwrap();
         assert_eq!(head(p), Some(20.0), "what the user sets");
+    }
+
+    #[test]
+    fn neuronxcc_has_descriptors_of_its_own() {
+        let numbers = |p: Params| {
+            let p = p.for_neuronxcc();
+            ["dma.software_trigger_ns", "dma.profile_trigger_ns"].map(|name| p.get(name).and_then(|p| p.value.as_float()))
+        };
+        let mut p = Params::of(Target::Trn2);
+        assert_eq!(numbers(p.clone()), [Some(p.dma.neuronxcc_trigger_ns.value), Some(0.0)]);
+        p.set("dma.neuronxcc_trigger_ns", 500.0).unwrap();
+        assert_eq!(numbers(p.clone()), [Some(500.0), Some(0.0)]);
+        p.set("dma.profile_trigger_ns", 20.0).unwrap();
+        assert_eq!(numbers(p.clone()), [Some(p.dma.software_trigger_ns.value), Some(20.0)], "what the user sets");
     }
 
     #[test]
