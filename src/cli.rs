@@ -72,7 +72,7 @@ pub(crate) enum Command {
     /// Explain a diagnostic, an API name, a cause of stalls, a remedy, a timing parameter, a table or a column; without a name, list the names
     Explain {
         /// E.g. uninitialized-read, nc_matmul, nl.softmax, NkiTensor.reshape, dma-bandwidth, dma.engines or Instruction.opcode
-        slug: Option<String>,
+        name: Option<String>,
     },
     /// Print the completions of a shell, e.g. for `source <(nki-sim completions bash)`
     Completions {

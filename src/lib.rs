@@ -100,7 +100,7 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
         Command::Batch(args) => cmd::batch::run(&args),
         Command::Mcp(args) => cmd::mcp::run(&args),
         Command::Worker => cmd::worker::run(),
-        Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
+        Command::Explain { name } => cmd::explain::run(name.as_deref()),
         Command::Completions { shell } => {
             cmd::grammar::completions(shell);
             Ok(())

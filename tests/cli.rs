@@ -478,7 +478,7 @@ fn the_page_of_options_is_what_help_prints() {
     let names: Vec<&str> = names.filter_map(|l| l.split_whitespace().next()).filter(|&n| n != "help").collect();
     assert!(names.contains(&"run") && names.contains(&"sweep"), "{names:?}");
     let mut page = format!(
-        "# Options\n\nWhat `nki-sim --help` and `nki-sim COMMAND --help` print. [The command](cli.md) explains arguments, outputs \
+        "# Options\n\nWhat `nki-sim --help` and `nki-sim COMMAND --help` print. [Commands](cli.md) explains arguments, outputs \
          and limits.\n\nGenerated: `BLESS=1 cargo test --test cli` rewrites this file.\n\n```text\n{whole}\n```\n"
     );
     for name in names {

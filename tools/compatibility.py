@@ -24,8 +24,9 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "compatibility.
 
 HEAD = """# Compatibility with public kernels
 
-This page shows how many public kernels of other authors pass their own tests here, unchanged, and why the others fail.
-It is generated. One command runs nki-library's own test suite and writes its part:
+This page shows how many public kernels of other authors pass their own tests here, unchanged, and
+why the others fail. It is generated, except for the later trials. One command runs nki-library's
+own test suite and writes its part:
 
     python tools/library.py CHECKOUT --target trn2 trn3 --random 300 --seed 1 --frontend both --timeout 120 --page
 
@@ -301,22 +302,26 @@ def cell(text: str) -> str:
     return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")[:300]
 
 
-#: The headings of the page's parts.
+#: The headings of the page's parts that are generated.
 PARTS = ("## nki-library", "## Corpus of public kernels", "## Test suites of other projects")
+
+#: The heading of the part that is written by hand, before the others.
+BY_HAND = "## Later trials"
 
 
 def present(page: str, heading: str) -> str:
     """A part of the page in its current form."""
     begin = page.index(f"\n{heading}\n") + 1
-    ends = [page.find(f"\n{other}\n", begin) for other in PARTS]
+    ends = [page.find(f"\n{other}\n", begin) for other in (BY_HAND, *PARTS)]
     return page[begin : min((end + 1 for end in ends if end >= 0), default=len(page))].rstrip() + "\n"
 
 
 def regenerate(of_library: list | None, of_corpus: list | None = None, of_suites: list | None = None, note: str = "") -> None:
-    """Writes the page with these results. A part without results is left unchanged."""
+    """Writes the page with these results. A part without results is left unchanged, and so is the part written by hand."""
     page = PAGE.read_text()
     given = zip(PARTS, (of_library, of_corpus, of_suites), (library, corpus, suites))
-    parts = [write(results).strip() + "\n" if results is not None else present(page, heading) for heading, results, write in given]
+    parts = [present(page, BY_HAND)]
+    parts += [write(results).strip() + "\n" if results is not None else present(page, heading) for heading, results, write in given]
     made = paragraph(f"Last generated: {datetime.date.today().isoformat()}. {note}".rstrip()) + "\n\n"
     files.write_whole(PAGE, HEAD + made + "\n".join(parts))
 
