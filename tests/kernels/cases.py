@@ -124,6 +124,27 @@ def cases():
         ),
     )
 
+    row = w[:1]
+    yield dict(
+        name="nl-rows",
+        file="nl_operations.py",
+        kernel="nl_rows",
+        args=dict(x=x, w=row),
+        expect=dict(
+            product=x * row,
+            difference=row - x,
+            power=abs(row) ** abs(x[:, :1]),
+            single=row[:, :1] + x,
+            outer=x[:, :1] * row,
+            own=np.maximum(x[5:6], x),
+            norm=x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6) * row,
+            condition=np.where(row > 0, x, np.float32(0.5)),
+            branch=np.where(x > 0, row, x),
+            rows=np.where(row > 0, row, x),
+        ),
+        atol=1e-4,
+    )
+
     yield from functions()
     yield from random_numbers()
 

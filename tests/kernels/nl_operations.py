@@ -44,3 +44,20 @@ def nl_choices(x, y):
     branch = stored(nl.where(column, a, 2.0))
     single = stored(nl.where(nl.greater(a, b), a[:, 0:1], b))
     return rows, branch, single
+
+
+@nki.jit
+def nl_rows(x, w):
+    """Operations on a tile of one partition and one of 128: NumPy's broadcasting. `x` is (128, 64), `w` is (1, 64)."""
+    a, row = nl.load(x), nl.load(w)
+    product = stored(nl.multiply(a, row))
+    difference = stored(nl.subtract(row, a))
+    power = stored(nl.power(nl.abs(row), nl.abs(a[:, 0:1])))
+    single = stored(nl.add(row[:, 0:1], a))
+    outer = stored(nl.multiply(a[:, 0:1], row))
+    own = stored(nl.maximum(a[5:6, :], a))
+    norm = stored(nl.rms_norm(a, row, axis=1, n=a.shape[1]))
+    condition = stored(nl.where(nl.greater(row, 0.0), a, 0.5))
+    branch = stored(nl.where(nl.greater(a, 0.0), row, a))
+    rows = stored(nl.where(nl.greater(row, 0.0), row, a))
+    return product, difference, power, single, outer, own, norm, condition, branch, rows

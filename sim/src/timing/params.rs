@@ -212,7 +212,7 @@ impl Params {
     }
 
     /// The parameters for a `neuronxcc.nki` program: its profile starts after `kernel.neuronxcc_head_us`, and GpSimd takes `dma.neuronxcc_trigger_ns`
-    /// for the descriptors of a transfer, in a profile, too. What the user changed is kept.
+    /// for the descriptors of a transfer, also in a profile. A changed `kernel.head_us` or `dma.software_trigger_ns` is kept.
     #[must_use]
     pub fn for_neuronxcc(mut self) -> Params {
         let default = Params::of(self.target);
@@ -220,8 +220,8 @@ impl Params {
             self.table["kernel"]["head_us"] = self.table["kernel"]["neuronxcc_head_us"].clone();
             self.values.kernel.head_us = self.values.kernel.neuronxcc_head_us.clone();
         }
-        let (dma, own) = (&mut self.values.dma, &default.dma);
-        if dma.software_trigger_ns == own.software_trigger_ns && dma.profile_trigger_ns == own.profile_trigger_ns {
+        let dma = &mut self.values.dma;
+        if dma.software_trigger_ns == default.dma.software_trigger_ns {
             self.table["dma"]["software_trigger_ns"] = self.table["dma"]["neuronxcc_trigger_ns"].clone();
             dma.software_trigger_ns = dma.neuronxcc_trigger_ns.clone();
             self.table["dma"]["profile_trigger_ns"]["value"] = toml::Value::Float(0.0);
@@ -481,7 +481,9 @@ mod tests {
         p.set("dma.neuronxcc_trigger_ns", 500.0).unwrap();
         assert_eq!(numbers(p.clone()), [Some(500.0), Some(0.0)]);
         p.set("dma.profile_trigger_ns", 20.0).unwrap();
-        assert_eq!(numbers(p.clone()), [Some(p.dma.software_trigger_ns.value), Some(20.0)], "what the user sets");
+        assert_eq!(numbers(p.clone()), [Some(500.0), Some(0.0)], "measured under a profiler");
+        p.set("dma.software_trigger_ns", 800.0).unwrap();
+        assert_eq!(numbers(p), [Some(800.0), Some(20.0)], "what the user sets");
     }
 
     #[test]

@@ -164,6 +164,7 @@ impl Lower<'_> {
     ) -> Result<Tensor> {
         self.on_chip("rms_norm", x)?;
         self.on_chip("rms_norm", w)?;
+        let (x, w) = &self.over_partitions(x, w)?;
         common_shape("rms_norm", x, w)?;
         let axes = self.axes("rms_norm", x, axis)?;
         let f32 = DType::F32;
@@ -202,9 +203,20 @@ impl Lower<'_> {
         dtype: Option<DType>,
     ) -> Result<Tensor> {
         self.on_chip("where", condition)?;
-        // As in NumPy, a column as condition selects whole rows.
-        let mut shape = extents(condition);
+        let mut condition = condition.clone();
         for branch in [x, y] {
+            let Operand::Tile(t) = branch else { continue };
+            self.on_chip("where", t)?;
+            condition = self.over_partitions(&condition, t)?.0;
+        }
+        let mut branch = |of: &Operand| match of {
+            Operand::Tile(t) => Ok(Operand::Tile(self.over_partitions(&condition, t)?.1)),
+            Operand::Number(v) => Ok(Operand::Number(*v)),
+        };
+        let (x, y) = (branch(x)?, branch(y)?);
+        // As in NumPy, a column as condition selects whole rows.
+        let mut shape = extents(&condition);
+        for branch in [&x, &y] {
             let Operand::Tile(t) = branch else { continue };
             let other = extents(t);
             if other.len() == shape.len() {
@@ -213,14 +225,13 @@ impl Lower<'_> {
             }
         }
         let condition = &condition.broadcast_to(&shape)?;
-        let out = dtype.unwrap_or(match (x, y) {
+        let out = dtype.unwrap_or(match (&x, &y) {
             (Operand::Tile(t), _) | (_, Operand::Tile(t)) => t.view.dtype,
             _ => condition.view.dtype,
         });
         let dst = self.like(condition, out)?;
-        match y {
+        match &y {
             Operand::Tile(t) => {
-                self.on_chip("where", t)?;
                 let t = t.broadcast_to(&extents(condition))?;
                 self.emit("tensor_copy", &[("dst", view(&dst)), ("src", view(&t))])?;
             }
@@ -231,9 +242,8 @@ impl Lower<'_> {
             DType::U8 | DType::U16 | DType::U32 => condition.clone(),
             _ => self.scalar_op("where", condition, AluOp::NotEqual, Arg::Float(0.0), Some(DType::U8))?,
         };
-        let src = match x {
+        let src = match &x {
             Operand::Tile(t) => {
-                self.on_chip("where", t)?;
                 let t = t.broadcast_to(&extents(condition))?;
                 // Source and destination share their dtype.
                 view(&if t.view.dtype == out { t } else { self.copy(&t, Some(out))? })

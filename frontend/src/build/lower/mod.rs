@@ -300,7 +300,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A binary operator with NumPy's broadcasting over free dimensions.
+    /// A binary operator with NumPy's broadcasting of tiles of the same rank.
     pub(crate) fn binary(
         &mut self,
         what: &str,
@@ -322,6 +322,7 @@ impl Lower<'_> {
             (Operand::Tile(a), Operand::Tile(b)) => {
                 self.on_chip(what, a)?;
                 self.on_chip(what, b)?;
+                let (a, b) = &self.over_partitions(a, b)?;
                 // `tensor_scalar` accepts a column of few types; columns of other types are broadcast.
                 let suits = |column: &Tensor, other: &Tensor| {
                     let dtype = column.view.dtype;
@@ -329,23 +330,24 @@ impl Lower<'_> {
                     dtype == DType::F32 || op.is_bitvec() || exact || column.ndim() != other.ndim()
                 };
                 if is_column(b, a) && suits(b, a) {
-                    (a, y, false)
+                    (a.clone(), Operand::Tile(b.clone()), false)
                 } else if is_column(a, b) && suits(a, b) {
-                    (b, x, true)
+                    (b.clone(), Operand::Tile(a.clone()), true)
                 } else {
                     return self.two_tiles(what, op_arg(), a, b, dtype);
                 }
             }
-            (Operand::Tile(a), Operand::Number(_)) => (a, y, false),
-            (Operand::Number(_), Operand::Tile(b)) => (b, x, true),
+            (Operand::Tile(a), Operand::Number(n)) => (a.clone(), Operand::Number(*n), false),
+            (Operand::Number(n), Operand::Tile(b)) => (b.clone(), Operand::Number(*n), true),
         };
+        let tile = &tile;
         self.on_chip(what, tile)?;
-        let operand = match scalar {
+        let operand = match &scalar {
             Operand::Tile(t) => view(t),
             Operand::Number(Imm::Int(i)) => Arg::Int(*i),
             Operand::Number(Imm::Float(v)) => Arg::Float(*v),
         };
-        let result = match scalar {
+        let result = match &scalar {
             Operand::Tile(t) => tile.view.dtype.promote(t.view.dtype),
             // A comparison "defaults to the input tile dtype" (docstrings), which holds 0 and 1.
             Operand::Number(Imm::Float(_)) if tile.view.dtype.is_int() && !op.is_comparison() => DType::F32,
@@ -358,6 +360,25 @@ impl Lower<'_> {
         }
         self.emit("tensor_scalar", &operands)?;
         Ok(dst)
+    }
+
+    /// Two tiles of the same rank with equal partitions: a tile of one partition is repeated over those of the other.
+    pub(super) fn over_partitions(&mut self, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (mut sa, mut sb) = (extents(a), extents(b));
+        if sa.len() != sb.len() || sa[0] == sb[0] {
+            return Ok((a.clone(), b.clone()));
+        }
+        match (sa[0], sb[0]) {
+            (1, partitions) => {
+                sa[0] = partitions;
+                Ok((self.broadcast_to(a, &sa, None)?, b.clone()))
+            }
+            (partitions, 1) => {
+                sb[0] = partitions;
+                Ok((a.clone(), self.broadcast_to(b, &sb, None)?))
+            }
+            _ => Ok((a.clone(), b.clone())),
+        }
     }
 
     fn two_tiles(&mut self, what: &str, op: Arg, a: &Tensor, b: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
@@ -484,7 +505,7 @@ pub(super) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64
                 shape_text(sb.iter().copied())
             ),
         )
-        .help("shapes must be equal, or 1 in a free dimension of one of them; for partitions, nl.broadcast_to repeats a row")
+        .help("dimensions must be equal, or 1 in one of the tiles")
     };
     if sa.len() != sb.len() || sa[0] != sb[0] {
         return Err(mismatch());
