@@ -3,9 +3,6 @@ d = nl.ndarray((1, 64), nl.float32, nl.sbuf)
 short = nl.ndarray((1, 63), nl.float32, nl.sbuf)
 two = nl.ndarray((2, 64), nl.float32, nl.sbuf)
 
-# rule: one-partition
-nisa.tensor_partition_reduce(two, nl.add, s)  # [partition-mismatch] 2 partitions | yields 1
-
 # rule: same-elements
 nisa.tensor_partition_reduce(short, nl.add, s)  # [shape-mismatch] 63 | 64
 
@@ -17,5 +14,6 @@ nisa.tensor_partition_reduce(d, nl.add, nl.ndarray((128, 1, 2, 4, 8), nl.float32
 # rule: bitvec-ints
 nisa.tensor_partition_reduce(d, nl.bitwise_or, s)  # [bitvec-dtype] float32
 nisa.tensor_partition_reduce(d, nl.average, s)  # accepted
+nisa.tensor_partition_reduce(two, nl.add, s)  # accepted
 nisa.tensor_partition_reduce(d, nl.mean, s)  # accepted
 nisa.tensor_partition_reduce(d, nl.maximum, s)  # trn3 accepted

@@ -94,7 +94,7 @@ pub trait Instruction: Operands {
     fn result(_given: &Given<'_>) -> Option<ResultTile> {
         None
     }
-    /// The instruction with operands that name all that they stand for: a part of a layout may stand for the whole.
+    /// The instruction with operands that name exactly what they stand for: a part of a layout may stand for the whole, or a whole tile for a part.
     #[must_use]
     fn completed(self) -> Self {
         self

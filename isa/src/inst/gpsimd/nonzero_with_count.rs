@@ -5,6 +5,7 @@ use ndarray::Array2;
 
 use super::local_gather::CORE;
 use crate::arch::Arch;
+use crate::dtype::DType;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -27,7 +28,7 @@ operands! {
         /// Fills the places behind the positions (int32).
         [Attr] padding_val: i64 = -1,
     }
-    numerics: "Zero is compared in fp32 (-0.0 is zero); positions are 32-bit integers, wrapping.",
+    numerics: "-0.0 is zero, NaN is not; positions are 32-bit integers, wrapping.",
     cost: Assumed "One pass over the elements of a partition; one partition for each core.",
     rules: {
         "same-partitions": "`src` and `dst` have the same number of partitions",
@@ -86,11 +87,13 @@ impl Instruction for NonzeroWithCount {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let src = machine.read_tile(&core_rows(&self.src))?;
+        // Bits, not numbers: rounding an int32 to fp32 does not make it zero.
+        let src = machine.read_bits(&core_rows(&self.src))?;
+        let is_zero = |bits: u32| bits == 0 || self.src.dtype == DType::F32 && bits == (-0.0f32).to_bits();
         let mut out = Array2::from_elem((src.nrows(), src.ncols() + 1), self.padding_val as u32);
         for (row, mut o) in src.outer_iter().zip(out.outer_iter_mut()) {
             let mut count = 0;
-            for (i, _) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+            for (i, _) in row.iter().enumerate().filter(|(_, bits)| !is_zero(**bits)) {
                 o[count] = (self.index_offset as u32).wrapping_add(i as u32);
                 count += 1;
             }
@@ -119,7 +122,6 @@ impl Instruction for NonzeroWithCount {
 mod tests {
     use super::*;
     use crate::arch::Target;
-    use crate::dtype::DType;
     use crate::names::Space;
     use crate::testing::TestMachine;
 
