@@ -57,12 +57,12 @@ pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)])
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Whether an instruction only writes tensors: it sets no register or accumulator.
+/// Whether an instruction only writes tensors and accumulators: it sets no register.
 fn passes_on(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
     let mut footprint = Footprint::default();
     inst.footprint(&mut footprint);
-    !footprint.writes.is_empty() && !keeps_what_it_reads(inst, &footprint)
+    !footprint.writes.is_empty() && !keeps_what_it_reads(&footprint)
 }
 
 /// The operand by which an instruction reads a view.

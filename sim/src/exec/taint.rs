@@ -8,10 +8,10 @@
 use nki_isa::ids::Loc;
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
-use nki_isa::names::OobMode;
+use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::{TensorId, View};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::interpreter::Interpreter;
 use crate::memory::access::{Access, Shift};
@@ -25,7 +25,9 @@ pub(super) struct Taint {
     /// The first read of unwritten memory.
     pub(super) read: Loc,
     pub(super) tensor: TensorId,
-    /// Whether taint has reached a register or accumulators, where it is not tracked.
+    /// The cores' engines whose accumulators are tainted.
+    accumulators: FxHashSet<(u32, Engine)>,
+    /// Whether taint has reached a register, or a result by way of accumulators, where it is not tracked.
     escaped: bool,
 }
 
@@ -47,11 +49,25 @@ impl Taint {
         }
         bytes
     }
+
+    /// The effect of an instruction of `core` on registers and accumulators. `tainted`: whether it reads tainted elements.
+    fn keep(&mut self, core: u32, inst: &Inst, footprint: &Footprint<'_>, tainted: bool) {
+        self.escaped |= tainted && keeps_what_it_reads(footprint);
+        let Some(used) = inst.accumulators() else { return };
+        let place = (core, used.engine);
+        self.escaped |= used.reads && self.accumulators.contains(&place);
+        if used.resets || used.clobbers {
+            self.accumulators.remove(&place);
+        }
+        if used.sets && tainted {
+            self.accumulators.insert(place);
+        }
+    }
 }
 
-/// Whether an instruction stores what it reads in a register or accumulators, where taint is not tracked.
-pub(super) fn keeps_what_it_reads(inst: &Inst, footprint: &Footprint<'_>) -> bool {
-    !footprint.register_writes.is_empty() || inst.accumulators().is_some_and(|use_| use_.sets || use_.reads)
+/// Whether an instruction stores what it reads in a register, where taint is not tracked.
+pub(super) fn keeps_what_it_reads(footprint: &Footprint<'_>) -> bool {
+    !footprint.register_writes.is_empty()
 }
 
 /// Dependence of a result's elements on those of an operand.
@@ -154,8 +170,10 @@ impl Interpreter<'_> {
             return;
         }
         let (read, tensor) = (self.core.node.map_or(self.program.tensor(view.tensor).loc, |n| n.loc), view.tensor);
-        self.taint
-            .get_or_insert_with(|| Box::new(Taint { storages: FxHashMap::default(), read, tensor, escaped: false }));
+        self.taint.get_or_insert_with(|| {
+            let (storages, accumulators) = (FxHashMap::default(), FxHashSet::default());
+            Box::new(Taint { storages, read, tensor, accumulators, escaped: false })
+        });
         let missing = self.deferred.account().unwritten_elements(access);
         self.each_flag(access, |element, flags| flags.iter_mut().for_each(|f| *f |= missing[element]));
     }
@@ -181,11 +199,9 @@ impl Interpreter<'_> {
             }
             sources.push((access, flags));
         }
-        let keeps = keeps_what_it_reads(inst, &footprint);
-        if let Some(taint) =
-            self.taint.as_mut().filter(|_| keeps && sources.iter().any(|(_, flags)| flags.contains(&true)))
-        {
-            taint.escaped = true;
+        if let Some(taint) = &mut self.taint {
+            let tainted = sources.iter().any(|(_, flags)| flags.contains(&true));
+            taint.keep(self.core.number, inst, &footprint, tainted);
         }
         for view in &footprint.writes {
             let Ok(Some(to)) = self.locate(view, OobMode::Skip) else { continue };
