@@ -33,6 +33,8 @@ pub(crate) struct Lost<'p> {
     pub(crate) tensor: TensorId,
     /// The instruction that overwrites the last remainder; `None` if there is none.
     pub(crate) over: Option<&'p Node>,
+    /// How many of `loops`, from the outermost, are also around `over`.
+    pub(crate) common: u16,
     /// Its position in execution order.
     order: u64,
 }
@@ -50,6 +52,7 @@ struct Slot<'p> {
     /// It may remain unread: an output, or an instruction with other effects.
     may_end: bool,
     over: Option<&'p Node>,
+    common: u16,
 }
 
 /// Tensors shared by the two cores of a logical core: the order of their accesses is unknown.
@@ -101,7 +104,7 @@ impl<'p> Watch<'p> {
     pub(crate) fn finish(mut self) -> Vec<Lost<'p>> {
         for slot in self.slots.drain(..).filter(|s| s.regions > 0 && !s.read && !s.may_end) {
             let Slot { node, place, loops, tensor, order, .. } = slot;
-            self.lost.push(Lost { node, place, loops, tensor, over: None, order });
+            self.lost.push(Lost { node, place, loops, tensor, over: None, common: 0, order });
         }
         for (_, shared) in std::mem::take(&mut self.shared) {
             self.lost.extend(shared.writer.filter(|_| !shared.read));
@@ -164,6 +167,7 @@ impl<'p> Watch<'p> {
                 loops: step.loops.into(),
                 tensor: view.tensor,
                 over: None,
+                common: 0,
                 order: self.executed,
             });
             return own;
@@ -197,6 +201,7 @@ impl<'p> Watch<'p> {
                 read: false,
                 may_end: may_stay_unread(step.inst),
                 over: None,
+                common: 0,
             };
             match self.free.pop() {
                 Some(id) => {
@@ -240,7 +245,8 @@ impl<'p> Watch<'p> {
                 match left {
                     None => slot.read = true,
                     Some(left) => {
-                        slot.over = Some(step.node);
+                        let same = slot.loops.iter().zip(step.loops).take_while(|(of, now)| of.0 == now.0);
+                        (slot.over, slot.common) = (Some(step.node), same.count() as u16);
                         slot.regions += left.len() as u32;
                         rest.extend(left.into_iter().map(|r| (r, op)));
                     }
@@ -252,6 +258,7 @@ impl<'p> Watch<'p> {
                         loops: std::mem::take(&mut slot.loops),
                         tensor: slot.tensor,
                         over: slot.over,
+                        common: slot.common,
                         order: slot.order,
                     });
                 }
@@ -266,7 +273,7 @@ impl<'p> Watch<'p> {
             // If the placement has reassigned the address to another tensor, this is not an overwrite: the first tensor was never read.
             let (a, b) = (self.program.tensor(lost.tensor), self.program.tensor(view.tensor));
             if lost.tensor != view.tensor && (a.address.is_none() || b.address.is_none()) {
-                lost.over = None;
+                (lost.over, lost.common) = (None, 0);
             }
             self.lost.push(lost);
         }

@@ -280,7 +280,8 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
     let mut out = Vec::new();
     let mut in_loops = FxHashMap::default();
     for l in all.iter().filter(|l| !elsewhere.contains(&l.tensor)) {
-        if l.over.is_none() && l.loops.first().is_some_and(|of| is_read_in(program, l, of.0, &mut in_loops)) {
+        // Another iteration of a loop that the overwriting instruction is not in may read it.
+        if l.loops.get(usize::from(l.common)).is_some_and(|of| is_read_in(program, l, of.0, &mut in_loops)) {
             continue;
         }
         let loc = l.node.loc;

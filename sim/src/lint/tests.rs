@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::place::place;
-use crate::testing::{Builder, add, dma, pattern};
+use crate::testing::{Builder, add, copy, dma, pattern};
 
 fn found(program: &Program) -> Vec<&'static str> {
     let placement = place(program).unwrap();
@@ -182,5 +182,38 @@ fn what_a_loop_without_iterations_reads_is_not_lost() {
         let bound = nki_isa::program::Bound::Static(0);
         b.push_node(Control::For { variable, lower: bound, upper: bound, step: 1, body }.into());
         assert_eq!(found(&b.program), want);
+    }
+}
+
+/// A value that each iteration of an inner loop reads and replaces, and that the outer loop sets: with one inner iteration nothing reads the
+/// replacement, but a second would. A value that no iteration reads is lost whatever the number of iterations.
+#[test]
+fn what_another_inner_iteration_would_read_is_not_lost() {
+    for carried in [true, false] {
+        let mut b = Builder::new();
+        let x = b.input("x", &[8, 64], DType::F32);
+        let out = b.output("out", &[8, 64], DType::F32);
+        let [t, u, kept] = ["t", "u", "kept"].map(|name| b.tensor(name, Space::Sbuf, &[8, 64], DType::F32));
+        let [t, u, kept] = [t, u, kept].map(|id| b.whole(id));
+        let (from, to) = (b.whole(x), b.whole(out));
+        b.push(dma(u.clone(), from.clone()));
+        b.push(dma(kept.clone(), from.clone()));
+        let read = if carried { t.clone() } else { u.clone() };
+        let inner = [add(kept.clone(), kept.clone(), read), copy(t.clone(), u)];
+        let inner = inner.into_iter().map(|inst| b.node(NodeKind::Inst(inst))).collect();
+        let count = |b: &mut Builder, body: Vec<Node>, times: i64| {
+            let variable = nki_isa::RegId(b.program.registers);
+            b.program.registers += 1;
+            let (lower, upper) = (nki_isa::program::Bound::Static(0), nki_isa::program::Bound::Static(times));
+            NodeKind::from(Control::For { variable, lower, upper, step: 1, body })
+        };
+        let inner = count(&mut b, inner, 1);
+        let first = b.node(NodeKind::Inst(dma(t.clone(), from)));
+        let body = vec![first, b.node(inner)];
+        let outer = count(&mut b, body, 3);
+        b.push_node(outer);
+        b.push(dma(to, kept));
+        let found = found(&b.program);
+        assert_eq!(found.contains(&"overwritten-before-read"), !carried, "{found:?}");
     }
 }
