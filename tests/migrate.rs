@@ -297,6 +297,8 @@ def double(x):
 fn what_means_something_else_is_left_to_do() {
     let cases = [
         ("    i = nl.program_id(0)", "nl.program_id of a launch grid"),
+        ("    t = nl.ndarray((128,), dtype=nl.float32, buffer=nl.sbuf)", "two dimensions, (partitions, 1)"),
+        ("    t = nl.zeros(shape=(nl.par_dim(128),), dtype=nl.float32)", "two dimensions, (partitions, 1)"),
         ("    t = nl.zeros((4, 128, 8), dtype=nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=0))", "address="),
         ("    t = nl.load(x, mask=nl.arange(64)[:, None] >= 3)", "start the slice where the mask begins"),
         ("    t = nl.load(x[rows, nl.arange(8)[None, :]])", "vector_offset=index"),

@@ -153,6 +153,10 @@ impl Pass<'_> {
             extents.push(self.kinds.poly(of));
         }
         let at = partitions.filter(|_| memory != Some(Memory::Hbm)).unwrap_or(0);
+        if extents.len() - at == 1 && matches!(memory, Some(Memory::Sbuf | Memory::Psum)) {
+            let instead = "two dimensions, (partitions, 1), here and in the indices of the tile";
+            return Err(by_hand(shape.span, "a tile of one dimension", instead));
+        }
         let all: Option<Vec<Poly>> = extents.into_iter().collect();
         if at == 0 {
             return Ok((self.expr(shape)?, all, Vec::new()));

@@ -491,7 +491,7 @@ impl Lower<'_> {
 }
 
 /// The shape of an operation on two tiles.
-pub(super) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64>> {
+pub(crate) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64>> {
     let (sa, sb) = (extents(a), extents(b));
     let mismatch = || {
         Violation::new(

@@ -7,7 +7,7 @@ use nki_isa::{DType, Imm, Space};
 use super::calls::{bind_known, compute, need, opt_dtype, tile_of};
 use super::mask::clips_of;
 use crate::build;
-use crate::build::lower::{Lower, Operand, extents, is_column};
+use crate::build::lower::{Lower, Operand, common_shape, extents, is_column};
 use crate::build::ops::{Op, OpKind};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::state::state;
@@ -75,11 +75,15 @@ pub(super) fn binary(
 ) -> build::Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| binary_type(alu, x, y));
     let (mut x, mut y) = (x.clone(), y.clone());
-    let mut is_row = false;
     if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
         let (rows, other) = (a.view.partitions(), b.view.partitions());
-        is_row = !spread && rows != other && rows.min(other) == 1;
         let (a, b) = aligned(a, b)?;
+        if !spread && rows != other && rows.min(other) == 1 {
+            let help = format!(
+                "an operator does not repeat partitions: write nl.{name}(x, y), or x.broadcast_to((rows, columns))"
+            );
+            common_shape(name, &a, &b).map_err(|refused| refused.help(help))?;
+        }
         let wide = |l: &mut Lower<'_>, t: Tensor, n: u32| {
             if spread && t.view.partitions() == 1 && n > 1 { l.spread(&t, n) } else { Ok(t) }
         };
@@ -103,10 +107,7 @@ pub(super) fn binary(
             x = Operand::Tile(widened(l, a, b)?);
         }
     }
-    let made = l.binary(name, alu, &x, &y, Some(dtype));
-    let help =
-        || format!("an operator does not repeat partitions: write nl.{name}(x, y), or x.broadcast_to((rows, columns))");
-    made.map_err(|refused| if is_row { refused.help(help()) } else { refused })
+    l.binary(name, alu, &x, &y, Some(dtype))
 }
 
 /// Whether the engines read a vector of this type unchanged: float32, any type for bitwise operators, and 32-bit integers if all tiles have them.
