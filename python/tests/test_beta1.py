@@ -416,3 +416,8 @@ def test_a_sum_that_one_iteration_reads_and_the_next_continues():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nki.simulate_kernel(sequential_blocks, X)
+
+
+def test_the_kernels_of_the_sdk_are_named_as_absent():
+    with pytest.raises(ModuleNotFoundError, match="nki-samples"):
+        from neuronxcc.nki.kernels.attention import flash_fwd  # noqa: F401
