@@ -474,7 +474,8 @@ mod tests {
     fn neuronxcc_has_descriptors_of_its_own() {
         let numbers = |p: Params| {
             let p = p.for_neuronxcc();
-            ["dma.software_trigger_ns", "dma.profile_trigger_ns"].map(|name| p.get(name).and_then(|p| p.value.as_float()))
+            ["dma.software_trigger_ns", "dma.profile_trigger_ns"]
+                .map(|name| p.get(name).and_then(|p| p.value.as_float()))
         };
         let mut p = Params::of(Target::Trn2);
         assert_eq!(numbers(p.clone()), [Some(p.dma.neuronxcc_trigger_ns.value), Some(0.0)]);

@@ -382,7 +382,8 @@ def tensor_partition_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, name:
 
     Engines: gpsimd.
 
-    :param dst: (tensor in sbuf) The result: 1 partition, with as many elements as a partition of `data`. Written.
+    :param dst: (tensor in sbuf) The result, in its first partition, with as many elements as a partition of
+        `data`. Other partitions keep their contents. Written.
     :param op: (partition reduction: add, average, maximum, bitwise_or, bitwise_and, bitwise_xor) Operator: add,
         average, maximum, bitwise_or, bitwise_and or bitwise_xor.
     :param data: (tensor in sbuf) Input tile.
