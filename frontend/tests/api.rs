@@ -343,6 +343,8 @@ fn what_is_wrong_is_said_once_and_clearly() {
         ("nisa.tensor_copy(dst=t, src=3)", "operand-kind", &["`src`", "tensor", "3"]),
         ("nisa.tensor_copy(dst=t, src=x[0:128, :])", "operand-memory", &["`src`", "shared_hbm"]),
         ("nisa.tensor_tensor(dst=t, data1=t, data2=t[:, 0:10], op=nl.add)", "shape-mismatch", &["data2"]),
+        ("y = nl.add(t, t[0:1, 0:9])", "shape-mismatch", &["nl.add", "(1, 9)", "1 in one of the tiles"]),
+        ("y = nl.add(t[0:2], t[0:4])", "shape-mismatch", &["(2, ", "(4, "]),
         ("i = nl.arange(128)", "removed-beta1", &["nl.arange", "slices"]),
         ("i, j = nl.mgrid[0:128, 0:512]", "removed-beta1", &["nl.mgrid", "slices"]),
         ("b = nl.ndarray((8, nl.par_dim(128), 512), nl.float32)", "removed-beta1", &["par_dim", "list"]),

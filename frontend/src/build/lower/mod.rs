@@ -365,7 +365,8 @@ impl Lower<'_> {
     /// Two tiles of the same rank with equal partitions: a tile of one partition is repeated over those of the other.
     pub(super) fn over_partitions(&mut self, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
         let (mut sa, mut sb) = (extents(a), extents(b));
-        if sa.len() != sb.len() || sa[0] == sb[0] {
+        let fit = sa.len() == sb.len() && sa.iter().zip(&sb).skip(1).all(|(&m, &n)| m == n || m == 1 || n == 1);
+        if !fit || sa[0] == sb[0] {
             return Ok((a.clone(), b.clone()));
         }
         match (sa[0], sb[0]) {
