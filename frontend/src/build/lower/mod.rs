@@ -17,7 +17,7 @@ use nki_isa::{Arg, DType, Imm, Space, Violation};
 
 use crate::build::Result;
 use crate::build::builder::{Builder, Request, Sharing, Site};
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::Tensor;
 
 /// A tile or a number.
 #[derive(Debug, Clone)]
@@ -310,6 +310,15 @@ impl Lower<'_> {
         dtype: Option<DType>,
     ) -> Result<Tensor> {
         let op_arg = || Arg::Name(nki_isa::names::Named::name(op).into());
+        let (x, y) = &match (x, y) {
+            (Operand::Tile(a), Operand::Tile(b)) => {
+                self.on_chip(what, a)?;
+                self.on_chip(what, b)?;
+                let (a, b) = self.over_partitions(a, b)?;
+                (Operand::Tile(a), Operand::Tile(b))
+            }
+            _ => (x.clone(), y.clone()),
+        };
         let (tile, scalar, reverse) = match (x, y) {
             (Operand::Number(_), Operand::Number(_)) => {
                 return Err(Violation::new(
@@ -320,9 +329,6 @@ impl Lower<'_> {
                 .help("use Python operators for numbers"));
             }
             (Operand::Tile(a), Operand::Tile(b)) => {
-                self.on_chip(what, a)?;
-                self.on_chip(what, b)?;
-                let (a, b) = &self.over_partitions(a, b)?;
                 // `tensor_scalar` accepts a column of few types; columns of other types are broadcast.
                 let suits = |column: &Tensor, other: &Tensor| {
                     let dtype = column.view.dtype;
@@ -330,24 +336,23 @@ impl Lower<'_> {
                     dtype == DType::F32 || op.is_bitvec() || exact || column.ndim() != other.ndim()
                 };
                 if is_column(b, a) && suits(b, a) {
-                    (a.clone(), Operand::Tile(b.clone()), false)
+                    (a, y, false)
                 } else if is_column(a, b) && suits(a, b) {
-                    (b.clone(), Operand::Tile(a.clone()), true)
+                    (b, x, true)
                 } else {
                     return self.two_tiles(what, op_arg(), a, b, dtype);
                 }
             }
-            (Operand::Tile(a), Operand::Number(n)) => (a.clone(), Operand::Number(*n), false),
-            (Operand::Number(n), Operand::Tile(b)) => (b.clone(), Operand::Number(*n), true),
+            (Operand::Tile(a), Operand::Number(_)) => (a, y, false),
+            (Operand::Number(_), Operand::Tile(b)) => (b, x, true),
         };
-        let tile = &tile;
         self.on_chip(what, tile)?;
-        let operand = match &scalar {
+        let operand = match scalar {
             Operand::Tile(t) => view(t),
             Operand::Number(Imm::Int(i)) => Arg::Int(*i),
             Operand::Number(Imm::Float(v)) => Arg::Float(*v),
         };
-        let result = match &scalar {
+        let result = match scalar {
             Operand::Tile(t) => tile.view.dtype.promote(t.view.dtype),
             // A comparison "defaults to the input tile dtype" (docstrings), which holds 0 and 1.
             Operand::Number(Imm::Float(_)) if tile.view.dtype.is_int() && !op.is_comparison() => DType::F32,
@@ -365,21 +370,18 @@ impl Lower<'_> {
     /// Two tiles of the same rank with equal partitions: a tile of one partition is repeated over those of the other.
     pub(super) fn over_partitions(&mut self, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
         let (mut sa, mut sb) = (extents(a), extents(b));
-        let fit = sa.len() == sb.len() && sa.iter().zip(&sb).skip(1).all(|(&m, &n)| m == n || m == 1 || n == 1);
+        let fit = sa.len() == sb.len() && sa.iter().zip(&sb).all(|(&m, &n)| m == n || m == 1 || n == 1);
         if !fit || sa[0] == sb[0] {
             return Ok((a.clone(), b.clone()));
         }
-        match (sa[0], sb[0]) {
-            (1, partitions) => {
-                sa[0] = partitions;
-                Ok((self.broadcast_to(a, &sa, None)?, b.clone()))
-            }
-            (partitions, 1) => {
-                sb[0] = partitions;
-                Ok((a.clone(), self.broadcast_to(b, &sb, None)?))
-            }
-            _ => Ok((a.clone(), b.clone())),
-        }
+        let partitions = sa[0].max(sb[0]);
+        (sa[0], sb[0]) = (partitions, partitions);
+        // The tile that has all partitions stays as it is.
+        let one_partition = |t: &Tensor| t.view.partitions() == 1;
+        Ok((
+            if one_partition(a) { self.broadcast_to(a, &sa, None)? } else { a.clone() },
+            if one_partition(b) { self.broadcast_to(b, &sb, None)? } else { b.clone() },
+        ))
     }
 
     fn two_tiles(&mut self, what: &str, op: Arg, a: &Tensor, b: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
@@ -491,23 +493,18 @@ impl Lower<'_> {
     }
 }
 
-/// The shape of an operation on two tiles.
-pub(crate) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64>> {
+/// The error for two tiles whose shapes do not fit.
+pub(crate) fn mismatch(what: &str, a: &Tensor, b: &Tensor) -> Violation {
+    let (name_a, name_b) = (&a.storage.name, &b.storage.name);
+    let message =
+        format!("nl.{what} of `{name_a}` of shape {} and `{name_b}` of shape {}", a.shape_text(), b.shape_text());
+    Violation::new("shape-mismatch", "", message).help("dimensions must be equal, or 1 in one of the tiles")
+}
+
+/// The shape of an operation on two tiles with equal partitions.
+pub(super) fn common_shape(what: &str, a: &Tensor, b: &Tensor) -> Result<Vec<i64>> {
     let (sa, sb) = (extents(a), extents(b));
-    let mismatch = || {
-        Violation::new(
-            "shape-mismatch",
-            "",
-            format!(
-                "nl.{what} of `{}` of shape {} and `{}` of shape {}",
-                a.storage.name,
-                shape_text(sa.iter().copied()),
-                b.storage.name,
-                shape_text(sb.iter().copied())
-            ),
-        )
-        .help("dimensions must be equal, or 1 in one of the tiles")
-    };
+    let mismatch = || mismatch(what, a, b);
     if sa.len() != sb.len() || sa[0] != sb[0] {
         return Err(mismatch());
     }

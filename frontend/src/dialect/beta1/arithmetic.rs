@@ -7,7 +7,7 @@ use nki_isa::{DType, Imm, Space};
 use super::calls::{bind_known, compute, need, opt_dtype, tile_of};
 use super::mask::clips_of;
 use crate::build;
-use crate::build::lower::{Lower, Operand, common_shape, extents, is_column};
+use crate::build::lower::{Lower, Operand, extents, is_column, mismatch};
 use crate::build::ops::{Op, OpKind};
 use crate::build::tensor::Tensor;
 use crate::dialect::common::state::state;
@@ -82,7 +82,7 @@ pub(super) fn binary(
             let help = format!(
                 "an operator does not repeat partitions: write nl.{name}(x, y), or x.broadcast_to((rows, columns))"
             );
-            common_shape(name, &a, &b).map_err(|refused| refused.help(help))?;
+            return Err(mismatch(name, &a, &b).help(help));
         }
         let wide = |l: &mut Lower<'_>, t: Tensor, n: u32| {
             if spread && t.view.partitions() == 1 && n > 1 { l.spread(&t, n) } else { Ok(t) }
