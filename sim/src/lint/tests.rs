@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nki_isa::program::{Control, NodeKind};
+use nki_isa::program::{Bound, Control, NodeKind};
 use nki_isa::{DType, Space};
 use proptest::prelude::*;
 
@@ -143,6 +143,13 @@ fn a_tile_that_another_gets_the_place_of_is_not_overwritten_but_unread() {
     assert_eq!(found(&b.program), ["dead-load"]);
 }
 
+/// A dynamic loop with this number of iterations.
+fn repeated(b: &mut Builder, body: Vec<Node>, times: i64) -> NodeKind {
+    let variable = nki_isa::RegId(b.program.registers);
+    b.program.registers += 1;
+    Control::For { variable, lower: Bound::Static(0), upper: Bound::Static(times), step: 1, body }.into()
+}
+
 #[test]
 fn a_dynamic_loop_is_counted_by_its_iterations() {
     let mut b = Builder::new();
@@ -151,10 +158,8 @@ fn a_dynamic_loop_is_counted_by_its_iterations() {
     let t = b.tensor("t", Space::Sbuf, &[8, 64], DType::F32);
     let (from, tile, to) = (b.whole(x), b.whole(t), b.whole(out));
     let body = vec![b.node(NodeKind::Inst(dma(tile.clone(), from)))];
-    let variable = nki_isa::RegId(b.program.registers);
-    b.program.registers += 1;
-    let (lower, upper) = (nki_isa::program::Bound::Static(0), nki_isa::program::Bound::Static(3));
-    b.push_node(Control::For { variable, lower, upper, step: 1, body }.into());
+    let loop_ = repeated(&mut b, body, 3);
+    b.push_node(loop_);
     b.push(dma(to, tile));
     let program = b.program;
     let placement = place(&program).unwrap();
@@ -177,10 +182,8 @@ fn what_a_loop_without_iterations_reads_is_not_lost() {
         b.push(dma(to.clone(), from.clone()));
         let source = if reads_the_tile { tile } else { from };
         let body = vec![b.node(NodeKind::Inst(dma(to, source)))];
-        let variable = nki_isa::RegId(b.program.registers);
-        b.program.registers += 1;
-        let bound = nki_isa::program::Bound::Static(0);
-        b.push_node(Control::For { variable, lower: bound, upper: bound, step: 1, body }.into());
+        let loop_ = repeated(&mut b, body, 0);
+        b.push_node(loop_);
         assert_eq!(found(&b.program), want);
     }
 }
@@ -201,16 +204,10 @@ fn what_another_inner_iteration_would_read_is_not_lost() {
         let read = if carried { t.clone() } else { u.clone() };
         let inner = [add(kept.clone(), kept.clone(), read), copy(t.clone(), u)];
         let inner = inner.into_iter().map(|inst| b.node(NodeKind::Inst(inst))).collect();
-        let count = |b: &mut Builder, body: Vec<Node>, times: i64| {
-            let variable = nki_isa::RegId(b.program.registers);
-            b.program.registers += 1;
-            let (lower, upper) = (nki_isa::program::Bound::Static(0), nki_isa::program::Bound::Static(times));
-            NodeKind::from(Control::For { variable, lower, upper, step: 1, body })
-        };
-        let inner = count(&mut b, inner, 1);
+        let inner = repeated(&mut b, inner, 1);
         let first = b.node(NodeKind::Inst(dma(t.clone(), from)));
         let body = vec![first, b.node(inner)];
-        let outer = count(&mut b, body, 3);
+        let outer = repeated(&mut b, body, 3);
         b.push_node(outer);
         b.push(dma(to, kept));
         let found = found(&b.program);
