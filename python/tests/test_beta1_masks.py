@@ -325,3 +325,34 @@ def test_numbers_begin_each_iteration_as_before_the_loop():
 def test_a_grid_has_a_positive_number_of_programs():
     with pytest.raises(nki_sim.ArgumentTypeError, match="0 programs"):
         nl.spmd_dim(0, nl.nc(2))
+
+
+@nki.jit
+def of_the_loaded_rows(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    p, f = nl.arange(128)[:, None], nl.arange(x.shape[1])[None, :]
+    t = nl.load(x[p, f], mask=(p < x.shape[0]))
+    nl.store(out[p, f], nl.softmax(t, axis=1), mask=(p < x.shape[0]))
+    return out
+
+
+@nki.jit
+def by_way_of_accumulators(x):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    p, f = nl.arange(128)[:, None], nl.arange(x.shape[1])[None, :]
+    t, ones = nl.load(x[p, f], mask=(p < x.shape[0])), nl.ones((128, 4), dtype=nl.float32)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(op=nl.copy, data=t, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+    nisa.activation(op=nl.copy, data=ones, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reduce)
+    nl.store(out, total)
+    return out
+
+
+def test_unwritten_rows_are_reported_if_they_reach_a_result():
+    x = normal(72, 4)
+    got, warned = said(lambda: of_the_loaded_rows(x))
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(got, e / e.sum(1, keepdims=True), rtol=1e-5)
+    assert "uninitialized-read" not in warned
+    _, warned = said(lambda: by_way_of_accumulators(x))
+    assert "uninitialized-read" in warned
