@@ -96,5 +96,6 @@ which many kernels do as a precaution. A fill in a loop that overwrites what eve
 but the last has computed resets a sum which should have been set once, before the loop. A matmul that accumulates reads its destination. Nothing is
 reported if some of the bytes are read or kept, nor if values decide that: if the overwriting instruction is in a
 loop or branch that another run may not execute, transfers with `oob_mode=skip`, is a scatter or has an offset from
-a register or tensor, or if a read has such an offset.";
+a register or tensor, if a read has such an offset, or if another iteration of a dynamic loop around the first
+instruction, but not around the second, would read the bytes.";
 }
