@@ -111,6 +111,16 @@ pub(crate) fn dtype_name(text: &str) -> Option<DType> {
     DType::from_name(name)
 }
 
+/// Says that `word` is not a dtype, which names are, and which one is probably meant.
+pub(crate) fn no_dtype(word: &str) -> String {
+    let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
+    let near = match short_dtype(word) {
+        Some(name) => format!("; write {name}"),
+        None => crate::kernel::suggestion(word, names.iter().copied()),
+    };
+    format!("`{word}` is not a dtype ({}){near}", names.join(", "))
+}
+
 /// The full name of the dtype with a common short name.
 fn short_dtype(name: &str) -> Option<&'static str> {
     match name {
@@ -340,12 +350,7 @@ impl<'a> Parser<'a> {
             _ => {}
         }
         if let Some((word, _)) = token.split_once('[') {
-            let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
-            let near = match short_dtype(word) {
-                Some(name) => format!("; write {name}"),
-                None => crate::kernel::suggestion(word, names.iter().copied()),
-            };
-            return format!("`{word}` is not a dtype ({}){near}", names.join(", "));
+            return no_dtype(word);
         }
         format!(
             "`{token}` is not a value: expected FILE.npy, dtype[d0,d1,...], a dtype or a Python literal; \

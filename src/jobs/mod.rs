@@ -457,7 +457,8 @@ pub(crate) fn text(value: &Value) -> Result<String, String> {
                 let dtype = match map.get("dtype") {
                     None => "float32",
                     Some(Value::String(name)) if crate::value::dtype_name(name).is_some() => name,
-                    Some(other) => return Err(format!("{other} is not a dtype")),
+                    Some(Value::String(other)) => return Err(crate::value::no_dtype(other)),
+                    Some(other) => return Err(format!("the dtype of an array is a name, not {other}")),
                 };
                 format!("{dtype}({})", text(values)?)
             }
@@ -587,7 +588,12 @@ mod tests {
         assert_eq!(useless.words().unwrap_err(), "`atol` has no effect without `expect`");
         let empty: SweepJob = read(r#"{"file": "k.py", "grid": {}}"#).unwrap();
         assert!(empty.words().unwrap_err().starts_with("`grid` is empty"));
-        let wrong: Job = read(r#"{"file": "k.py", "args": {"x": {"dtype": "float33", "values": [1]}}}"#).unwrap();
-        assert!(wrong.words().unwrap_err().contains("`x`: \"float33\" is not a dtype"));
+        for (dtype, expected) in [("float33", "`x`: `float33` is not a dtype ("), ("bf16", "; write bfloat16")] {
+            let wrong: Job =
+                read(&format!(r#"{{"file": "k.py", "args": {{"x": {{"dtype": "{dtype}", "values": [1]}}}}}}"#))
+                    .unwrap();
+            let message = wrong.words().unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        }
     }
 }
