@@ -14,9 +14,13 @@
 //! be accepted without errors or warnings. Every error and warning that the command reports must be
 //! announced by a comment.
 
+mod words;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+
+use words::words;
 
 /// A finding that a comment announces or the command reports.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,29 +79,6 @@ fn blocks(page: &str) -> Vec<Block> {
             });
         }
     }
-    out
-}
-
-/// Splits at spaces outside quotes and brackets.
-fn words(text: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut depth = 0i32;
-    let mut quote = None;
-    for c in text.trim().chars() {
-        match (quote, c) {
-            (Some(q), _) if q == c => quote = None,
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '[' | '(' | '{') => depth += 1,
-            (None, ']' | ')' | '}') => depth -= 1,
-            _ => {}
-        }
-        if c == ' ' && depth == 0 && quote.is_none() {
-            out.push(String::new());
-        } else if let Some(last) = out.last_mut() {
-            last.push(c);
-        }
-    }
-    out.retain(|w| !w.is_empty());
     out
 }
 

@@ -15,11 +15,15 @@
 //! # expect: same                      an undetected bug that the outputs do not show either
 //! ```
 
+#[path = "../words/mod.rs"]
+mod words;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nki_diag::slugs::{self, Class};
+use words::words;
 
 /// A kernel of tests/planted with the information in its comments.
 #[derive(Debug, Clone, Default)]
@@ -49,29 +53,6 @@ pub(crate) struct Plants {
     /// The class of its bugs, from the docstring.
     pub(crate) class: String,
     pub(crate) kernels: Vec<Kernel>,
-}
-
-/// Splits at spaces outside quotes and brackets.
-fn words(text: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut depth = 0i32;
-    let mut quote = None;
-    for c in text.trim().chars() {
-        match (quote, c) {
-            (Some(q), _) if q == c => quote = None,
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '[' | '(' | '{') => depth += 1,
-            (None, ']' | ')' | '}') => depth -= 1,
-            _ => {}
-        }
-        if c == ' ' && depth == 0 && quote.is_none() {
-            out.push(String::new());
-        } else if let Some(last) = out.last_mut() {
-            last.push(c);
-        }
-    }
-    out.retain(|w| !w.is_empty());
-    out
 }
 
 /// Parses a comment before a kernel. Returns false if it is not part of this format.
