@@ -303,38 +303,104 @@ pub fn visit_stream<'p>(stream: &'p [Node], visit: &mut dyn FnMut(&'p Node)) {
     }
 }
 
-/// The flat index of a stream: its statements in program order, outer before inner. A statement's position is its index.
-pub fn statements(stream: &[Node]) -> Vec<Statement<'_>> {
-    fn add<'p>(nodes: &'p [Node], parent: Option<u32>, out: &mut Vec<Statement<'p>>) {
-        for node in nodes {
-            let at = out.len();
-            out.push(Statement { node, end: 0, otherwise: 0, parent });
-            let inside = Some(at as u32);
-            let mut otherwise = None;
-            match &node.kind {
-                NodeKind::Inst(_) => {}
-                NodeKind::Control(control) => match &**control {
-                    Control::For { body, .. } | Control::While { body, .. } => add(body, inside, out),
-                    Control::If { then, otherwise: other, .. } => {
-                        add(then, inside, out);
-                        otherwise = Some(out.len() as u32);
-                        add(other, inside, out);
-                    }
-                },
-            }
-            let end = out.len() as u32;
-            (out[at].end, out[at].otherwise) = (end, otherwise.unwrap_or(end));
-        }
-    }
-    let mut out = Vec::with_capacity(stream.len());
-    add(stream, None, &mut out);
-    out
+/// The statements of a stream in program order, outer before inner, by position. A stream without loops and branches needs no list of them.
+#[derive(Debug, Clone)]
+pub struct Statements<'p>(List<'p>);
+
+#[derive(Debug, Clone)]
+enum List<'p> {
+    Flat(&'p [Node]),
+    Nested(Vec<Statement<'p>>),
 }
 
-/// The positions of the enclosing loops and branches, innermost first.
-pub fn around<'s>(statements: &'s [Statement<'_>], at: u32) -> impl Iterator<Item = u32> + 's {
-    let parent = |at: u32| statements.get(at as usize).and_then(|s| s.parent);
-    std::iter::successors(parent(at), move |&at| parent(at))
+impl Default for Statements<'_> {
+    fn default() -> Self {
+        Statements(List::Flat(&[]))
+    }
+}
+
+impl<'p> Statements<'p> {
+    /// The statements of `stream`.
+    pub fn of(stream: &'p [Node]) -> Self {
+        if stream.iter().all(|node| matches!(node.kind, NodeKind::Inst(_))) {
+            return Statements(List::Flat(stream));
+        }
+        let mut list = Vec::with_capacity(stream.len());
+        add(stream, None, &mut list);
+        Statements(List::Nested(list))
+    }
+
+    /// Whether all statements are instructions.
+    pub fn is_straight_line(&self) -> bool {
+        matches!(self.0, List::Flat(_))
+    }
+
+    /// Number of statements, nested ones included.
+    pub fn len(&self) -> u32 {
+        match &self.0 {
+            List::Flat(nodes) => nodes.len() as u32,
+            List::Nested(list) => list.len() as u32,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The statement at a position, if there is one.
+    pub fn get(&self, at: u32) -> Option<Statement<'p>> {
+        match &self.0 {
+            List::Flat(nodes) => {
+                let node = nodes.get(at as usize)?;
+                Some(Statement { node, end: at + 1, otherwise: at + 1, parent: None })
+            }
+            List::Nested(list) => list.get(at as usize).copied(),
+        }
+    }
+
+    /// The node of the statement at a position, if there is one.
+    pub fn node(&self, at: u32) -> Option<&'p Node> {
+        self.get(at).map(|statement| statement.node)
+    }
+
+    /// The statements at these positions.
+    pub fn range(&self, positions: std::ops::Range<u32>) -> impl DoubleEndedIterator<Item = Statement<'p>> + '_ {
+        positions.filter_map(|at| self.get(at))
+    }
+
+    /// All statements.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Statement<'p>> + '_ {
+        self.range(0..self.len())
+    }
+
+    /// The positions of the loops and branches around a statement, innermost first.
+    pub fn around(&self, at: u32) -> impl Iterator<Item = u32> + '_ {
+        let parent = |at: u32| self.get(at).and_then(|s| s.parent);
+        std::iter::successors(parent(at), move |&at| parent(at))
+    }
+}
+
+fn add<'p>(nodes: &'p [Node], parent: Option<u32>, out: &mut Vec<Statement<'p>>) {
+    for node in nodes {
+        let at = out.len();
+        out.push(Statement { node, end: 0, otherwise: 0, parent });
+        let inside = Some(at as u32);
+        let mut otherwise = None;
+        match &node.kind {
+            NodeKind::Inst(_) => {}
+            NodeKind::Control(control) => match &**control {
+                Control::For { body, .. } | Control::While { body, .. } => add(body, inside, out),
+                Control::If { then, otherwise: other, .. } => {
+                    add(then, inside, out);
+                    otherwise = Some(out.len() as u32);
+                    add(other, inside, out);
+                }
+            },
+        }
+        let end = out.len() as u32;
+        (out[at].end, out[at].otherwise) = (end, otherwise.unwrap_or(end));
+    }
 }
 
 #[cfg(test)]
@@ -349,14 +415,14 @@ mod tests {
         let repeat = |body| node(Control::While { condition: RegId(0), body });
         let empty = || branch(Vec::new(), Vec::new());
         let stream = [repeat(vec![empty(), branch(vec![empty()], vec![empty(), empty()])]), empty()];
-        let all = statements(&stream);
+        let all = Statements::of(&stream);
         let mut visited = Vec::new();
         visit_stream(&stream, &mut |node| visited.push(node));
         assert!(all.iter().map(|s| s.node).zip(&visited).all(|(a, &b)| std::ptr::eq(a, b)));
-        assert_eq!(all.len(), visited.len());
+        assert_eq!(all.len() as usize, visited.len());
         let ends: Vec<(u32, u32)> = all.iter().map(|s| (s.otherwise, s.end)).collect();
         assert_eq!(ends, [(6, 6), (2, 2), (4, 6), (4, 4), (5, 5), (6, 6), (7, 7)]);
-        let outer = |at| around(&all, at).collect::<Vec<_>>();
+        let outer = |at| all.around(at).collect::<Vec<_>>();
         assert_eq!((outer(0), outer(1), outer(5), outer(6)), (vec![], vec![0], vec![2, 0], vec![]));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use nki_isa::program::{Node, NodeKind, visit_stream};
+use nki_isa::program::{Node, visit_stream};
 
 /// Dense index of a [`Node`] in pre-order over one core's stream, control nodes included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -149,29 +149,6 @@ pub fn index_nodes(stream: &[Node]) -> Vec<&Node> {
     let mut nodes = Vec::with_capacity(stream.len());
     visit_stream(stream, &mut |node| nodes.push(node));
     nodes
-}
-
-/// The nodes of one core's stream by [`NodeIndex`], without a list of them if none is inside another.
-pub(crate) enum Nodes<'p> {
-    Flat(&'p [Node]),
-    Nested(Vec<&'p Node>),
-}
-
-impl<'p> Nodes<'p> {
-    pub(crate) fn of(stream: &'p [Node]) -> Self {
-        if stream.iter().all(|node| matches!(node.kind, NodeKind::Inst(_))) {
-            Nodes::Flat(stream)
-        } else {
-            Nodes::Nested(index_nodes(stream))
-        }
-    }
-
-    pub(crate) fn get(&self, at: NodeIndex) -> Option<&'p Node> {
-        match self {
-            Nodes::Flat(stream) => stream.get(at.0 as usize),
-            Nodes::Nested(nodes) => nodes.get(at.0 as usize).copied(),
-        }
-    }
 }
 
 #[cfg(test)]

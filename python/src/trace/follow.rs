@@ -18,7 +18,7 @@ use nki_diag::stop::{self, Stop as Cancel, stoppable};
 use nki_frontend::trace::{Failure, Follower, Held, Trace};
 use nki_isa::inst::Action;
 use nki_isa::names::{Engine, Named};
-use nki_isa::program::{NodeKind, Statement, statements};
+use nki_isa::program::{NodeKind, Statement, Statements};
 use nki_isa::{Fault, Inst, Node, RegId, View};
 use nki_sim::inputs::Given;
 use nki_sim::session::{Kernel, Launch, Session, Stop};
@@ -74,7 +74,7 @@ enum Goal {
 /// Pauses the run of a core on request.
 struct Stops<'p> {
     core: u32,
-    statements: Vec<Statement<'p>>,
+    statements: Statements<'p>,
     goal: Option<Goal>,
     asks: Receiver<Request>,
     answers: Sender<Response>,
@@ -102,13 +102,13 @@ impl Stops<'_> {
 
     /// Whether the program has these instructions, ending at this position.
     fn has(&self, nodes: &[Node], last: u32) -> bool {
-        let end = last as usize + 1;
-        let known = end.checked_sub(nodes.len()).and_then(|first| self.statements.get(first..end));
-        let same = |known: &Statement<'_>, node: &Node| match (&known.node.kind, &node.kind) {
+        let end = last + 1;
+        let known = end.checked_sub(nodes.len() as u32).filter(|_| end <= self.statements.len());
+        let same = |known: Statement<'_>, node: &Node| match (&known.node.kind, &node.kind) {
             (NodeKind::Inst(known), NodeKind::Inst(inst)) => is_made_of(known, inst),
             _ => false,
         };
-        known.is_some_and(|known| known.iter().zip(nodes).all(|(k, n)| same(k, n)))
+        known.is_some_and(|first| self.statements.range(first..end).zip(nodes).all(|(k, n)| same(k, n)))
     }
 }
 
@@ -218,7 +218,7 @@ impl Run<'_> {
         let Some(stream) = kernels[self.rank].program.cores.get(core as usize) else { return work(trace) };
         let mut stops = Stops {
             core,
-            statements: statements(stream),
+            statements: Statements::of(stream),
             goal: None,
             asks: asked,
             answers: answers.clone(),

@@ -1,12 +1,11 @@
 //! On-chip memory over time: the lifetime of each tensor, and the occupancy of SBUF and PSUM.
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::NodeKind;
+use nki_isa::program::{NodeKind, Statements};
 use nki_isa::{Program, Space, TensorId};
 
 use crate::place::Placement;
 use crate::timeline::{EventId, Ps, Timeline};
-use crate::trace::index_nodes;
 
 /// The lifetime of a tensor in on-chip memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +45,13 @@ pub struct Life {
 
 /// The lifetime of each tensor; `None` if no executed instruction accesses it, and outside SBUF and PSUM.
 pub fn lives(timeline: &Timeline, program: &Program) -> Vec<Option<Life>> {
-    let nodes: Vec<_> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
+    let nodes: Vec<Statements<'_>> = program.cores.iter().map(|stream| Statements::of(stream)).collect();
     let mut footprint = Footprint::default();
     let mut lives: Vec<Option<Life>> = vec![None; program.tensors.len()];
     for (i, e) in timeline.events.iter().enumerate() {
         let first = EventId(i as u32);
-        let NodeKind::Inst(inst) = &nodes[e.origin.core as usize][e.node.0 as usize].kind else { continue };
+        let node = nodes[e.origin.core as usize].node(e.node.0);
+        let Some(NodeKind::Inst(inst)) = node.map(|n| &n.kind) else { continue };
         footprint.clear();
         inst.footprint(&mut footprint);
         for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space.is_on_chip()) {

@@ -6,7 +6,7 @@ use ndarray::Array2;
 use nki_diag::Diagnostic;
 use nki_isa::ids::{Address, Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, statements};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, Statements};
 use nki_isa::{Contribution, Fault, Inst, Participants, Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
@@ -71,7 +71,7 @@ pub(super) struct CoreState<'p> {
     /// Dynamic loops around it: statement and iteration.
     pub(super) loops: Vec<(Loc, u32)>,
     /// The core's stream.
-    statements: Vec<Statement<'p>>,
+    statements: Statements<'p>,
     /// Blocks being executed, outermost first.
     frames: Vec<Frame>,
     /// Position of the statement being executed.
@@ -150,7 +150,7 @@ impl<'p> CoreState<'p> {
 
     /// The statements before the current one, in reverse order.
     pub(super) fn statements_before(&self) -> impl Iterator<Item = &'p Node> + '_ {
-        self.statements.iter().take(self.position as usize).rev().map(|s| s.node)
+        self.statements.range(0..self.position).rev().map(|s| s.node)
     }
 
     /// The content of a register, if it was set.
@@ -197,12 +197,12 @@ impl<'p> Interpreter<'p> {
     /// A core before its first statement.
     fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
         let dying = by_last_use(self.program, self.deferred.placement(), core);
-        let statements = statements(stream);
+        let statements = Statements::of(stream);
         let loop_local = LoopLocalTensors::new(self.program, &statements);
         CoreState {
             number: core,
             registers: vec![None; self.program.registers as usize],
-            frames: vec![Frame { next: 0, until: statements.len() as u32, end: End::Leave }],
+            frames: vec![Frame { next: 0, until: statements.len(), end: End::Leave }],
             dying,
             loop_local,
             statements,
@@ -339,11 +339,11 @@ impl<'p> Interpreter<'p> {
             nki_diag::stop::check();
             let Some(frame) = self.core.frames.last_mut() else { return Ok(Stop::Done) };
             let position = frame.next;
-            if position >= frame.until {
+            let next = self.core.statements.get(position).filter(|_| position < frame.until);
+            let Some(Statement { node, end, otherwise, .. }) = next else {
                 self.end_of_block()?;
                 continue;
-            }
-            let Statement { node, end, otherwise, .. } = self.core.statements[position as usize];
+            };
             // Skip the statement's body.
             frame.next = end;
             self.core.position = position;
@@ -443,7 +443,7 @@ impl<'p> Interpreter<'p> {
     fn end_of_block(&mut self) -> Result<(), Fault> {
         let Some(Frame { until, end, .. }) = self.core.frames.pop() else { return Ok(()) };
         let End::Loop { at, iteration, mut counter } = end else { return Ok(()) };
-        self.core.node = Some(self.core.statements[at.0 as usize].node);
+        self.core.node = self.core.statements.node(at.0);
         let again = match &mut counter {
             Counter::For { variable, next, upper, step } => {
                 let more = *next < *upper;
@@ -520,7 +520,7 @@ impl<'p> Interpreter<'p> {
     /// The outputs, after the last core has ended.
     pub(super) fn outputs(&mut self) -> Vec<HostTensor> {
         // All statements have been executed: on-chip memory is not read any more.
-        self.core.position = self.core.statements.len() as u32;
+        self.core.position = self.core.statements.len();
         self.flush_without_dead();
         let program = self.program;
         if !self.reads_without_effect && self.taint.is_some() && !self.taint_is_visible() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Control, NodeKind, Statement, around};
+use nki_isa::program::{Control, NodeKind, Statements};
 use nki_isa::{Program, Space, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -21,9 +21,9 @@ pub(super) struct LoopLocalTensors {
 
 impl LoopLocalTensors {
     /// Collects the tensors from the statements of a core.
-    pub(super) fn new(program: &Program, statements: &[Statement<'_>]) -> Self {
+    pub(super) fn new(program: &Program, statements: &Statements<'_>) -> Self {
         let mut out = Self::default();
-        if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
+        if statements.is_straight_line() {
             return out;
         }
         for (id, path) in common_loops(statements) {
@@ -48,16 +48,19 @@ impl LoopLocalTensors {
 }
 
 /// The common loops around all uses of each on-chip tensor, outermost first.
-pub(crate) fn common_loops(statements: &[Statement<'_>]) -> BTreeMap<TensorId, Vec<u32>> {
+pub(crate) fn common_loops(statements: &Statements<'_>) -> BTreeMap<TensorId, Vec<u32>> {
     let mut common: BTreeMap<TensorId, Vec<u32>> = BTreeMap::new();
     let mut footprint = Footprint::default();
-    for (at, statement) in statements.iter().enumerate() {
+    for (at, statement) in (0..).zip(statements.iter()) {
         let NodeKind::Inst(inst) = &statement.node.kind else { continue };
         footprint.clear();
         inst.footprint(&mut footprint);
         for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space.is_on_chip()) {
-            let is_loop = |at: &u32| !matches!(statements[*at as usize].node.kind.control(), Some(Control::If { .. }));
-            let mut path: Vec<u32> = around(statements, at as u32).filter(is_loop).collect();
+            let is_loop = |at: &u32| {
+                let node = statements.node(*at);
+                !matches!(node.and_then(|n| n.kind.control()), Some(Control::If { .. }))
+            };
+            let mut path: Vec<u32> = statements.around(at).filter(is_loop).collect();
             path.reverse();
             match common.entry(view.tensor) {
                 Entry::Vacant(entry) => {

@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, statements};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, Statements};
 use nki_isa::{Fault, Index, Program, View};
 
 use super::rendezvous::{self, Cores, Kind, Pairing, Place, Stop};
@@ -44,8 +44,8 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
             step_limit,
             depth: 0,
         };
-        let all = statements(stream);
-        walk.block(&all, 0, all.len() as u32)?;
+        let all = Statements::of(stream);
+        walk.block(&all, 0, all.len())?;
         trace.cores.push(walk.trace);
     }
     if program.cores.len() > 1 {
@@ -57,7 +57,7 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
 /// Pairs the rendezvous of the cores. Rendezvous that never complete (the run would fail) are not paired.
 fn pair(program: &Program, trace: &mut Trace) {
     let stops = program.cores.iter().zip(&trace.cores).zip(0..).map(|((stream, executed), core)| {
-        let nodes = statements(stream);
+        let nodes = Statements::of(stream);
         let rendezvous = |(event, node): (u32, &Node)| {
             let NodeKind::Inst(inst) = &node.kind else { return None };
             let participants = inst.participants()?;
@@ -66,8 +66,7 @@ fn pair(program: &Program, trace: &mut Trace) {
             (!members.is_empty()).then_some(Place { event, kind, members: Some(members) })
         };
         let events = executed.events.iter().zip(0..).filter(|(e, _)| matches!(e.kind, EventKind::Inst { .. }));
-        let mut places: Vec<Place> =
-            events.filter_map(|(e, at)| rendezvous((at, nodes[e.node.0 as usize].node))).collect();
+        let mut places: Vec<Place> = events.filter_map(|(e, at)| rendezvous((at, nodes.node(e.node.0)?))).collect();
         places.reverse();
         places
     });
@@ -145,12 +144,12 @@ impl Walk<'_> {
     }
 
     /// Executes the statements of a block in a range of positions.
-    fn block(&mut self, all: &[Statement<'_>], from: u32, until: u32) -> Result<(), NeedsData> {
+    fn block(&mut self, all: &Statements<'_>, from: u32, until: u32) -> Result<(), NeedsData> {
         let mut footprint = Footprint::default();
         let mut next = from;
         while next < until {
             let at = NodeIndex(next);
-            let Statement { node, end, otherwise, .. } = all[next as usize];
+            let Some(Statement { node, end, otherwise, .. }) = all.get(next) else { break };
             next = end;
             if self.depth > 0 {
                 self.step(node)?;

@@ -2,7 +2,7 @@
 
 use nki_isa::Program;
 use nki_isa::ids::Loc;
-use nki_isa::program::{Node, statements};
+use nki_isa::program::{Node, Statements};
 use rustc_hash::FxHashMap;
 
 use crate::trace::{CoreTrace, EventKind, Trace};
@@ -25,10 +25,12 @@ pub(super) fn uneven(program: &Program, trace: &Trace) -> Option<(Loc, [u64; 2])
 }
 
 fn iterations(stream: &[Node], trace: &CoreTrace) -> Iterations {
-    let all = statements(stream);
+    let all = Statements::of(stream);
     let mut found = Iterations::default();
     for event in trace.events.iter().filter(|event| matches!(event.kind, EventKind::LoopIteration(_))) {
-        *found.entry(all[event.node.0 as usize].node.loc).or_default() += 1;
+        if let Some(node) = all.node(event.node.0) {
+            *found.entry(node.loc).or_default() += 1;
+        }
     }
     found
 }

@@ -7,7 +7,7 @@
 
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::program::Statements;
 use nki_isa::{Program, TensorId, View};
 
 use super::findings::{Findings, Place};
@@ -36,7 +36,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
             .enumerate()
             .map(|(core, stream)| {
                 let dying = by_last_use(program, placement, core as u32);
-                Core { dying, dead: 0, loop_local: loop_local_of(program, stream) }
+                Core { dying, dead: 0, loop_local: LoopLocalTensors::new(program, &Statements::of(stream)) }
             })
             .collect(),
     };
@@ -71,14 +71,6 @@ struct Account<'p> {
     races: Races<'p>,
     unlinked: Unlinked<'p>,
     cores: Vec<Core>,
-}
-
-/// A stream without loops needs no index.
-fn loop_local_of(program: &Program, stream: &[Node]) -> LoopLocalTensors {
-    if stream.iter().all(|n| matches!(n.kind, NodeKind::Inst(_))) {
-        return LoopLocalTensors::default();
-    }
-    LoopLocalTensors::new(program, &statements(stream))
 }
 
 /// See [`super::interpreter::CoreState`].

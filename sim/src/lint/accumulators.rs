@@ -6,7 +6,7 @@ use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
 use nki_isa::names::Engine;
-use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::program::{Node, NodeKind, Statements};
 use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -122,8 +122,8 @@ pub(super) fn never_set(program: &Program) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let mut seen = FxHashSet::default();
     for (core, stream) in program.cores.iter().enumerate() {
-        let all: Vec<_> = statements(stream)
-            .into_iter()
+        let all: Vec<_> = Statements::of(stream)
+            .iter()
             .filter_map(|s| match &s.node.kind {
                 NodeKind::Inst(inst) => Some((s.node, inst.accumulators()?)),
                 NodeKind::Control(_) => None,

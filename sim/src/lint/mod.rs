@@ -14,13 +14,13 @@ use nki_diag::Diagnostic;
 use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Action, Footprint};
-use nki_isa::program::{Node, NodeKind, Step as TrailStep, statements};
+use nki_isa::program::{Node, NodeKind, Statements, Step as TrailStep};
 use nki_isa::{Inst, Participants, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec;
 use crate::place::Placement;
-use crate::trace::{Event, EventKind, Resolved, Trace, index_nodes};
+use crate::trace::{Event, EventKind, Resolved, Trace};
 use accumulators::Unset;
 use lost::Lost;
 use overlap::ElementOrder;
@@ -260,7 +260,7 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
     if all.is_empty() {
         return Vec::new();
     }
-    let nodes: Vec<Vec<&Node>> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
+    let nodes: Vec<Statements<'_>> = program.cores.iter().map(|stream| Statements::of(stream)).collect();
     let key = |l: &Lost<'_>| (l.node.loc, l.over.map(|n| n.loc));
     let mut times: FxHashMap<(Loc, Option<Loc>), usize> = FxHashMap::default();
     let mut of_line: FxHashMap<Loc, usize> = FxHashMap::default();
@@ -269,7 +269,7 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
         *of_line.entry(l.node.loc).or_default() += 1;
     }
     let counts = executions(&nodes, trace);
-    let counted = || nodes.iter().flatten().copied().zip(counts.iter().flatten().copied());
+    let counted = || nodes.iter().flat_map(|all| all.iter().map(|s| s.node)).zip(counts.iter().flatten().copied());
     let mut executed: FxHashMap<Loc, usize> = of_line.keys().map(|loc| (*loc, 0)).collect();
     for (node, times) in counted() {
         if let Some(sum) = executed.get_mut(&node.loc) {
@@ -313,7 +313,7 @@ fn around(program: &Program, id: TrailId) -> impl Iterator<Item = TrailId> + '_ 
 
 /// Whether a lost result looks like a loop-carried value of an unrolled loop: its tensor is declared outside of the
 /// iteration, and read earlier in it.
-fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
+fn is_carried(program: &Program, nodes: &[Statements<'_>], l: &Lost<'_>) -> bool {
     let step = |id: &TrailId| program.trails.get(id.0 as usize).map(|trail| &trail.step);
     let is_iteration = |id: &TrailId| matches!(step(id), Some(TrailStep::Iteration { .. }));
     let Some(iteration) = around(program, l.node.trail).find(is_iteration) else { return false };
@@ -322,8 +322,8 @@ fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
         return false;
     }
     let (core, at) = l.place;
-    let before = nodes.get(core as usize).and_then(|n| n.get(..at.0 as usize)).unwrap_or(&[]);
-    before.iter().rev().take_while(|n| within(n.trail)).any(|n| {
+    let Some(all) = nodes.get(core as usize) else { return false };
+    all.range(0..at.0).rev().map(|s| s.node).take_while(|n| within(n.trail)).any(|n| {
         let NodeKind::Inst(inst) = &n.kind else { return false };
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
@@ -340,11 +340,11 @@ fn is_read_in(
 ) -> bool {
     let core = l.place.0;
     let read = known.entry((core, loop_)).or_insert_with(|| {
-        let stream = program.cores.get(core as usize).map_or_else(Vec::new, |nodes| statements(nodes));
+        let all = program.cores.get(core as usize).map(|stream| Statements::of(stream)).unwrap_or_default();
         let mut read = FxHashSet::default();
         let mut footprint = Footprint::default();
-        for (at, of) in stream.iter().enumerate().filter(|(_, s)| s.node.loc == loop_) {
-            for statement in &stream[at..of.end as usize] {
+        for (at, of) in (0..).zip(all.iter()).filter(|(_, s)| s.node.loc == loop_) {
+            for statement in all.range(at..of.end) {
                 if let NodeKind::Inst(inst) = &statement.node.kind {
                     footprint.clear();
                     inst.footprint(&mut footprint);
@@ -358,8 +358,8 @@ fn is_read_in(
 }
 
 /// The number of executions of each statement of each core.
-fn executions(nodes: &[Vec<&Node>], trace: &Trace) -> Vec<Vec<usize>> {
-    let mut out: Vec<Vec<usize>> = nodes.iter().map(|nodes| vec![0; nodes.len()]).collect();
+fn executions(nodes: &[Statements<'_>], trace: &Trace) -> Vec<Vec<usize>> {
+    let mut out: Vec<Vec<usize>> = nodes.iter().map(|all| vec![0; all.len() as usize]).collect();
     for (times, core) in out.iter_mut().zip(&trace.cores) {
         for event in core.events.iter().filter(|e| matches!(e.kind, EventKind::Inst { .. })) {
             if let Some(times) = times.get_mut(event.node.0 as usize) {

@@ -3,7 +3,7 @@
 use nki_diag::Diagnostic;
 use nki_isa::ids::{Loc, TensorId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::program::{Node, NodeKind, Statement, Statements};
 use nki_isa::{Arch, Inst, Program, Space, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -32,8 +32,8 @@ pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
     for stream in &program.cores {
         in_loops(program, stream, &mut seen, &mut out);
         let mut sums = Sums { arch: Arch::of(program.target), all: FxHashMap::default() };
-        for statement in statements(stream) {
-            let node = statement.node;
+        let statements = Statements::of(stream);
+        for node in statements.iter().map(|s| s.node) {
             let NodeKind::Inst(inst) = &node.kind else {
                 sums.all.clear();
                 continue;
@@ -52,8 +52,8 @@ pub(super) fn continued(program: &Program) -> Vec<Diagnostic> {
 /// Matmuls without `accumulate` in a dynamic loop, to a tile that is declared outside of the loop, but used only by it and read in it: the first
 /// matmul of an iteration may start a sum or continue the last one.
 fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: &mut Vec<Diagnostic>) {
-    let statements = statements(stream);
-    if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
+    let statements = Statements::of(stream);
+    if statements.is_straight_line() {
         return;
     }
     let arch = Arch::of(program.target);
@@ -63,9 +63,9 @@ fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: 
         else {
             continue;
         };
-        let body = &statements[header as usize..statements[header as usize].end as usize];
+        let Some(Statement { node: loop_, end, .. }) = statements.get(header) else { continue };
         let (mut first, mut is_read) = (None, false);
-        for statement in body {
+        for statement in statements.range(header..end) {
             let NodeKind::Inst(inst) = &statement.node.kind else { continue };
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);
@@ -89,7 +89,7 @@ fn in_loops(program: &Program, stream: &[Node], seen: &mut FxHashSet<Loc>, out: 
         if let Some(node) = first.filter(|_| is_read)
             && seen.insert(node.loc)
         {
-            out.push(words::sum_of_iterations(program, node, id, statements[header as usize].node));
+            out.push(words::sum_of_iterations(program, node, id, loop_));
         }
     }
 }

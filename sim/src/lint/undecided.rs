@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nki_isa::inst::dma::skips_out_of_bounds;
-use nki_isa::program::{Bound, Control, Node, NodeKind, statements};
+use nki_isa::program::{Bound, Control, Node, Statements};
 use nki_isa::{Index, Inst, Program, RegId, View};
 use rustc_hash::FxHashSet;
 
@@ -62,24 +62,24 @@ impl Undecided {
 impl OfCore {
     fn new(stream: &[Node]) -> Self {
         let mut known = FxHashSet::default();
-        if stream.iter().all(|node| matches!(node.kind, NodeKind::Inst(_))) {
+        let statements = Statements::of(stream);
+        if statements.is_straight_line() {
             return OfCore { blocks: Vec::new(), known };
         }
-        let statements = statements(stream);
-        let mut blocks: Vec<Block> = Vec::with_capacity(statements.len());
-        for (at, statement) in statements.iter().enumerate() {
+        let mut blocks: Vec<Block> = Vec::with_capacity(statements.len() as usize);
+        for (at, statement) in (0..).zip(statements.iter()) {
             if let Some(Control::For { variable, lower: Bound::Static(_), upper: Bound::Static(_), .. }) =
                 statement.node.kind.control()
             {
                 known.insert(*variable);
             }
-            let parent = statement.parent.and_then(|p| Some((p, statements.get(p as usize)?)));
+            let parent = statement.parent.and_then(|p| Some((p, statements.get(p)?)));
             let block = parent.map_or(STREAM, |(p, parent)| match parent.node.kind.control() {
                 Some(Control::For { lower: Bound::Static(_), upper: Bound::Static(_), .. }) | None => {
                     blocks.get(p as usize).copied().unwrap_or(STREAM)
                 }
                 Some(Control::For { .. } | Control::While { .. }) => (p + 1, parent.end),
-                Some(Control::If { .. }) if (at as u32) < parent.otherwise => (p + 1, parent.otherwise),
+                Some(Control::If { .. }) if at < parent.otherwise => (p + 1, parent.otherwise),
                 Some(Control::If { .. }) => (parent.otherwise, parent.end),
             });
             blocks.push(block);
@@ -91,6 +91,7 @@ impl OfCore {
 #[cfg(test)]
 mod tests {
     use nki_isa::DType;
+    use nki_isa::program::NodeKind;
 
     use super::*;
     use crate::testing::{Builder, dma};

@@ -2,10 +2,10 @@
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint};
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Node, NodeKind, Statements};
 use nki_isa::{Inst, Participants, Program};
 
-use crate::trace::{CoreTrace, EventKind, NodeIndex, Nodes, Resolved, Trace};
+use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 
 /// One executed instruction.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub(crate) trait Visitor<'p> {
 /// The position of one core in its events.
 struct Cursor<'p, 't> {
     core: u32,
-    nodes: Nodes<'p>,
+    nodes: Statements<'p>,
     trace: &'t CoreTrace,
     /// Number of events visited.
     visited: usize,
@@ -54,7 +54,7 @@ pub(crate) fn walk<'p>(program: &'p Program, trace: &Trace, visitor: &mut impl V
         .enumerate()
         .map(|(core, (stream, trace))| Cursor {
             core: core as u32,
-            nodes: Nodes::of(stream),
+            nodes: Statements::of(stream),
             trace,
             visited: 0,
             loops: Vec::new(),
@@ -104,7 +104,7 @@ impl<'p, 't> Cursor<'p, 't> {
             match event.kind {
                 EventKind::Inst { .. } => {
                     if several
-                        && let Some(Node { kind: NodeKind::Inst(inst), .. }) = self.nodes.get(event.node)
+                        && let Some(Node { kind: NodeKind::Inst(inst), .. }) = self.nodes.node(event.node.0)
                         && waits(inst)
                     {
                         return Some(event);
@@ -112,7 +112,7 @@ impl<'p, 't> Cursor<'p, 't> {
                     self.visit(event, footprint, visitor);
                 }
                 EventKind::LoopEnter => {
-                    let loc = self.nodes.get(event.node).map(|n| n.loc).unwrap_or_default();
+                    let loc = self.nodes.node(event.node.0).map(|n| n.loc).unwrap_or_default();
                     self.loops.push((loc, 0));
                 }
                 EventKind::LoopIteration(i) => {
@@ -130,7 +130,7 @@ impl<'p, 't> Cursor<'p, 't> {
     }
 
     fn visit(&self, event: &crate::trace::Event, footprint: &mut Footprint<'p>, visitor: &mut impl Visitor<'p>) {
-        let Some(node) = self.nodes.get(event.node) else { return };
+        let Some(node) = self.nodes.node(event.node.0) else { return };
         let (NodeKind::Inst(inst), EventKind::Inst { .. }) = (&node.kind, event.kind) else { return };
         // It orders the cores and moves no data, although its footprint names a tensor.
         if inst.action() == Action::Orders {

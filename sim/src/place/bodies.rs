@@ -5,7 +5,7 @@
 //! that it reads, as the first one had to. nki-library's mixture-of-experts kernels do not fit otherwise.
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Control, NodeKind, Statement, around, statements};
+use nki_isa::program::{Bound, Control, NodeKind, Statements};
 use nki_isa::{Program, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -20,15 +20,14 @@ struct Use {
 /// Shortens lifetimes of a core's automatic items where that is safe, and returns whether there were any.
 pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool {
     let Some(stream) = program.cores.get(core as usize) else { return false };
-    let all = statements(stream);
+    let all = Statements::of(stream);
     // A tensor used by another core is alive throughout.
     let own = items.iter().filter(|i| i.life.last != u32::MAX);
     // The uses of each item; `None` if one of them may differ between iterations.
     let mut uses: FxHashMap<TensorId, Option<Vec<Use>>> = own.map(|i| (i.id, Some(Vec::new()))).collect();
     let mut footprint = Footprint::default();
-    for (position, statement) in all.iter().enumerate() {
+    for (position, statement) in (0..).zip(all.iter()) {
         let NodeKind::Inst(inst) = &statement.node.kind else { continue };
-        let position = position as u32;
         footprint.clear();
         inst.footprint(&mut footprint);
         let mut loops = None;
@@ -59,7 +58,7 @@ pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool 
 }
 
 /// From the first to the last use in the body of the innermost loop that contains all uses; `None` if there is none.
-fn life(uses: &[Use], all: &[Statement<'_>]) -> Option<Lifetime> {
+fn life(uses: &[Use], all: &Statements<'_>) -> Option<Lifetime> {
     let outer = &uses.first()?.loops;
     let shared = |u: &Use| outer.iter().zip(&u.loops).take_while(|(a, b)| a == b).count();
     let depth = uses.iter().map(shared).min()?;
@@ -67,7 +66,9 @@ fn life(uses: &[Use], all: &[Statement<'_>]) -> Option<Lifetime> {
         return None;
     }
     // A use inside a nested loop counts for all of that loop.
-    let span = |u: &Use| u.loops.get(depth).map_or((u.position, u.position), |&at| (at, all[at as usize].end - 1));
+    let span = |u: &Use| {
+        u.loops.get(depth).map_or((u.position, u.position), |&at| (at, all.get(at).map_or(at, |s| s.end - 1)))
+    };
     let first = uses.iter().map(|u| span(u).0).min()?;
     let last = uses.iter().map(|u| span(u).1).max()?;
     Some(Lifetime { first, last })
@@ -75,10 +76,10 @@ fn life(uses: &[Use], all: &[Statement<'_>]) -> Option<Lifetime> {
 
 /// The dynamic loops around a statement, outermost first. `None` if an iteration of the outermost may skip the statement: because of a branch, or
 /// a loop that may have no iterations.
-fn sure_loops(all: &[Statement<'_>], position: u32) -> Option<Vec<u32>> {
-    let mut loops: Vec<u32> = around(all, position).collect();
+fn sure_loops(all: &Statements<'_>, position: u32) -> Option<Vec<u32>> {
+    let mut loops: Vec<u32> = all.around(position).collect();
     loops.reverse();
-    let sure = |(n, &at): (usize, &u32)| match all[at as usize].node.kind.control() {
+    let sure = |(n, &at): (usize, &u32)| match all.node(at).and_then(|node| node.kind.control()) {
         Some(Control::For { lower: Bound::Static(lower), upper: Bound::Static(upper), .. }) => n == 0 || lower < upper,
         Some(Control::For { .. } | Control::While { .. }) => n == 0,
         Some(Control::If { .. }) | None => false,

@@ -1,7 +1,7 @@
 //! Lifetimes: from the first to the last use of each tensor.
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Control, NodeKind, statements};
+use nki_isa::program::{Control, NodeKind, Statements};
 use nki_isa::{Program, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -43,8 +43,7 @@ pub(super) fn lifetimes(program: &Program) -> Lifetimes {
         // The outermost dynamic loop around the current position: first and last position.
         let mut outer = Lifetime { first: 0, last: 0 };
         let mut in_loop = false;
-        for (at, statement) in statements(stream).iter().enumerate() {
-            let at = at as u32;
+        for (at, statement) in (0..).zip(Statements::of(stream).iter()) {
             in_loop &= at <= outer.last;
             match &statement.node.kind {
                 NodeKind::Inst(inst) => {

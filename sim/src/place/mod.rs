@@ -182,8 +182,8 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
             });
             match found {
                 Ok(found) => {
-                    for (item, address) in automatic.iter().zip(&found.addresses) {
-                        placement.addresses[item.id.0 as usize] = Some(*address);
+                    for (item, address) in automatic.iter().zip(found.addresses()) {
+                        placement.addresses[item.id.0 as usize] = Some(address);
                         lives.alive[item.id.0 as usize] = Some(item.life);
                     }
                     for item in &explicit {
@@ -223,25 +223,27 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
 
 /// The used tensors of a region, by first use.
 fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<Item> {
-    let mut items: Vec<Item> = program
-        .tensors
-        .iter()
-        .zip(lives)
-        .enumerate()
-        .filter(|(_, (t, _))| t.space == region.space && t.core == region.core)
-        .filter_map(|(i, (t, life))| {
-            let bytes = u32::try_from(t.bytes()).unwrap_or(u32::MAX / 2);
-            Some(Item { id: TensorId(i as u32), bytes, taken: region.taken(bytes), life: (*life)?, address: t.address })
-        })
-        .collect();
+    let here = || {
+        let all = program.tensors.iter().zip(lives).enumerate();
+        all.filter(|(_, (t, _))| t.space == region.space && t.core == region.core)
+            .filter_map(|(i, (t, life))| Some((TensorId(i as u32), t, (*life)?)))
+    };
+    // The exact capacity: in long programs, this is the largest list of the placement.
+    let mut items = Vec::with_capacity(here().count());
+    items.extend(here().map(|(id, t, life)| {
+        let bytes = u32::try_from(t.bytes()).unwrap_or(u32::MAX / 2);
+        Item { id, bytes, taken: region.taken(bytes), life, address: t.address }
+    }));
     items.sort_unstable_by_key(|i| (i.life.first, i.id));
     items
 }
 
-/// Addresses of the automatic tensors of a region.
+/// Addresses of the automatic tensors of a region, in their order.
 struct Found {
-    /// One address per tensor, in their order.
-    addresses: Vec<Address>,
+    /// First byte in each partition.
+    bytes: Vec<u32>,
+    /// First partition of each tensor; empty if all start at partition 0.
+    partitions: Vec<u32>,
     /// Peak bytes per partition, explicit tensors included.
     peak: u32,
 }
@@ -249,7 +251,12 @@ struct Found {
 impl Found {
     /// Tensors that start at partition 0 and at these bytes.
     fn at_bytes(bytes: Vec<u32>, peak: u32) -> Self {
-        Found { addresses: bytes.into_iter().map(|byte| Address { partition: 0, byte }).collect(), peak }
+        Found { bytes, partitions: Vec::new(), peak }
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = Address> {
+        let partitions = self.partitions.iter().copied().chain(std::iter::repeat(0));
+        self.bytes.iter().zip(partitions).map(|(&byte, partition)| Address { partition, byte })
     }
 }
 
@@ -311,10 +318,10 @@ fn pack(
 ) -> Option<Found> {
     let halves = packing::choose_halves(program, core, automatic, shared)?;
     let bytes = offline(region, &shared.items, |i| halves[i], |item, at| beside(explicit, item, at))?;
-    let address =
-        |&p: &usize| Address { partition: if halves[p] == packing::UPPER { packing::HALF } else { 0 }, byte: bytes[p] };
     let peak = shared.items.iter().zip(&bytes).map(|(item, at)| at + item.taken).max().unwrap_or(0);
-    Some(Found { addresses: shared.place.iter().map(address).collect(), peak })
+    let partition = |&p: &usize| if halves[p] == packing::UPPER { packing::HALF } else { 0 };
+    let partitions = shared.place.iter().map(partition).collect();
+    Some(Found { bytes: shared.place.iter().map(|&p| bytes[p]).collect(), partitions, peak })
 }
 
 /// Addresses for the automatic tensors, or the index of one that does not fit.

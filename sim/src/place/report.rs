@@ -1,7 +1,6 @@
 //! Reports of the placement: peaks, overlaps, and the reason why something does not fit.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use nki_diag::{Diagnostic, FileId, Span};
 use nki_isa::ids::Loc;
@@ -72,7 +71,7 @@ pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>)
     let mut users = vec![0_u32; bounds.len()];
     let mut now: i64 = 0;
     let mut best = (0, None);
-    each_change(automatic.iter().chain(explicit), |start, item| {
+    each_change([automatic, explicit], |start, item| {
         match item.address {
             None => now += if start { i64::from(item.bytes) } else { -i64::from(item.bytes) },
             Some(a) => {
@@ -101,7 +100,7 @@ pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>)
 pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) -> u32 {
     let mut users = vec![0_u32; (region.capacity / region.bank) as usize];
     let mut best = 0;
-    each_change(items.iter(), |start, item| {
+    each_change([items, &[]], |start, item| {
         let Some(address) = placement.address(item.id) else { return };
         let first = (address.byte / region.bank) as usize;
         let end = ((address.byte + item.bytes.max(1)).div_ceil(region.bank) as usize).min(users.len());
@@ -118,25 +117,28 @@ pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) 
 }
 
 /// Calls `change` when an item's lifetime begins (true) or ends (false), in order of position, then id. Lifetimes that end at a position end before
-/// those that begin at the next one.
-fn each_change<'i>(items: impl Iterator<Item = &'i Item>, mut change: impl FnMut(bool, &'i Item)) {
-    let mut starts: Vec<&Item> = items.collect();
-    starts.sort_unstable_by_key(|i| (i.life.first, i.id));
-    let end = |i: &Item| (i.life.last, i.id);
-    let mut alive: BinaryHeap<Reverse<((u32, TensorId), usize)>> = BinaryHeap::new();
-    for (at, item) in starts.iter().enumerate() {
-        while let Some(&Reverse(((last, _), ended))) = alive.peek()
-            && last < item.life.first
+/// those that begin at the next one. Both lists are in order of first use.
+fn each_change<'i>(lists: [&'i [Item]; 2], mut change: impl FnMut(bool, &'i Item)) {
+    let start = |i: &Item| (i.life.first, i.id);
+    debug_assert!(lists.iter().all(|list| list.is_sorted_by_key(start)));
+    let [mut one, mut other] = lists.map(|list| list.iter().peekable());
+    let starts = std::iter::from_fn(|| match (one.peek(), other.peek()) {
+        (Some(a), Some(b)) if start(b) < start(a) => other.next(),
+        (Some(_), _) => one.next(),
+        (None, _) => other.next(),
+    });
+    // By the end of their lifetimes.
+    let mut alive: BTreeMap<(u32, TensorId), &Item> = BTreeMap::new();
+    for item in starts {
+        while let Some(ended) = alive.first_entry()
+            && ended.key().0 < item.life.first
         {
-            alive.pop();
-            change(false, starts[ended]);
+            change(false, ended.remove());
         }
-        alive.push(Reverse((end(item), at)));
+        alive.insert((item.life.last, item.id), item);
         change(true, item);
     }
-    while let Some(Reverse((_, ended))) = alive.pop() {
-        change(false, starts[ended]);
-    }
+    alive.into_values().for_each(|ended| change(false, ended));
 }
 
 /// Tensors in the same bytes whose uses alternate.

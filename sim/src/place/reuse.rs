@@ -7,7 +7,7 @@
 //! Published kernels rely on this: nki-library's cross entropy has two tiles of 65535 bfloat16 numbers, 262140 bytes in a partition of 229376.
 
 use nki_isa::inst::{Footprint, Placing};
-use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::program::{Node, NodeKind, Statements};
 use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -136,11 +136,11 @@ impl<'a> Walk<'a> {
 
     fn stream(&mut self, stream: &'a [Node], whole_life: &mut Vec<TensorId>) {
         let mut footprint = Footprint::default();
-        for (at, statement) in statements(stream).iter().enumerate() {
+        for (at, statement) in (0..).zip(Statements::of(stream).iter()) {
             let NodeKind::Inst(inst) = &statement.node.kind else { continue };
             footprint.clear();
             inst.footprint(&mut footprint);
-            self.instruction(at as u32, inst, &footprint);
+            self.instruction(at, inst, &footprint);
             if statement.parent.is_some() {
                 let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
                 whole_life.extend(all.filter(|t| self.wanted.contains_key(t)));

@@ -163,7 +163,7 @@ fn join(parts: &mut SmallVec<[(i64, i64); 1]>, new: (i64, i64)) {
 fn visit(low: &Lowered<'_>, clock: &Clock, mut of: impl FnMut(u32, Ps, &View)) {
     let mut footprint = Footprint::default();
     for (position, &op) in (0..).zip(&clock.taken) {
-        let NodeKind::Inst(inst) = &low.nodes[low.ops[op as usize].node.0 as usize].kind else { continue };
+        let Some(NodeKind::Inst(inst)) = low.node(op).map(|node| &node.kind) else { continue };
         footprint.clear();
         inst.footprint(&mut footprint);
         for view in footprint.reads.iter().chain(&footprint.writes) {

@@ -269,7 +269,7 @@ fn tensors_alive_at_one_time_on_the_clock_are_apart() {
         for tensor in (2..b.program.tensors.len() as u32).map(TensorId) {
             let uses = |op: &u32| {
                 let mut footprint = Footprint::default();
-                let NodeKind::Inst(inst) = &low.nodes[low.ops[*op as usize].node.0 as usize].kind else { return false };
+                let Some(NodeKind::Inst(inst)) = low.node(*op).map(|node| &node.kind) else { return false };
                 inst.footprint(&mut footprint);
                 footprint.reads.iter().chain(&footprint.writes).any(|v| v.tensor == tensor)
             };
@@ -437,7 +437,7 @@ fn functions_that_the_program_keeps_apart_are_not_interleaved() {
         b.push(dma(b.whole(out), b.whole(t)));
     }
     order_of(&b.program, &Params::of(Target::Trn2), |low, order| {
-        let of = |op: &u32| match &low.nodes[low.ops[*op as usize].node.0 as usize].kind {
+        let of = |op: &u32| match &low.node(*op).expect("a statement").kind {
             NodeKind::Inst(Inst::Activation(inst)) => Some(inst.op),
             _ => None,
         };

@@ -6,7 +6,7 @@ use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
-use nki_isa::program::{Bound, Control, Node, NodeKind};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statements};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -16,13 +16,13 @@ use super::dma::Classes;
 use crate::deps::{self, Deps, Hazard, Reach};
 use crate::place::Placement;
 use crate::timeline::Ps;
-use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, index_nodes};
+use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved};
 
 /// Engine queues come first, then the DMA queues that they trigger.
 pub(crate) const ENGINES: usize = Engine::QUEUES.len();
 
 /// Statements per unit of work of a thread that computes costs.
-const SHARE: usize = 2048;
+const SHARE: u32 = 2048;
 
 /// One operation.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +135,7 @@ impl Dependences {
 
 /// A core's operations in program order, their costs and dependences.
 pub(crate) struct Lowered<'p> {
-    pub(crate) nodes: Vec<&'p Node>,
+    nodes: Statements<'p>,
     pub(crate) ops: Vec<Op>,
     pub(crate) costs: Costs,
     pub(crate) graph: Arc<Graph>,
@@ -153,7 +153,7 @@ pub(crate) struct Lowered<'p> {
 
 impl<'p> Lowered<'p> {
     pub(super) fn new(
-        nodes: Vec<&'p Node>,
+        nodes: Statements<'p>,
         ops: Vec<Op>,
         costs: Costs,
         graph: Arc<Graph>,
@@ -185,6 +185,11 @@ impl<'p> Lowered<'p> {
         });
         let classes = Classes::new(dma_engines, dma_costs);
         Lowered { nodes, ops, costs, graph, queues, segments, rendezvous, classes, skipping }
+    }
+
+    /// The statement of an operation.
+    pub(crate) fn node(&self, op: u32) -> Option<&'p Node> {
+        self.nodes.node(self.ops.get(op as usize)?.node.0)
     }
 
     /// The cost of an operation in this run.
@@ -266,22 +271,23 @@ pub(crate) fn lower<'p>(
     reach: &Reach,
     known: Option<&Dependences>,
 ) -> (Lowered<'p>, DepInputs<'p>) {
-    let nodes = index_nodes(&program.cores[core]);
+    let nodes = Statements::of(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let machine = model.machine();
-    let cost = |i: usize, node: &Node| {
+    let cost = |at: u32, node: &Node| {
         let NodeKind::Inst(inst) = &node.kind else { return None };
         let work = inst.work(&context);
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
         let on_chip = footprint.writes.iter().chain(&footprint.reads).find(|v| v.space.is_on_chip());
         let partition = on_chip.and_then(|v| placement.address(v.tensor)).map(|a| a.partition);
-        Some(model.cost(&work, Place { partition, core: core as u32, node: NodeIndex(i as u32) }))
+        Some(model.cost(&work, Place { partition, core: core as u32, node: NodeIndex(at) }))
     };
-    let of_part = |(part, nodes): (usize, &[&Node])| -> Costs {
-        nodes.iter().zip(part * SHARE..).map(|(node, i)| cost(i, node)).collect()
+    let of_part = |part: u32| -> Costs {
+        let (first, end) = (part * SHARE, ((part + 1) * SHARE).min(nodes.len()));
+        (first..).zip(nodes.range(first..end)).map(|(at, statement)| cost(at, statement.node)).collect()
     };
-    let costs = Costs::joined(nodes.par_chunks(SHARE).enumerate().map(of_part).collect());
+    let costs = Costs::joined((0..nodes.len().div_ceil(SHARE)).into_par_iter().map(of_part).collect());
     let mut ops = Vec::with_capacity(trace.events.len());
     let mut seen = Vec::with_capacity(trace.events.len());
     let mut skipping = FxHashMap::default();
@@ -290,7 +296,7 @@ pub(crate) fn lower<'p>(
     // Until the barrier after the first iteration, instructions in a loop depend on the registers that decide whether it is entered.
     let mut control = [None; 2];
     for (i, event) in trace.events.iter().enumerate() {
-        let Some(&node) = nodes.get(event.node.0 as usize) else { continue };
+        let Some(node) = nodes.node(event.node.0) else { continue };
         let barrier = deps::Op { node, resolved: None, queue: 0, engine: None, control };
         let mut push = |kind, op| {
             ops.push(Op { trace: i as u32, node: event.node, kind });

@@ -145,7 +145,7 @@ impl Observer for Recorder<'_> {
 
     fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started) {
         let Op { trace, node, .. } = self.low.ops[op as usize];
-        let n = self.low.nodes[node.0 as usize];
+        let Some(n) = self.low.node(op) else { return };
         let label = match &n.kind {
             NodeKind::Inst(inst) => inst.schema().name,
             _ => "",

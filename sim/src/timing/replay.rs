@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use nki_isa::names::Engine;
+use nki_isa::program::Statements;
 use nki_isa::work::Work;
 use rustc_hash::FxHashMap;
 
@@ -187,7 +188,15 @@ fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'st
         r.waits.iter().filter(|on| (**on as usize) < stream.len()).map(dep).collect()
     };
     let graph = Graph::new(Deps::known(stream.iter().map(edges).collect()), stream.len());
-    Lowered::new(Vec::new(), ops, costs, Arc::new(graph), Vec::new(), FxHashMap::default(), model.machine().dma_engines)
+    Lowered::new(
+        Statements::default(),
+        ops,
+        costs,
+        Arc::new(graph),
+        Vec::new(),
+        FxHashMap::default(),
+        model.machine().dma_engines,
+    )
 }
 
 /// A pass of the tensor engine: start, end, time at the full rate, share of rows in use.

@@ -5,7 +5,7 @@ use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{DgeMode, Engine, Named};
-use nki_isa::program::{Node, NodeKind, statements};
+use nki_isa::program::{Node, NodeKind, Statements};
 use nki_isa::{Arch, Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
@@ -265,7 +265,7 @@ struct Piece {
 
 /// The number of each top-level statement, and of the end.
 fn starts(stream: &[Node]) -> Vec<u32> {
-    let end = statements(stream).len() as u32;
+    let end = Statements::of(stream).len();
     top_level(stream).map(|(at, _)| at).chain([end]).collect()
 }
 

@@ -6,7 +6,7 @@ use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{DgeMode, Engine, Named};
-use nki_isa::program::{Bound, Control, Node, NodeKind, statements};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statements};
 use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, Dim, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,7 +15,9 @@ use crate::trace::{EventKind, NodeIndex, Trace};
 
 /// Top-level statements of a core with their positions.
 pub(super) fn top_level(stream: &[Node]) -> impl Iterator<Item = (u32, &Node)> {
-    (0..).zip(statements(stream)).filter(|(_, s)| s.parent.is_none()).map(|(at, s)| (at, s.node))
+    let statements = Statements::of(stream);
+    std::iter::successors(statements.get(0).map(|s| (0, s)), move |(_, s)| Some((s.end, statements.get(s.end)?)))
+        .map(|(at, s)| (at, s.node))
 }
 
 /// Tensors that an instruction touches.
@@ -187,7 +189,7 @@ pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<
 /// The tensors that the instructions of a statement use.
 fn used_inside(node: &Node) -> Vec<TensorId> {
     let mut out = Vec::new();
-    for statement in statements(std::slice::from_ref(node)) {
+    for statement in Statements::of(std::slice::from_ref(node)).iter() {
         if let NodeKind::Inst(inst) = &statement.node.kind {
             out.extend(tensors(inst));
         }
