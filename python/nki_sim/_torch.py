@@ -7,6 +7,8 @@ compiled for these inputs. Unsupported calls (written arguments, tensors inside 
 arguments) break the graph, and the kernel is called as without a compiler.
 """
 
+import contextlib
+import contextvars
 import hashlib
 import threading
 
@@ -47,6 +49,19 @@ class _Call:
 #: graph.
 _calls = {}
 _lock = threading.Lock()
+#: Whether calls with fake tensors only compute shapes, without a node in the graph.
+_shapes_only = contextvars.ContextVar("shapes only", default=False)
+
+
+@contextlib.contextmanager
+def shapes_only():
+    """Makes calls with fake tensors compute shapes only: torch has its own node for the function
+    that calls the kernel."""
+    token = _shapes_only.set(True)
+    try:
+        yield
+    finally:
+        _shapes_only.reset(token)
 
 
 def allow(kernel):
@@ -120,18 +135,22 @@ def _stage(kernel, arguments):
     except (SimError, TypeError, ValueError, RecursionError) as error:
         # The call outside the graph raises the error at the line of the call.
         _break(kernel, str(error))
-    if compiled.written():
+    if compiled.written() and not _shapes_only.get():
         _break(kernel, f"it writes its argument `{compiled.written()[0]}`")
     if None in operands:
         _break(kernel, "a tensor is inside of an object")
     leaves, known = [], compiled.outputs()
     _kernel._shaped(compiled.returned(), lambda _how, index, same: leaves.append(index) if same is None else None)
     outputs = [(tuple(known[i][1]), _dtype(kernel, known[i][2])) for i in leaves]
-    key = _key(kernel, compiled, template)
-    with _lock:
-        _calls.setdefault(key, _Call(kernel, template, outputs))
     # As outside graphs, a result has no gradient.
-    results = iter(torch.ops.nki_sim.kernel([t.detach() for t in tensors], key))
+    inputs = [t.detach() for t in tensors]
+    if _shapes_only.get():
+        results = iter(_empty(inputs, outputs))
+    else:
+        key = _key(kernel, compiled, template)
+        with _lock:
+            _calls.setdefault(key, _Call(kernel, template, outputs))
+        results = iter(torch.ops.nki_sim.kernel(inputs, key))
     shaped = _kernel._shaped(compiled.returned(), lambda _how, _index, same: next(results) if same is None else tensors[operands[same]])
     return kernel._restored(compiled, shaped)
 
@@ -188,8 +207,13 @@ def _run_in_graph(inputs: list[torch.Tensor], key: str) -> list[torch.Tensor]:
 
 
 def _fake(inputs, key):
+    return _empty(inputs, _call(key).outputs)
+
+
+def _empty(inputs, outputs):
+    """Tensors of these shapes and dtypes."""
     device = inputs[0].device if inputs else "cpu"
-    return [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in _call(key).outputs]
+    return [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in outputs]
 
 
 if _IN_GRAPHS:

@@ -1,4 +1,4 @@
-"""The drop-in packages `nki`, `neuronxcc` and `nrtpy`.
+"""The drop-in packages `nki`, `neuronxcc`, `nrtpy` and `torch_neuronx`.
 
 They are in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path, after site-packages. An
 installed real `nki` therefore takes precedence.

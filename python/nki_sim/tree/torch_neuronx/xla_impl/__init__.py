@@ -1,0 +1,5 @@
+"""NKI kernels on XLA tensors."""
+
+from . import ops
+
+__all__ = ["ops"]
