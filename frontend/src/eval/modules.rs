@@ -23,6 +23,7 @@ const HOST: &[&str] = &[
     "torch_xla",
     "torch_neuronx",
     "jax",
+    "jax_neuronx",
     "os",
     "sys",
     "re",
