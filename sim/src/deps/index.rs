@@ -136,12 +136,20 @@ struct Record {
     queue: u8,
     level: u8,
     write: bool,
-    dead: bool,
+    state: State,
     /// Number of cells that still list this record; at 0 it is recycled.
     cells: u32,
     /// The last query that visited this record: regions span several cells.
     seen: u32,
     subject: Subject,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Live,
+    /// [`Index::insert`] drops it. Until then, it still conflicts.
+    Hidden,
+    Dead,
 }
 
 /// Cells of one size.
@@ -167,13 +175,15 @@ pub(crate) struct Index {
     records: Vec<Record>,
     unused: Vec<u32>,
     query: u32,
-    /// Records that [`Self::insert`] drops.
-    covered: Vec<u32>,
-    /// Records that it adds instead of those that a write covers in part.
+    /// The hidden records.
+    hidden: Vec<u32>,
+    /// What is left of the hidden records that writes cover in part. The next [`Self::conflicts`] after an insertion makes them records.
     rest: Vec<Rest>,
+    /// Whether an access was inserted since `rest` was last made records.
+    inserted: bool,
 }
 
-/// The part of a record that a write leaves.
+/// A part of a hidden record.
 #[derive(Debug)]
 struct Rest {
     region: Region,
@@ -210,7 +220,15 @@ impl Index {
         let smallest = whole.saturating_sub(MOST).max(SMALLEST);
         let level = |shift| Level { shift, cells: Vec::new(), named: 0 };
         let levels = (smallest..=smallest.max(whole)).step_by(STEP as usize).map(level).collect();
-        Index { levels, records: Vec::new(), unused: Vec::new(), query: 0, covered: Vec::new(), rest: Vec::new() }
+        Index {
+            levels,
+            records: Vec::new(),
+            unused: Vec::new(),
+            query: 0,
+            hidden: Vec::new(),
+            rest: Vec::new(),
+            inserted: false,
+        }
     }
 
     /// Drops all accesses.
@@ -222,8 +240,9 @@ impl Index {
             level.named = 0;
         }
         self.unused.clear();
-        self.covered.clear();
+        self.hidden.clear();
         self.rest.clear();
+        self.inserted = false;
         self.query = 0;
     }
 
@@ -242,7 +261,7 @@ impl Index {
         for (number, level) in self.levels.iter_mut().enumerate().filter(|(_, level)| level.named > 0) {
             let (first, last) = level.span(region);
             if last - first > records.len() {
-                let here = |r: &&mut Record| usize::from(r.level) == number && !r.dead;
+                let here = |r: &&mut Record| usize::from(r.level) == number && r.state != State::Dead;
                 (0..).zip(records.iter_mut()).filter(|(_, r)| here(r)).for_each(|(id, r)| see(id, r));
                 continue;
             }
@@ -250,17 +269,17 @@ impl Index {
             for cell in cells.iter_mut().take(last + 1).skip(first).filter(|cell| !cell.is_empty()) {
                 cell.retain(|&mut id| {
                     let r = &mut records[id as usize];
-                    if !r.dead {
+                    if r.state != State::Dead {
                         see(id, r);
                     }
-                    if r.dead {
+                    if r.state == State::Dead {
                         r.cells -= 1;
                         if r.cells == 0 {
                             unused.push(id);
                             *named -= 1;
                         }
                     }
-                    !r.dead
+                    r.state != State::Dead
                 });
             }
         }
@@ -277,19 +296,25 @@ impl Index {
         by: By,
         mut found: impl FnMut(u32, u8, Hazard, Subject, &Region),
     ) {
-        let (mut covered, mut rest) = (std::mem::take(&mut self.covered), std::mem::take(&mut self.rest));
+        if std::mem::take(&mut self.inserted) {
+            let mut rest = std::mem::take(&mut self.rest);
+            rest.drain(..).for_each(|Rest { region, by, subject }| self.add(region, by, subject));
+            self.rest = rest;
+        }
+        let (mut hidden, mut rest) = (std::mem::take(&mut self.hidden), std::mem::take(&mut self.rest));
         self.visit(region, |id, r| {
             let before = !r.write && r.queue == by.queue && by.op - r.op >= by.reach;
-            if (by.write || before) && r.op != by.op && region.covers(&r.region) {
-                covered.push(id);
-            } else if by.write
-                && r.write
-                && r.op != by.op
-                && let Some(parts) = r.region.minus(region)
-            {
-                covered.push(id);
-                let by = By { op: r.op, queue: r.queue, reach: 0, write: true };
-                rest.extend(parts.into_iter().map(|region| Rest { region, by, subject: r.subject }));
+            if r.state == State::Live && r.op != by.op {
+                let covered = (by.write || before) && region.covers(&r.region);
+                let in_part = !covered && by.write && r.write && r.region.minus(region).is_some();
+                if in_part {
+                    let by = By { op: r.op, queue: r.queue, reach: 0, write: true };
+                    rest.push(Rest { region: r.region.clone(), by, subject: r.subject });
+                }
+                if covered || in_part {
+                    hidden.push(id);
+                    r.state = State::Hidden;
+                }
             }
             let hazard = match (r.write, by.write) {
                 (true, false) => Hazard::Raw,
@@ -299,25 +324,36 @@ impl Index {
             };
             found(r.op, r.queue, hazard, r.subject, &r.region);
         });
-        (self.covered, self.rest) = (covered, rest);
+        (self.hidden, self.rest) = (hidden, rest);
     }
 
     /// Records an access after [`Self::conflicts`] has been called for all regions of the operation.
     pub(crate) fn insert(&mut self, region: Region, by: By, subject: Subject) {
-        for id in self.covered.drain(..) {
-            self.records[id as usize].dead = true;
+        for id in self.hidden.drain(..) {
+            self.records[id as usize].state = State::Dead;
         }
-        let mut rest = std::mem::take(&mut self.rest);
-        for Rest { region, by, subject } in rest.drain(..) {
-            self.add(region, by, subject);
+        if by.write && !self.rest.is_empty() {
+            let left = |r: &Rest| if r.region.overlaps(&region) { r.region.minus(&region) } else { None };
+            let mut rest = Vec::with_capacity(self.rest.len());
+            for whole in self.rest.drain(..) {
+                match left(&whole) {
+                    None => rest.push(whole),
+                    Some(parts) => rest.extend(parts.into_iter().map(|region| Rest { region, ..whole })),
+                }
+            }
+            self.rest = rest;
         }
-        self.rest = rest;
+        self.inserted = true;
         self.add(region, by, subject);
     }
 
     /// Calls `keep(op, region)` for each access that shares a byte with `region`, and drops the access if it returns false.
     pub(crate) fn retain(&mut self, region: &Region, mut keep: impl FnMut(u32, &Region) -> bool) {
-        self.visit(region, |_, r| r.dead = !keep(r.op, &r.region));
+        self.visit(region, |_, r| {
+            if !keep(r.op, &r.region) {
+                r.state = State::Dead;
+            }
+        });
     }
 
     /// Records a write without dropping other accesses.
@@ -338,7 +374,8 @@ impl Index {
         level.named += 1;
         let By { op, queue, write, .. } = by;
         let cells = (last + 1 - first) as u32;
-        let record = Record { region, op, queue, level: number as u8, write, dead: false, cells, seen: 0, subject };
+        let record =
+            Record { region, op, queue, level: number as u8, write, state: State::Live, cells, seen: 0, subject };
         match self.records.get_mut(id as usize) {
             Some(place) => *place = record,
             None => self.records.push(record),

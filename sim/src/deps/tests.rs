@@ -273,3 +273,28 @@ proptest! {
         );
     }
 }
+
+#[test]
+fn rows_written_one_by_one_hide_what_they_cover_together() {
+    const ROWS: i64 = 64;
+    let mut index = Index::new(8 * ROWS as u64);
+    let region =
+        |start: i64, end: i64| Region::new(Partitions { start: 0, stride: 1, count: 1 }, Pattern::run(start, end));
+    let by = |op| By { op, queue: 0, reach: 1, write: true };
+    let subject = Subject::Tensor(TensorId(0));
+    index.insert(region(0, 8 * ROWS), by(0), subject);
+    for op in 1..20 {
+        // All rows but the last, which stays with the first write, in an order in which none continues another.
+        let rows = || (0..ROWS - 1).map(|i| i * 2 % (ROWS - 1)).map(|row| region(8 * row, 8 * row + 8));
+        let mut found = Vec::new();
+        rows().for_each(|row| index.conflicts(&row, by(op), |on, _, _, _, _| found.push(on)));
+        assert_eq!(found, vec![op - 1; ROWS as usize - 1]);
+        rows().for_each(|row| index.insert(row, by(op), subject));
+    }
+    let mut found = Vec::new();
+    let read = By { write: false, ..by(20) };
+    index.conflicts(&region(0, 8 * ROWS), read, |on, _, _, _, _| found.push(on));
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found, [0, 19]);
+}
