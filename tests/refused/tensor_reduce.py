@@ -42,6 +42,7 @@ nisa.tensor_reduce(ki, nl.bitwise_or, ti, 2, negate=True)  # [op-unsupported] ne
 
 # rule: axis
 nisa.tensor_reduce(k4, nl.add, t, 1)  # [reduce-axis] [1] | last dimensions
+nisa.tensor_reduce(k4, nl.add, t, ())  # [reduce-axis] no axis of `data` with shape
 nisa.tensor_reduce(k4, nl.add, t, (0, 1, 2))  # [reduce-axis] axis 0 is the partitions
 nisa.tensor_reduce(col, nl.add, one, 1)  # accepted
 nisa.tensor_reduce(col, nl.add, one, 2)  # accepted

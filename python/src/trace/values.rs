@@ -53,7 +53,7 @@ fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyRes
         return Ok(Item::none());
     }
     if let Ok(value) = object.cast_exact::<PyInt>() {
-        return Ok(integer(value));
+        return integer(value);
     }
     if let Ok(value) = object.cast_exact::<PyBool>() {
         return Ok(Item::bool(value.is_true()));
@@ -89,11 +89,14 @@ fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyRes
     other(tracing, object, depth)
 }
 
-fn integer(value: &Bound<'_, PyInt>) -> Item {
-    match value.extract::<i64>() {
-        Ok(value) => Item::int(value),
-        Err(_) => Item::opaque("a large int".into(), Some("the integer does not fit in 64 bits".into())),
+fn integer(value: &Bound<'_, PyInt>) -> PyResult<Item> {
+    if let Ok(value) = value.extract::<i64>() {
+        return Ok(Item::int(value));
     }
+    // Python refuses to print integers of thousands of digits.
+    let bits: u64 = value.call_method0(intern!(value.py(), "bit_length"))?.extract()?;
+    let shown = if bits <= 128 { value.to_string() } else { format!("an integer of {bits} bits") };
+    Ok(Item::opaque(shown, Some("the integer does not fit in 64 bits".into())))
 }
 
 /// Converts a value of a type that is rarely an argument.
@@ -123,7 +126,7 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
         return Ok(Item::range(part("start")?, part("stop")?, part("step")?));
     }
     if let Ok(value) = object.cast::<PyInt>() {
-        return Ok(integer(value));
+        return integer(value);
     }
     if let Ok(value) = object.cast::<PyFloat>() {
         return Ok(Item::float(value.value()));

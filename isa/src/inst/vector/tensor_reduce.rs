@@ -147,19 +147,20 @@ impl Instruction for TensorReduce {
         let shape = self.data.shape();
         let Some(group) = self.group() else {
             let last = shape.len() - 1;
-            return Err(Violation::new(
-                "reduce-axis",
-                "axis",
-                format!(
-                    "axis {:?} of `data` with shape {shape:?}: the axes must be the last dimensions without gaps, and not dimension 0",
-                    self.axis.0
+            let message = match &self.axis.0[..] {
+                [] => format!("no axis of `data` with shape {shape:?} is reduced"),
+                axes => format!(
+                    "axis {axes:?} of `data` with shape {shape:?}: the axes must be the last dimensions without gaps, and not dimension 0"
                 ),
-            )
-            .help(if self.means_innermost() {
+            };
+            return Err(Violation::new("reduce-axis", "axis", message).help(if self.means_innermost() {
                 format!("up to NKI 0.2, axis=1 was the innermost dimension, which fits `dst`: write axis={last}")
             } else {
                 with_reduced_last("data", shape.len(), &self.axis.0).unwrap_or_else(|| {
-                    format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })
+                    format!(
+                        "for this tile: axis={last}{}",
+                        if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() }
+                    )
                 })
             }));
         };
@@ -331,9 +332,10 @@ mod tests {
         for axis in [&[0][..], &[0, 1, 2]] {
             assert!(error(inst(&d, AluOp::Add, &a, axis)).contains("axis 0 is the partitions"), "{axis:?}");
         }
-        for axis in [&[1][..], &[3], &[], &[1, 1]] {
+        for axis in [&[1][..], &[3], &[1, 1]] {
             assert!(error(inst(&d, AluOp::Add, &a, axis)).contains("last dimensions"), "{axis:?}");
         }
+        assert!(error(inst(&d, AluOp::Add, &a, &[])).contains("no axis of `data`"));
         assert!(error(inst(&d, AluOp::Add, &a, &[2])).contains("yields 2 elements"));
         assert!(error(inst(&d, AluOp::Divide, &a, &[1, 2])).contains("not a reduction"));
         assert!(error(inst(&d, AluOp::BitwiseOr, &a, &[1, 2])).contains("float32"));
