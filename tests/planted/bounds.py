@@ -196,3 +196,32 @@ def columns_behind_the_end_fixed(x):
     nisa.tensor_copy(dst=smooth[:, 63:64], src=tile[:, 63:64])
     nisa.dma_copy(dst=out, src=smooth)
     return out
+
+
+# args: x=bfloat16[64,128]
+# seen-by: run
+@nki.jit
+def gathers_padding_transposed(x):
+    """The last entries of an index are padding beyond the array, in a group with valid entries."""
+    out = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    index = nl.ndarray((32, 1), dtype=nl.uint32, buffer=nl.sbuf)
+    nisa.iota(index, [[1, 1]], 0, 3)
+    turned = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=turned, value=0)
+    rows = x.ap(pattern=[[128, 32], [1, 128]], vector_offset=index, indirect_dim=0)
+    nisa.dma_transpose(dst=turned, src=rows, oob_mode=nisa.oob_mode.skip)  # plant: mixed-skip
+    nisa.dma_copy(dst=out, src=turned)
+    return out
+
+
+@nki.jit
+def gathers_padding_transposed_fixed(x):
+    out = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    index = nl.ndarray((32, 1), dtype=nl.uint32, buffer=nl.sbuf)
+    nisa.iota(index, [[1, 1]], 0, 2)
+    turned = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=turned, value=0)
+    rows = x.ap(pattern=[[128, 32], [1, 128]], vector_offset=index, indirect_dim=0)
+    nisa.dma_transpose(dst=turned, src=rows, oob_mode=nisa.oob_mode.skip)
+    nisa.dma_copy(dst=out, src=turned)
+    return out

@@ -141,6 +141,17 @@ for `neuronxcc.nki`. Iterations of dynamic loops are not compared, but a tile th
 loop and used in it alone is reported: the simulator begins a new sum in each iteration, and no document
 says that the device does.";
 
+    "mixed-skip" (Suspicious), "a transposing DMA skips some rows of a group, which aborts it", "
+`dma_transpose` with an index moves 16 rows at a time. If `oob_mode.skip` skips some of these rows, but
+not all, hardware aborts the transfer, and the device has to be reset (aws-neuron-sdk, issue 1390, SDK
+2.32, trn2 and trn3). Groups without skipped rows, and groups of which all rows are skipped, run.
+
+    rows = x.ap(pattern=[[128, 32], [1, 128]], vector_offset=index, indirect_dim=0)
+    nisa.dma_transpose(dst=turned, src=rows, oob_mode=nisa.oob_mode.skip)     # wrong if 24 of 32 are valid
+
+Pad the index with a valid row up to a multiple of 16 and ignore the columns of the result. Only `run`,
+which knows the index, finds such groups.";
+
     "overlapping-write" (Suspicious), "one instruction writes two elements to one address", "
 Several elements have the same address: the destination is a view with a stride of 0 (a broadcast)
 or with overlapping strides, or a scatter names a row twice. The final value is undefined. The

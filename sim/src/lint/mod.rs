@@ -5,6 +5,7 @@ mod accumulators;
 mod independent;
 mod lost;
 pub(crate) mod overlap;
+mod skips;
 mod sums;
 mod undecided;
 pub(crate) mod walk;
@@ -28,7 +29,7 @@ use walk::{Step, Visitor, walk};
 
 /// Findings, one per line of the kernel: operands without effect or with probably unintended values, destinations with two elements at one address
 /// (`overlapping-write`), instructions that read what they have just written (`overlapping-operands`) or unset accumulators (`uninitialized-read`),
-/// exchanges of a core with itself (`unexpected-values`), and lost results in memory or accumulators (`overwritten-before-read`, `dead-load`,
+/// exchanges of a core with itself (`unexpected-values`), transposing gathers that skip a part of a group (`mixed-skip`), and lost results in memory or accumulators (`overwritten-before-read`, `dead-load`,
 /// `dead-store`). `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let mut out = operands(program);
@@ -37,11 +38,13 @@ pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<
         overlaps: Overlaps::new(program),
         accumulators: Unset::new(program),
         exchanges: Exchanges::new(program),
+        skips: skips::Skips::new(program),
     };
     walk(program, trace, &mut all);
     out.extend(all.overlaps.list);
     out.extend(all.accumulators.finish());
     out.extend(all.exchanges.list);
+    out.extend(all.skips.list);
     out.extend(lost_results(program, trace, &all.lost.finish()));
     out
 }
@@ -115,6 +118,7 @@ struct All<'p> {
     overlaps: Overlaps<'p>,
     accumulators: Unset<'p>,
     exchanges: Exchanges<'p>,
+    skips: skips::Skips<'p>,
 }
 
 impl<'p> Visitor<'p> for All<'p> {
@@ -123,6 +127,7 @@ impl<'p> Visitor<'p> for All<'p> {
         self.overlaps.instruction(step, footprint);
         self.accumulators.instruction(step, footprint);
         self.exchanges.instruction(step, footprint);
+        self.skips.instruction(step, footprint);
     }
 }
 

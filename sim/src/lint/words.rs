@@ -336,6 +336,24 @@ pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same
     with_iterations(out, program, step)
 }
 
+/// A transposing gather skips one entry of its index (the first) but not another of the same group.
+pub(super) fn mixed_skip(
+    program: &Program,
+    step: &Step<'_, '_>,
+    view: &View,
+    (skipped, moved): (usize, usize),
+) -> Diagnostic {
+    let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
+    let group = (skipped / 16 * 16, skipped / 16 * 16 + 15);
+    let message = format!(
+        "`{inst}` skips entry {skipped} of the index of `{name}`, but not entry {moved}: hardware aborts a transposing DMA if it skips some of the entries {} to {}, but not all",
+        group.0, group.1
+    );
+    let out = at_tensor(program, step, view, Diagnostic::warning("mixed-skip", message), "skips rows of");
+    let out = out.help("pad the index with a valid row up to a multiple of 16, and ignore the columns of the result");
+    with_iterations(out, program, step)
+}
+
 /// An iteration of a loop declared independent reads data written by another one.
 pub(super) fn dependent(program: &Program, found: &Dependent<'_>) -> Diagnostic {
     let Dependent { reader, writer, tensor, read_in, written_in } = found;

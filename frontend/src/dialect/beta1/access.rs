@@ -309,7 +309,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
         if offsets.view.free_elements() != 1 {
             return refuse(
                 format!("`{}` of shape {} cannot be an index", offsets.storage.name, offsets.shape_text()),
-                "an index has one element in each partition: idx[i_p, 0]",
+                "an index has one element in each partition: idx[i_p, 0] with i_p = nl.arange(128)[:, None] (tiles of nl.mgrid have all elements)",
             );
         }
         if view.dims[0].stride != 0 && view.dims[0].count > 1 {
