@@ -231,7 +231,8 @@ fn ranks_have_the_error_bar_of_the_slowest() {
     let json = s.json("r.json");
     let bar = &json["latency_error"];
     assert_eq!(bar["features"]["latency_us"], json["latency_us"]);
-    assert_eq!(bar["features"]["collectives"], true);
+    assert_eq!(bar["features"]["ranks"], 2);
+    has(&text, "collectives of few ranks took up to ten times as long");
     assert_eq!(text.matches("On hardware: ").count(), 1);
     let (low, high) = error_bar(&text);
     assert!(low <= number(&bar["low_us"]) && number(&bar["high_us"]) <= high);

@@ -31,7 +31,7 @@ def entry(group, rows):
         "name": group,
         "rows": len(rows),
         "error_90": round(error_90(rows), 4),
-        **{name: common(name) for name in ("target", "cores", "indirect_dma", "collectives")},
+        **{name: common(name) for name in ("target", "cores", "indirect_dma", "ranks")},
         **{name: round(median(f[name] for f in features), 3) for name in ("tensor_share", "dma_share")},
         "latency_us": round(median(r["predicted_us"] for r in rows), 1),
     }

@@ -47,7 +47,7 @@ EXTENSION = 3
 # Parameters that concern only some rows, by prefix of their name: a predicate on the row and the
 # features in the report of its run.
 CONCERNS = {
-    "collectives.": lambda row, features: features["collectives"],
+    "collectives.": lambda row, features: features["ranks"],
     "kernel.head_us": lambda row, features: accuracy_rows.measure_of(row) == "profile" and not accuracy_neuronxcc.is_older(row),
     "kernel.pair_us": lambda row, features: str(row.get("lnc", 1)).startswith("2"),
 }

@@ -45,6 +45,20 @@ impl Participants<'_> {
         matches!(self, Participants::Group { whole: true, .. } | Participants::Pairs { whole: true, .. })
     }
 
+    /// The number of ranks in the largest group; 0 for cores of one rank.
+    pub fn ranks(&self) -> u32 {
+        match self {
+            Participants::Cores(_) | Participants::Exchange { .. } => 0,
+            Participants::Group { groups, .. } => groups.0.iter().map(Vec::len).max().unwrap_or(0) as u32,
+            Participants::Pairs { pairs, .. } => {
+                let mut all: Vec<i64> = pairs.0.iter().flatten().copied().collect();
+                all.sort_unstable();
+                all.dedup();
+                all.len() as u32
+            }
+        }
+    }
+
     /// The members in order, as seen by `me`: a core's number, or a rank. Empty if `me` does not take part.
     pub fn members(&self, me: u32) -> Vec<u32> {
         let mut out: Vec<u32> = match self {

@@ -48,7 +48,7 @@ def result(name, measured, predicted, lineage="one", group="g"):
         "ideal_us": measured / 2,
         "ideal_plus_us": measured / 2 + 10,
         "features": {
-            "target": "trn2", "cores": 1, "indirect_dma": False, "collectives": False, "tensor_share": 0.5, "dma_share": 0.25,
+            "target": "trn2", "cores": 1, "indirect_dma": False, "ranks": 0, "tensor_share": 0.5, "dma_share": 0.25,
         },
     }  # fmt: skip
 

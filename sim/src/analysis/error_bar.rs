@@ -4,7 +4,7 @@
 //! the features for matching a run to its group. It contains only statistics of groups, no measured latency. `tools/accuracy.py --errors` writes it.
 //!
 //! Two kernels are similar if they have the same target and number of cores, agree on having DMA with run-time addresses and on having
-//! collectives, and are at most [`SIMILAR`] apart. Of several similar groups the nearest is used.
+//! collectives, and are at most [`SIMILAR`] apart (collectives of 2 ranks are not similar to those of 64). Of several similar groups the nearest is used.
 //!
 //! 90% of the runs of a group have an `|ln(predicted / measured)|` of at most `error_90`, so hardware is within
 //! `predicted * exp(±error_90)` for a kernel of the group. For another kernel the interval is wider: [`WIDENING`]. The bias of the group is
@@ -24,7 +24,7 @@ use crate::trace::index_nodes;
 
 /// Maximum distance of a similar group: half of the latency is spent on another engine, or the latency is ten times as long.
 const SIMILAR: f64 = 0.5;
-/// Distance of a tenfold latency; differences in shares of the latency are added unscaled.
+/// Distance of a tenfold latency, and of ten times as many ranks; differences in shares of the latency are added unscaled.
 const TENFOLD: f64 = 0.5;
 /// Added error per unit of distance, combined like standard deviations of independent errors. The smallest multiple of 0.1 with which the interval
 /// of the nearest other group contains 90% of the runs for 90% of the groups in `errors.toml`: 26 of 29 groups with 1.2, 23 without widening.
@@ -44,8 +44,8 @@ pub struct Features {
     pub cores: usize,
     /// Whether the address of a transfer is known only at run time.
     pub indirect_dma: bool,
-    /// Whether ranks communicate.
-    pub collectives: bool,
+    /// Ranks in the largest group that communicates; 0 if none does.
+    pub ranks: u32,
     /// Share of the latency in which the tensor engine is active, on its busiest core.
     pub tensor_share: f64,
     /// Share of the latency in which a transfer moves bytes.
@@ -111,27 +111,27 @@ pub fn error_bar(program: &Program, params: &Params, timeline: &Timeline) -> Opt
 }
 
 fn features(program: &Program, timeline: &Timeline) -> Features {
-    let (indirect_dma, collectives) = kind(program);
+    let (indirect_dma, ranks) = kind(program);
     let tensor = timeline.rows.iter().filter(|r| r.kind == RowKind::Engine(Engine::Tensor));
     let share = |time: Ps| time as f64 / timeline.elapsed as f64;
     Features {
         target: program.target.name().to_owned(),
         cores: program.cores.len(),
         indirect_dma,
-        collectives,
+        ranks,
         tensor_share: share(tensor.map(|r| r.active()).max().unwrap_or(0)),
         dma_share: share(timeline.dma.active),
         latency_us: timeline.elapsed as f64 / 1e6,
     }
 }
 
-/// Whether a program has transfers with run-time addresses, and whether it has collectives.
-fn kind(program: &Program) -> (bool, bool) {
-    let (mut indirect_dma, mut collectives) = (false, false);
+/// Whether a program has transfers with run-time addresses, and the ranks of its largest collective.
+fn kind(program: &Program) -> (bool, u32) {
+    let (mut indirect_dma, mut ranks) = (false, 0);
     let mut footprint = Footprint::default();
     for node in program.cores.iter().flat_map(|core| index_nodes(core)) {
         let NodeKind::Inst(inst) = &node.kind else { continue };
-        collectives |= inst.participants().is_some_and(|p| p.is_of_ranks());
+        ranks = ranks.max(inst.participants().map_or(0, |p| p.ranks()));
         if !indirect_dma {
             footprint.clear();
             inst.footprint(&mut footprint);
@@ -140,7 +140,7 @@ fn kind(program: &Program) -> (bool, bool) {
             indirect_dma = views.any(|v| v.space.is_hbm() && v.indirect.is_some());
         }
     }
-    (indirect_dma, collectives)
+    (indirect_dma, ranks)
 }
 
 impl Table {
@@ -170,7 +170,7 @@ impl Features {
     /// The distance of two kernels; `None` if they are not comparable.
     fn distance(&self, other: &Features) -> Option<f64> {
         fn kind(f: &Features) -> (&str, usize, bool, bool) {
-            (&f.target, f.cores, f.indirect_dma, f.collectives)
+            (&f.target, f.cores, f.indirect_dma, f.ranks > 0)
         }
         if kind(self) != kind(other) {
             return None;
@@ -178,7 +178,8 @@ impl Features {
         let tensor = self.tensor_share - other.tensor_share;
         let dma = self.dma_share - other.dma_share;
         let latency = TENFOLD * (self.latency_us / other.latency_us).log10();
-        Some((tensor * tensor + dma * dma + latency * latency).sqrt())
+        let ranks = TENFOLD * (f64::from(self.ranks.max(1)) / f64::from(other.ranks.max(1))).log10();
+        Some((tensor * tensor + dma * dma + latency * latency + ranks * ranks).sqrt())
     }
 }
 
@@ -197,7 +198,7 @@ mod tests {
         target = "trn2"
         cores = 1
         indirect_dma = false
-        collectives = false
+        ranks = 0
         tensor_share = 0.9
         dma_share = 0.4
         latency_us = 1000.0
@@ -209,7 +210,7 @@ mod tests {
         target = "trn2"
         cores = 1
         indirect_dma = false
-        collectives = false
+        ranks = 0
         tensor_share = 0.0
         dma_share = 0.9
         latency_us = 100.0
@@ -221,7 +222,7 @@ mod tests {
         target = "trn2"
         cores = 2
         indirect_dma = true
-        collectives = false
+        ranks = 0
         tensor_share = 0.5
         dma_share = 0.5
         latency_us = 100.0
@@ -240,7 +241,7 @@ mod tests {
             target: "trn2".into(),
             cores: 1,
             indirect_dma: false,
-            collectives: false,
+            ranks: 0,
             tensor_share: 0.85,
             dma_share: 0.5,
             latency_us,
@@ -315,7 +316,7 @@ mod tests {
             Features { target: "trn3".into(), ..matmul(1000.0) },
             Features { cores: 2, ..matmul(1000.0) },
             Features { indirect_dma: true, ..matmul(1000.0) },
-            Features { collectives: true, ..matmul(1000.0) },
+            Features { ranks: 64, ..matmul(1000.0) },
             Features { tensor_share: 0.35, ..matmul(1000.0) },
             matmul(1000.0 * 11.0),
             matmul(1e-6),
@@ -344,10 +345,7 @@ mod tests {
         let t = time(&program);
         let bar = error_bar(&program, &Params::of(Target::Trn2), &t).unwrap();
         let f = &bar.features;
-        assert_eq!(
-            (&*f.target, f.cores, f.indirect_dma, f.collectives, f.tensor_share),
-            ("trn2", 1, false, false, 0.0)
-        );
+        assert_eq!((&*f.target, f.cores, f.indirect_dma, f.ranks, f.tensor_share), ("trn2", 1, false, 0, 0.0));
         assert_eq!((f.dma_share * t.elapsed as f64).round() as Ps, t.dma.active);
         assert!(bar.low_us < f.latency_us && f.latency_us < bar.high_us);
     }

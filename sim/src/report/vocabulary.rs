@@ -150,9 +150,16 @@ fn error_words(bar: &ErrorBar, interval: &str) -> String {
     let runs = if bar.rows == 1 { "1 measured run".to_owned() } else { format!("{} measured runs", bar.rows) };
     match &bar.group {
         Some(group) => format!("On hardware: 90% within {interval} (the errors for similar kernels: {group}, {runs})."),
-        None => format!(
-            "On hardware: no measured kernel is similar. The error is unknown; expect at least {interval} (the widest error bar of all kernels, {runs})."
-        ),
+        None => {
+            let collectives = if bar.features.ranks > 0 {
+                " On hardware, collectives of few ranks took up to ten times as long as predicted."
+            } else {
+                ""
+            };
+            format!(
+                "On hardware: no measured kernel is similar. The error is unknown; expect at least {interval} (the widest error bar of all kernels, {runs}).{collectives}"
+            )
+        }
     }
 }
 
