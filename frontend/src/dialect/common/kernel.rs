@@ -23,6 +23,7 @@ const OPTIONS: &[&str] = &[
     "config",
     "debug_kernel",
     "disable_allocation_opt",
+    "enable_cache",
     "enable_out_of_bound_check",
     "experimental_flags",
     "grid",
