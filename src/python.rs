@@ -160,7 +160,13 @@ pub(crate) fn hand_over(words: &[OsString], command: &Subcommand) -> Result<Opti
             installation(&python)
         )));
     }
-    continue_as(Command::new(&python).args(["-m", "nki_sim"]).args(words.iter().skip(1))).map(Some)
+    let mut command = Command::new(&python);
+    command.args(["-m", "nki_sim"]).args(words.iter().skip(1));
+    if frontend == Frontend::Builtin {
+        // Python must not execute code of the current folder if it does not execute the kernel. Python 3.10 ignores the variable.
+        command.env("PYTHONSAFEPATH", "1");
+    }
+    continue_as(&mut command).map(Some)
 }
 
 /// Continues as another command. On Unix it replaces this process, so that signals reach it; elsewhere it is a child process, whose exit code is

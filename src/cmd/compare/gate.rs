@@ -93,7 +93,12 @@ pub(super) fn parse(text: &str) -> Result<Gate, String> {
         (false, false) => Limit::After(number * factor),
     };
     let timed = value.ends_with('s');
-    Ok(Gate { text: text.to_string(), metric: metric.to_string(), op, limit, timed })
+    // Lines of the two runs are compared by the name of their file, which may be in different folders.
+    let metric = match metric.strip_prefix("line.") {
+        Some(line) => format!("line.{}", super::profile::base(line)),
+        None => metric.to_string(),
+    };
+    Ok(Gate { text: text.to_string(), metric, op, limit, timed })
 }
 
 impl Gate {

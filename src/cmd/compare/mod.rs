@@ -10,6 +10,7 @@ mod render;
 mod setup;
 mod table;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use nki_diag::{Denied, Mode};
@@ -93,6 +94,9 @@ pub(crate) struct Difference {
     pub(crate) findings: Option<Vec<Known>>,
     /// The denied findings.
     pub(crate) denied: Vec<Denied>,
+    /// The paths of the later run's files, by name without the folder.
+    #[serde(skip)]
+    pub(crate) paths: BTreeMap<String, String>,
 }
 
 /// Compares two runs.
@@ -222,6 +226,7 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
         fail_if: Vec::new(),
         findings: None,
         denied: Vec::new(),
+        paths: after.paths.clone(),
     };
     for gate in gates {
         gate.check_files([before, after], [files.0, files.1])?;

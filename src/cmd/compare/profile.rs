@@ -36,6 +36,8 @@ pub(super) struct Profile {
     pub(super) counts: Numbers,
     /// Source lines.
     pub(super) lines: Vec<Line>,
+    /// The paths of the files of the lines, by name without the folder.
+    pub(super) paths: BTreeMap<String, String>,
     /// Findings, if the file has a list of them.
     pub(super) findings: Option<Vec<Known>>,
     /// The setup of the run.
@@ -55,6 +57,7 @@ impl Profile {
         self.opcodes.extend(part.opcodes);
         self.counts.extend(part.counts);
         self.lines.extend(part.lines);
+        self.paths.extend(part.paths);
     }
 
     /// Checks that no number of a report is negative.
@@ -226,7 +229,10 @@ fn from_run(json: &Value) -> Profile {
     }
     for l in json["lines"].as_array().into_iter().flatten() {
         let place = match (l["file"].as_str(), l["line"].as_u64()) {
-            (Some(file), Some(line)) if line > 0 => format!("{}:{line}", base(file)),
+            (Some(file), Some(line)) if line > 0 => {
+                out.paths.entry(base(file).to_owned()).or_insert_with(|| file.to_owned());
+                format!("{}:{line}", base(file))
+            }
             _ => continue,
         };
         out.lines.push(Line {
@@ -317,6 +323,9 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
         let place = r.get("nki_source_location").map(String::as_str).unwrap_or_default();
         let place = place.trim_matches(['[', ']', '"', '\'']);
         if !place.is_empty() {
+            if let Some((file, _)) = place.rsplit_once(':') {
+                out.paths.entry(base(file).to_owned()).or_insert_with(|| file.to_owned());
+            }
             let opcode = r.get("opcode").cloned().unwrap_or_default();
             let line = lines.entry((base(place).to_string(), opcode)).or_default();
             line.busy += (end - start) / 1e3;

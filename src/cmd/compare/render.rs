@@ -127,7 +127,8 @@ fn section(out: &mut String, title: &str, rows: &[Change], top: usize, fixed: bo
 pub(super) fn github(r: &Difference) -> String {
     let mut out = String::new();
     let mut say = |kind: &str, place: Option<(&str, &str)>, title: &str, message: &str| {
-        let spot = place.map(|(file, line)| Spot { file, line, column: None });
+        let path = |file| r.paths.get(super::profile::base(file)).map_or(file, String::as_str);
+        let spot = place.map(|(file, line)| Spot { file: path(file), line, column: None });
         out += &annotation(kind, spot, title, message);
     };
     if let Some(c) = r.metrics.iter().find(|c| c.name == "latency_us") {

@@ -110,6 +110,23 @@ fn an_invalid_latency_and_another_machine_are_noted() {
 }
 
 #[test]
+fn lines_are_named_by_file_and_annotated_by_path() {
+    let read = |folder: &str, us: f64| {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        let line = format!(r#"{{"file": "{folder}/k.py", "line": 7, "instruction": "exp", "critical_us": {us}}}"#);
+        std::fs::write(file.path(), format!(r#"{{"latency_us": {us}, "lines": [{line}]}}"#)).unwrap();
+        Profile::read(file.path()).unwrap()
+    };
+    for written in ["line.k.py:7 > +1us", "line.new/k.py:7 > +1us"] {
+        let gates = [gate::parse(written).unwrap()];
+        let r = compare(&read("old", 5.0), &read("new", 9.0), &gates, (Path::new("a"), Path::new("b"))).unwrap();
+        let github = render::github(&r);
+        assert!(github.contains("::error file=new/k.py,line=7,"), "{github}");
+        assert!(github.contains("::warning file=new/k.py,line=7,"), "{github}");
+    }
+}
+
+#[test]
 fn what_was_nothing_before_is_new() {
     let c = Change { name: "x".into(), before: 0.0, after: 2.0 };
     assert_eq!(c.percent(), f64::INFINITY);
