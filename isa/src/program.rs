@@ -381,6 +381,7 @@ impl<'p> Statements<'p> {
     }
 }
 
+/// Appends the statements of a block.
 fn add<'p>(nodes: &'p [Node], parent: Option<u32>, out: &mut Vec<Statement<'p>>) {
     for node in nodes {
         let at = out.len();

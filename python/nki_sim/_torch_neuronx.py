@@ -5,7 +5,7 @@ import functools
 import torch
 import torch.utils._pytree as pytree
 
-from . import _options, _torch
+from . import _options
 from ._beta1 import jit
 from ._errors import ArgumentTypeError
 from ._kernel import Kernel
@@ -42,6 +42,8 @@ def nki_op(name, fn=None, mutates_args=()):
     """
     if fn is None:
         return lambda f: nki_op(name, f, mutates_args=mutates_args)
+    # This imports torch's compiler, which takes seconds.
+    from . import _torch
 
     @functools.wraps(fn)
     def run(*args, **kwargs):

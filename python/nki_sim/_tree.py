@@ -1,5 +1,4 @@
-"""The drop-in packages `nki`, `neuronxcc`, `nrtpy`, `torch_neuronx` and
-`jax_neuronx`.
+"""The drop-in packages `nki`, `neuronxcc`, `nrtpy`, `torch_neuronx` and `jax_neuronx`.
 
 They are in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path, after site-packages. An
 installed real `nki` therefore takes precedence.
