@@ -65,12 +65,16 @@ def x():
     return torch.arange(128.0 * 4).reshape(128, 4)
 
 
-def test_nki_and_its_functions_are_those_of_the_drop_in_packages():
+def test_nki_and_its_functions_are_those_of_the_drop_in_packages(monkeypatch):
     from torch_neuronx import nki as named
     from torch_neuronx.nki_hop import wrap_nki as of_graphs
     from torch_neuronx.xla_impl.ops import nki_jit as of_xla
 
     assert (named, of_graphs, of_xla) == (nki, wrap_nki, nki_jit)
+    from torch_neuronx.utils import get_platform_target
+
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
+    assert get_platform_target() == "trn1"
     with pytest.raises(AttributeError, match="it compiles a model for the hardware"):
         torch_neuronx.trace
 
