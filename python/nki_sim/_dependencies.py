@@ -83,14 +83,19 @@ class _Frozen:
             return _TILE
         if tensors and _is_tensor(value):
             return _TENSOR
-        if isinstance(value, (enum.Enum, type, types.FunctionType, types.ModuleType)):
+        if isinstance(value, (type, types.FunctionType, types.ModuleType)):
+            return "is", _Same(value)
+        own = _of_member(value) if isinstance(value, enum.Enum) else None
+        if own == {}:
             return "is", _Same(value)
         if id(value) in active:
             return "cycle", active[id(value)]
         slots, has_dict, contains, is_array = _shape(cls)
-        if is_array:
-            return _array(value)
         active = {**active, id(value): len(active)}
+        if own is not None:
+            return "member", _Same(value), _Pairs((name, self._freeze(item, active, tensors)) for name, item in own.items())
+        if is_array:
+            return self._array(value, active, tensors)
         content = self._content(value, active, tensors) if contains else None
         if slots or has_dict:
             own = _own(value, slots, has_dict)
@@ -101,6 +106,15 @@ class _Frozen:
         if hasattr(cls, "__next__") and not isinstance(value, io.IOBase):
             raise _Iterator
         return "is", _Same(value)
+
+    def _array(self, value, active, tensors):
+        array = np.ascontiguousarray(value)
+        if array.dtype.hasobject:
+            content = tuple(self._freeze(item, active, tensors) for item in array.ravel().tolist())
+        else:
+            # Keep only the hash: a kernel must not keep copies of the arrays of its module alive.
+            content = hashlib.blake2b(array.view(np.uint8).data if array.size else b"").digest()
+        return "array", array.dtype.str, np.shape(value), content
 
     def _content(self, value, active, tensors):
         """The comparable form of a container's items; None if the value is not a container."""
@@ -221,6 +235,8 @@ class _Dependencies(_Frozen):
             self._follow(value)
         if function.__defaults__ or function.__kwdefaults__:
             self._check(lambda: (function.__defaults__, function.__kwdefaults__), (function.__defaults__, function.__kwdefaults__))
+        if function.__dict__:
+            self._check(lambda: function.__dict__, function.__dict__)
         for cell in function.__closure__ or ():
             self._check(functools.partial(_contents, cell), _contents(cell))
         self._code(code, function.__globals__)
@@ -321,6 +337,8 @@ class _Dependencies(_Frozen):
             items = value.values()
         elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
             items = value
+        elif isinstance(value, np.ndarray) and np.asarray(value).dtype.hasobject:
+            items = np.asarray(value).ravel().tolist()
         else:
             items = ()
             wrapped = _wrapped(value) if own is None else None
@@ -342,6 +360,8 @@ class _Dependencies(_Frozen):
                 if name.startswith("__") and not callable(value):
                     continue
                 self._check(functools.partial(_attribute, base, name), value)
+        if type(cls) is not type:
+            self._class(type(cls))
 
 
 class Watch(_Frozen):
@@ -569,12 +589,11 @@ def _is_tensor(value):
     return root in ("numpy", "torch", "jax", "jaxlib", "nki_sim") and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
-def _array(value):
-    array = np.ascontiguousarray(value)
-    if array.dtype.hasobject:
-        return "is", _Same(value)
-    # Keep only the hash: a kernel must not keep copies of the arrays of its module alive.
-    return "array", array.dtype.str, np.shape(value), hashlib.blake2b(array.view(np.uint8).data if array.size else b"").digest()
+def _of_member(member):
+    """What can change in a member of an enum: a value that is an object, and other attributes."""
+    fixed = ("_name_", "__objclass__", "_sort_order_")
+    own = object.__getattribute__(member, "__dict__")
+    return {name: item for name, item in own.items() if name not in fixed and not (name == "_value_" and type(item) in _PLAIN)}
 
 
 def _stored_globals(code):

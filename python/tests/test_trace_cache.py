@@ -1,5 +1,6 @@
 """Kernels that Python executes: the cache, the choice of the frontend, and the interface of values in a kernel."""
 
+import enum
 import functools
 import types
 
@@ -252,6 +253,54 @@ def test_a_changed_array_is_traced_again(monkeypatch):
     assert traced(kernel, ramp()) == (6, True)
     monkeypatch.setitem(globals(), "WEIGHTS", np.broadcast_to(np.float32(2), (4, 8)))
     assert traced(kernel, ramp()) == (3, True)
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    LISTED = [2.0]
+
+
+class Registry(type):
+    pass
+
+
+class Registered(metaclass=Registry):
+    pass
+
+
+def of_itself():
+    return of_itself.by
+
+
+OBJECTS = np.empty(2, dtype=object)
+
+
+def factor_of(holder):
+    return {
+        "function": lambda: of_itself(),
+        "member": lambda: Mode.FAST.by,
+        "value": lambda: Mode.LISTED.value[0],
+        "objects": lambda: OBJECTS[1][0],
+        "metaclass": lambda: Registered.by,
+    }[holder]
+
+
+@pytest.mark.parametrize("holder", ["function", "member", "value", "objects", "metaclass"])
+def test_a_change_in_any_object_is_traced_again(holder):
+    def hold(by):
+        of_itself.by = Mode.FAST.by = Registry.by = Mode.LISTED.value[0] = by
+        if OBJECTS[1] is None:
+            OBJECTS[1] = [by]
+        OBJECTS[1][0] = by
+
+    factor = factor_of(holder)
+    kernel = nki.jit(lambda x: store(scaled(load(x), factor())))
+    hold(2.0)
+    assert traced(kernel, ramp()) == (2, True)
+    assert traced(kernel, ramp()) == (2, False)
+    hold(3.0)
+    assert traced(kernel, ramp()) == (3, True)
+    assert traced(kernel, ramp()) == (3, False)
 
 
 def test_iterations_are_those_of_the_evaluator(monkeypatch):
