@@ -24,8 +24,8 @@ pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
 }
 
 /// By operation: the place of a load in the order of loads. It is the first operation that depends on the load, at most `window` operations after it:
-/// usually the first reader of its data. A load that nothing reads before it is overwritten stays in program order. Loads with the same place are in
-/// program order.
+/// usually the first reader of its data. A load that nothing reads follows the loads before it in the program, unless a load overwrites it. Loads with
+/// the same place are in program order.
 ///
 /// An operation that only overwrites the load's source counts, too: a store that waits for a load with a later place could hold the space for
 /// which a load between them waits. A load never precedes another transfer that it depends on, so its place is no later than that of a load that
@@ -41,12 +41,17 @@ pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
     let mut rendezvous = low.rendezvous.iter().rev().map(|r| r.op).peekable();
     // The place of the next rendezvous.
     let mut following = u32::MAX;
+    let mut unused = Vec::new();
     for i in (0..n).rev() {
         let op = i as u32;
+        let meets = rendezvous.next_if_eq(&op).is_some();
+        if loads[i] && !meets && place[i] == u32::MAX && overwritten[i] == u32::MAX {
+            unused.push(i);
+        }
         let user = if place[i] == u32::MAX { op } else { place[i].min(op.saturating_add(window)) };
         let own = user.min(overwritten[i]);
         place[i] = if loads[i] { own } else { op };
-        if rendezvous.next_if_eq(&op).is_some() {
+        if meets {
             following = following.min(place[i]);
             place[i] = following;
         }
@@ -57,6 +62,13 @@ pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
             let on = &mut bound[dep.on as usize];
             *on = place_i.min(*on);
         }
+    }
+    let mut latest = 0;
+    let mut done = 0;
+    for i in unused.into_iter().rev() {
+        latest = (done..i).filter(|&earlier| loads[earlier]).map(|earlier| place[earlier]).fold(latest, u32::max);
+        place[i] = place[i].max(latest);
+        done = i;
     }
     place
 }

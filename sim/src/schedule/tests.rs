@@ -378,7 +378,7 @@ proptest! {
         });
     }
 
-    /// Loads are in the order of their first use, unless one waits for data.
+    /// Loads are in the order of their first use, unless one waits for data. A load that nothing uses follows those before it.
     #[test]
     fn loads_are_in_the_order_of_their_first_use(choices in prop::collection::vec((0u8..4, 0u8..4), 1..20)) {
         let mut b = Builder::new();
@@ -398,6 +398,11 @@ proptest! {
         order_of(&b.program, &params, |_, order| {
             let used: Vec<usize> = order.queues[3].iter().map(|op| first(*op)).filter(|f| *f != usize::MAX).collect();
             assert!(used.is_sorted(), "{used:?}");
+            // The numbers of the loads, up to one that nothing uses, include all before it.
+            for (at, unused) in order.queues[3].iter().enumerate().filter(|(_, op)| first(**op) == usize::MAX) {
+                let before = order.queues[3][..at].iter().filter(|op| *op < unused).count();
+                assert_eq!(before, *unused as usize, "{:?}", order.queues[3]);
+            }
         });
     }
 
