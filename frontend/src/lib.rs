@@ -99,6 +99,8 @@ pub struct Options {
     pub grid: Vec<GridAxis>,
     /// Whether files are written for Beta 1 (`neuronxcc.nki`), regardless of their imports.
     pub beta1: bool,
+    /// Whether files that import both languages have the older one.
+    pub older_of_both: bool,
     /// Whether the middle end of the kernel's compiler is disabled, if its dialect has one.
     pub as_written: bool,
     /// Whether to report code that the official compiler would reject.
@@ -124,6 +126,7 @@ impl Default for Options {
             lnc: 1,
             grid: Vec::new(),
             beta1: false,
+            older_of_both: false,
             as_written: false,
             strict: false,
             schedule: Vec::new(),

@@ -83,8 +83,13 @@ class Beta1Kernel(Kernel):
         # (`tile-condition`), and `return` ends the loop (`unsupported-syntax`).
         return error.slug in ("tile-condition", "unsupported-syntax") or Kernel._python_cannot(error)
 
+    @functools.cached_property
+    def _is_older_of_both(self):
+        return _beta1_options.is_older_of_both(self.func)
+
     def _launch(self):
-        return {"grid": list(self.grid), "as_written": self.as_written, "static_descriptors": self.static_descriptors}
+        own = {"as_written": self.as_written, "static_descriptors": self.static_descriptors}
+        return {"grid": list(self.grid), "older_of_both": self._is_older_of_both, **own}
 
     def __reduce__(self):
         find, (module, name, changes) = super().__reduce__()

@@ -3,7 +3,9 @@ nested."""
 
 import operator
 import os
+import types
 
+from . import _dependencies
 from ._errors import ArgumentTypeError
 
 #: What a call does, by the `mode=` of `jit`.
@@ -109,3 +111,14 @@ def different(neff, *traces):
     for trace in traces:
         if neff and trace and os.path.realpath(neff) == os.path.realpath(trace):
             raise ValueError(f"save_neff_name={neff!r} and save_trace_name={trace!r} are one file: the profile would replace the program")
+
+
+def is_older_of_both(func):
+    """Whether the file of a kernel imports both languages, but the kernel itself uses only modules of
+    `neuronxcc.nki`."""
+    globals_, code = getattr(func, "__globals__", {}), getattr(func, "__code__", None)
+    package_of = lambda value: value.__name__.partition(".")[0] if isinstance(value, types.ModuleType) else None
+    if code is None or not any(package_of(value) == "nki" for value in globals_.values()):
+        return False
+    used = {package_of(globals_.get(name)) for name in _dependencies.names(code)}
+    return "neuronxcc" in used and "nki" not in used

@@ -46,6 +46,8 @@ struct Key {
     capacity: Capacity,
     settings: Vec<(String, String)>,
     grid: Vec<GridAxis>,
+    /// Whether files that import both languages have the older one.
+    older_of_both: bool,
     as_written: bool,
     static_descriptors: bool,
     /// Whether Python executes the kernel instead of the evaluator.
@@ -105,6 +107,7 @@ impl Ready {
             capacity: nki_sim::settings::capacity(None).map_err(value_error)?,
             settings,
             grid: Vec::new(),
+            older_of_both: false,
             as_written: true,
             static_descriptors: false,
             traced: false,
@@ -232,11 +235,12 @@ impl Cache {
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// The default of `lnc` comes from the environment. `settings` are timing parameters by name, `grid` the axes of a launch grid: programs per
-    /// core, cores, and whether neighbouring programs run on one core. `as_written` disables the middle end of the kernel's compiler; with
+    /// core, cores, and whether neighbouring programs run on one core. With `older_of_both`, files that import both
+    /// languages have the older one. `as_written` disables the middle end of the kernel's compiler; with
     /// `static_descriptors` descriptors are built before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error`
     /// compiles the part of a traced kernel before its first error, for stepping through it; such a program is not cached. With `known` nothing is
     /// compiled: None if there is no program yet.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false, known=false))]
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), older_of_both=false, as_written=false, static_descriptors=false, up_to_error=false, known=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -252,6 +256,7 @@ impl Cache {
         settings: Vec<(String, String)>,
         traced: bool,
         grid: Vec<(u32, u32, bool)>,
+        older_of_both: bool,
         as_written: bool,
         static_descriptors: bool,
         up_to_error: bool,
@@ -282,6 +287,7 @@ impl Cache {
             capacity,
             settings,
             grid,
+            older_of_both,
             as_written,
             static_descriptors,
             traced,
@@ -519,6 +525,7 @@ fn compile(
         target: key.target,
         lnc: key.lnc,
         grid: key.grid.clone(),
+        older_of_both: key.older_of_both,
         as_written: key.as_written || key.up_to_error,
         schedule: key.schedule.clone(),
         config: key.config.clone(),

@@ -335,6 +335,43 @@ def rounded(x):
     assert both_frontends
 
 
+def test_a_file_of_both_languages(tmp_path, monkeypatch, both_frontends):
+    """Each kernel has the language whose modules it uses, here a port next to the original."""
+    text = """import neuronxcc.nki as older
+import neuronxcc.nki.language as onl
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@older.jit
+def original(x):
+    out = onl.ndarray(x.shape, dtype=x.dtype, buffer=onl.shared_hbm)
+    i, j = onl.arange(x.shape[0])[:, None], onl.arange(x.shape[1])[None, :]
+    onl.store(out[i, j], helper(onl.load(x[i, j])))
+    return out
+
+def helper(tile):
+    return tile * 2.0 + 1.0
+
+@nki.jit
+def port(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=1.0)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+    (tmp_path / "of_both_languages.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "of_both_languages", raising=False)
+    module = importlib.import_module("of_both_languages")
+    for kernel in (module.original, module.port, module.original, nki.benchmark(module.original)):
+        got = kernel(X)
+        assert got is None or np.array_equal(np.asarray(got), X * 2 + 1)
+    assert both_frontends
+
+
 def test_without_source_text():
     """Only Python can run it: its source text is not available."""
     text = "def kernel(x):\n    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    t = nl.load(x)\n    t += 1.0\n    nl.store(out, t)\n    return out\n"

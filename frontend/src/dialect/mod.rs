@@ -15,7 +15,7 @@ use crate::eval::language::Dialect;
 use crate::{Loader, Options};
 
 /// The dialect of a file with these imports, unless the options choose one. A file that imports both languages has the current one, whose tool chain
-/// also has parts under the older package.
+/// also has parts under the older package, unless its kernel uses only the older one ([`Options::older_of_both`]).
 fn of_file(options: &Options, imports: &[&str]) -> &'static dyn Dialect {
     let imports_package = |name: &str| imports.iter().any(|path| path.split('.').next() == Some(name));
     let is_beta1 = |path: &&str| *path == "neuronxcc" || *path == "neuronxcc.nki" || path.starts_with("neuronxcc.nki.");
@@ -23,7 +23,7 @@ fn of_file(options: &Options, imports: &[&str]) -> &'static dyn Dialect {
         &Beta1
     } else if imports_package("klr") {
         &Klr
-    } else if imports.iter().any(is_beta1) && !imports_package("nki") {
+    } else if imports.iter().any(is_beta1) && (options.older_of_both || !imports_package("nki")) {
         &Beta1
     } else {
         &Beta2
