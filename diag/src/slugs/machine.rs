@@ -48,9 +48,10 @@ instead.";
 This is a bug of the simulator, not of the kernel. Please report it together with the kernel.";
 
     "memset-value", "the value of a memset does not fit the tile's dtype", "
-Fill a float tile with a float, and an integer tile with an integer that the dtype can represent.
+Fill a float tile with a float, and an integer tile with an integer that the dtype can represent. A
+whole float counts as an integer, as in NKI 0.2.
 
-    nisa.memset(dst=int_tile, value=1.0)     # wrong
+    nisa.memset(dst=int_tile, value=1.5)     # wrong
     nisa.memset(dst=int_tile, value=1)       # right";
 
     "needs-data", "control flow or an address depends on values in memory", "
