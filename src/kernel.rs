@@ -222,7 +222,9 @@ pub(crate) fn compile_from(
         loader.read(&args.file).map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
     let arguments = CommandArguments::parse(&args.args)?;
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        return Ok((lowered(args, &text, &arguments)?, arguments));
+        // The text of a program does not say which compiler it is for.
+        let compilation = Compilation { older_compiler: args.beta1, ..lowered(args, &text, &arguments)? };
+        return Ok((compilation, arguments));
     }
     // A decorator that names a target takes precedence over a variable, which is then not read.
     let chosen = settings::target(args.target);

@@ -407,6 +407,26 @@ fn lowered_kernels_run_the_same() {
 }
 
 #[test]
+fn a_lowered_kernel_for_the_older_compiler_keeps_its_latency_with_the_flag() {
+    let s = Session::new();
+    s.write(
+        "k.py",
+        "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\n@nki.jit\ndef k(x):\n    \
+         out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    nl.store(out, nl.exp(nl.load(x)))\n    return out\n",
+    );
+    let x = ["--arg", "x=float32[128,512]"];
+    s.run(&["lower", "k.py", x[0], x[1], "-o", "k.nkir"]).exits(0).says("give --beta1 to the commands that read it");
+    let latency = |file: &str, more: &[&str]| -> f64 {
+        s.run(&[&["run", file, x[0], x[1], "--json", "r.json"], more].concat()).exits(0);
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("r.json")).unwrap()).unwrap();
+        json["latency_us"].as_f64().unwrap()
+    };
+    let source = latency("k.py", &[]);
+    assert_eq!(latency("k.nkir", &["--beta1"]), source);
+    assert_ne!(latency("k.nkir", &[]), source);
+}
+
+#[test]
 fn numerics_can_be_left_out() {
     let s = Session::new();
     let softmax = example("softmax.py");

@@ -22,6 +22,11 @@ pub(crate) fn run(mut args: LowerArgs) -> Result<(), Failure> {
     let applied = conclude(&session, compiled.diagnostics, &compiled.sources);
     finish(&applied)?;
     let Some(program) = &compiled.program else { return Err(Failure::Kernel) };
+    if compiled.older_compiler {
+        eprint(
+            "note: the program does not say that it is for neuronxcc.nki: give --beta1 to the commands that read it\n",
+        );
+    }
     let text = nki_isa::text::print(program);
     match &args.output {
         Some(path) => write_file(path, &[text.as_bytes()])?,

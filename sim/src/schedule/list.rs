@@ -168,7 +168,7 @@ impl<'a> Scheduler<'a> {
 
     /// Schedules the operations between two barriers. `from`: number of operations of each queue in earlier segments.
     fn segment(&mut self, from: &[u32; ENGINES], segment: &Segment) {
-        self.end = segment.end;
+        let begin = std::mem::replace(&mut self.end, segment.end) as usize;
         for (q, &from) in from.iter().enumerate() {
             let ops = &self.low.queues[q][from as usize..segment.taken[q] as usize];
             let of = |wanted| -> Vec<u32> { ops.iter().copied().filter(|op| class(self.low, *op) == wanted).collect() };
@@ -196,7 +196,8 @@ impl<'a> Scheduler<'a> {
             };
             self.start(q, op, now);
         }
-        debug_assert!(self.taken[..self.end as usize].iter().zip(&self.low.ops).all(|(t, op)| *t || op.is_barrier()));
+        let mut all = self.taken[begin..self.end as usize].iter().zip(&self.low.ops[begin..]);
+        debug_assert!(all.all(|(taken, op)| *taken || op.is_barrier()));
         let open = self.complete + segment.barrier;
         for queue in &mut self.queues {
             queue.free = queue.free.max(open);
