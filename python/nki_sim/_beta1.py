@@ -88,8 +88,12 @@ class Beta1Kernel(Kernel):
         return _beta1_options.is_older_of_both(self.func)
 
     def _launch(self):
-        own = {"as_written": self.as_written, "static_descriptors": self.static_descriptors}
-        return {"grid": list(self.grid), "older_of_both": self._is_older_of_both, **own}
+        return {
+            **super()._launch(),
+            "grid": list(self.grid),
+            "older_of_both": self._is_older_of_both,
+            "static_descriptors": self.static_descriptors,
+        }
 
     def __reduce__(self):
         find, (module, name, changes) = super().__reduce__()

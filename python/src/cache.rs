@@ -235,9 +235,8 @@ impl Cache {
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// The default of `lnc` comes from the environment. `settings` are timing parameters by name, `grid` the axes of a launch grid: programs per
-    /// core, cores, and whether neighbouring programs run on one core. With `older_of_both`, files that import both
-    /// languages have the older one. `as_written` disables the middle end of the kernel's compiler; with
-    /// `static_descriptors` descriptors are built before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error`
+    /// core, cores, and whether neighbouring programs run on one core. With `older_of_both`, files that import both languages have the older one.
+    /// `as_written` disables the middle end of the kernel's compiler; with `static_descriptors` descriptors are built before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error`
     /// compiles the part of a traced kernel before its first error, for stepping through it; such a program is not cached. With `known` nothing is
     /// compiled: None if there is no program yet.
     #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), older_of_both=false, as_written=false, static_descriptors=false, up_to_error=false, known=false))]

@@ -283,6 +283,13 @@ def test_a_kernel_in_a_kernel(both_frontends):
     assert set(both_frontends) == {"calls_a_kernel"}
 
 
+def written(tmp_path, monkeypatch, name, text):
+    """Writes a module that Python can import once."""
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+
+
 def two_languages(tmp_path, monkeypatch):
     """A module for the current language, and one for `neuronxcc.nki` that uses it."""
     current = "import nki.isa as nisa\nimport nki.language as nl\n\ndef doubled(tile):\n    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)\n"
@@ -299,11 +306,8 @@ def both(x):
     nl.store(out, tile)
     return out
 """
-    (tmp_path / "in_the_current_language.py").write_text(current)
-    (tmp_path / "in_the_older_language.py").write_text(older)
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in ("in_the_current_language", "in_the_older_language"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    written(tmp_path, monkeypatch, "in_the_current_language", current)
+    written(tmp_path, monkeypatch, "in_the_older_language", older)
     return importlib.import_module("in_the_older_language").both
 
 
@@ -325,9 +329,7 @@ def rounded(x):
     nl.store(out[i, j], nl.copy(nl.load(x[i, j]), dtype=low) * 2.0)
     return out
 """
-    (tmp_path / "with_a_name.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "with_a_name", raising=False)
+    written(tmp_path, monkeypatch, "with_a_name", text)
     import ml_dtypes
 
     expected = X.astype(ml_dtypes.bfloat16).astype(np.float32) * 2
@@ -362,9 +364,7 @@ def port(x):
     nisa.dma_copy(dst=out, src=tile)
     return out
 """
-    (tmp_path / "of_both_languages.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "of_both_languages", raising=False)
+    written(tmp_path, monkeypatch, "of_both_languages", text)
     module = importlib.import_module("of_both_languages")
     for kernel in (module.original, module.port, module.original, nki.benchmark(module.original)):
         got = kernel(X)

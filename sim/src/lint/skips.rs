@@ -14,7 +14,7 @@ use crate::trace::Resolved;
 
 /// Rows that the DMA transposes at a time. If some of them are skipped and others are not, hardware aborts the transfer (aws-neuron-sdk,
 /// issue 1390, on trn2 and trn3).
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
 
 /// Finds such gathers, one per line.
 pub(super) struct Skips<'p> {

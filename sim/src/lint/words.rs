@@ -12,6 +12,7 @@ use nki_isa::{Imm, Inst, Program, Space, TensorId, View, Violation};
 use super::independent::Dependent;
 use super::lost::Lost;
 use super::overlap::{SameAddress, SameRow, SharedAddress, indices};
+use super::skips::GROUP;
 use super::walk::Step;
 use crate::exec::{iterations, name_of};
 use crate::place::span;
@@ -344,13 +345,15 @@ pub(super) fn mixed_skip(
     (skipped, moved): (usize, usize),
 ) -> Diagnostic {
     let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
-    let group = (skipped / 16 * 16, skipped / 16 * 16 + 15);
+    let first = skipped - skipped % GROUP;
     let message = format!(
-        "`{inst}` skips entry {skipped} of the index of `{name}`, but not entry {moved}: hardware aborts a transposing DMA if it skips some of the entries {} to {}, but not all",
-        group.0, group.1
+        "`{inst}` skips entry {skipped} of the index of `{name}`, but not entry {moved}: hardware aborts a transposing DMA if it skips some of the entries {first} to {}, but not all",
+        first + GROUP - 1
     );
     let out = at_tensor(program, step, view, Diagnostic::warning("mixed-skip", message), "skips rows of");
-    let out = out.help("pad the index with a valid row up to a multiple of 16, and ignore the columns of the result");
+    let out = out.help(format!(
+        "pad the index with a valid row up to a multiple of {GROUP}, and ignore the columns of the result"
+    ));
     with_iterations(out, program, step)
 }
 

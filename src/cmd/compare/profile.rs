@@ -60,6 +60,11 @@ impl Profile {
         self.paths.extend(part.paths);
     }
 
+    /// Notes the path of a file with lines.
+    fn note_path(&mut self, file: &str) {
+        self.paths.entry(base(file).to_owned()).or_insert_with(|| file.to_owned());
+    }
+
     /// Checks that no number of a report is negative.
     fn check(&self) -> Result<(), String> {
         let all = [&self.metrics, &self.engines, &self.causes, &self.opcodes, &self.counts];
@@ -230,7 +235,7 @@ fn from_run(json: &Value) -> Profile {
     for l in json["lines"].as_array().into_iter().flatten() {
         let place = match (l["file"].as_str(), l["line"].as_u64()) {
             (Some(file), Some(line)) if line > 0 => {
-                out.paths.entry(base(file).to_owned()).or_insert_with(|| file.to_owned());
+                out.note_path(file);
                 format!("{}:{line}", base(file))
             }
             _ => continue,
@@ -324,7 +329,7 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
         let place = place.trim_matches(['[', ']', '"', '\'']);
         if !place.is_empty() {
             if let Some((file, _)) = place.rsplit_once(':') {
-                out.paths.entry(base(file).to_owned()).or_insert_with(|| file.to_owned());
+                out.note_path(file);
             }
             let opcode = r.get("opcode").cloned().unwrap_or_default();
             let line = lines.entry((base(place).to_string(), opcode)).or_default();
