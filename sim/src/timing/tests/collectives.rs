@@ -22,7 +22,7 @@ const KINDS: [CollectiveKind; 4] =
     [CollectiveKind::AllGather, CollectiveKind::ReduceScatter, CollectiveKind::AllReduce, CollectiveKind::AllToAll];
 
 proptest! {
-    /// An all-reduce is a reduce-scatter and an all-gather; a reduction has a cost; with one algorithm more bytes take longer.
+    /// An all-reduce is a reduce-scatter and an all-gather; a reduction has a cost.
     #[test]
     fn all_reduce_is_both_of_its_parts(ranks in 2u32..128, megabytes in 0u64..4096) {
         let params = Params::of(Target::Trn2);
@@ -31,6 +31,17 @@ proptest! {
         prop_assert!((reduce - gather - scatter).abs() < 0.01);
         prop_assert!(scatter >= gather);
         prop_assert_eq!(exchange, gather);
+    }
+
+    /// More bytes never take less time, also where the algorithm changes.
+    #[test]
+    fn larger_messages_are_not_faster(ranks in 2u32..128, bits in 0u32..32, more in 1.0f64..2.0) {
+        let params = Params::of(Target::Trn2);
+        let bytes = u64::from(ranks) << bits;
+        let larger = (bytes as f64 * more) as u64;
+        for kind in KINDS {
+            prop_assert!(time(&params, kind, larger, ranks) >= time(&params, kind, bytes, ranks));
+        }
     }
 
     /// One rank has nothing to send.
