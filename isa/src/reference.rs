@@ -12,9 +12,7 @@ use crate::schema::{Kind, OperandSchema, Role, Rule, Schema};
 pub fn page(schema: &Schema, level: usize) -> String {
     let doc: Vec<&str> = schema.doc.trim().lines().map(str::trim).collect();
     let entry = inst::find(schema.name);
-    let collective = entry.is_some_and(|e| e.collective);
-    let module = if collective { "nki.collectives" } else { "nisa" };
-    let mut out = format!("{} {module}.{}\n\n{}\n\n", "#".repeat(level), schema.name, doc.join("\n"));
+    let mut out = format!("{} {}\n\n{}\n\n", "#".repeat(level), schema.path(), doc.join("\n"));
     let operands: Vec<String> = schema
         .operands
         .iter()
@@ -23,7 +21,7 @@ pub fn page(schema: &Schema, level: usize) -> String {
             Some(default) => format!("{}={}", o.name, literal(&default())),
         })
         .collect();
-    let _ = writeln!(out, "    {module}.{}({})\n", schema.name, operands.join(", "));
+    let _ = writeln!(out, "    {}({})\n", schema.path(), operands.join(", "));
     out += "| operand | use | takes | memory | dtype | meaning |\n| --- | --- | --- | --- | --- | --- |\n";
     for o in schema.operands {
         let doc: Vec<&str> = o.doc.trim().lines().map(str::trim).collect();
@@ -45,7 +43,7 @@ pub fn page(schema: &Schema, level: usize) -> String {
         let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
         let _ = writeln!(out, "**Indirect** (trn3). {}\n", names.join(", "));
     }
-    let general = if collective { "every operand and every collective" } else { "every operand" };
+    let general = if entry.is_some_and(|e| e.collective) { "every operand and every collective" } else { "every operand" };
     if schema.rules.is_empty() {
         let _ = writeln!(out, "**Rules.** Those of {general}.");
     } else {

@@ -2,9 +2,12 @@
 //!
 //! The schema drives the Python argument binder, the text form, the generated documentation and the fuzzers.
 
+use std::fmt;
+
 use crate::arch::{Arch, Target};
 use crate::arg::Arg;
 use crate::dtype::DType;
+use crate::inst;
 use crate::names::{Engine, Space};
 
 /// The kind of value that an operand takes.
@@ -163,7 +166,7 @@ pub struct Cost {
 /// One instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
-    /// The name after `nki.isa.`.
+    /// The name after `nki.isa.` or `nki.collectives.`.
     pub name: &'static str,
     /// Documentation.
     pub doc: &'static str,
@@ -182,6 +185,13 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// The name with its module, as messages and documentation write it: `nisa.tensor_copy`, `nki.collectives.all_gather`.
+    pub fn path(&self) -> impl fmt::Display {
+        let collective = inst::find(self.name).is_some_and(|e| e.collective);
+        let (module, name) = (if collective { "nki.collectives" } else { "nisa" }, self.name);
+        fmt::from_fn(move |f| write!(f, "{module}.{name}"))
+    }
+
     /// Position of the operand called `name`.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.operands.iter().position(|o| o.name == name)

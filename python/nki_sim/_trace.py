@@ -11,23 +11,25 @@ import os
 import sys
 import types
 
+import numpy as np
+
 from . import _native, _objects, _source
 from ._dependencies import Snapshot, current  # noqa: F401  (the native half takes Snapshot here)
 from ._errors import GROUP
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
-#: Code whose frames do not count as positions in a kernel: this package's, and Python's machinery
-#: around it.
-_OURS = (functools.__file__, "<frozen")
+#: Code whose frames do not count as positions in a kernel: this package's, Python's machinery around
+#: it, and NumPy's.
+_OURS = (_PACKAGE, functools.__file__, "<frozen", os.path.dirname(os.path.abspath(np.__file__)) + os.sep)
 
 
 def about_code(code, globals_):
-    """About code: whether it belongs to this package, the name of its text as reports show it, the
+    """About code: whether its frames count as no position in a kernel, the name of its text as reports show it, the
     text, the number of lines, the modules that it uses, the start and end of each instruction in
     the text, and the possible jump targets, in order."""
     filename = code.co_filename
-    if filename.startswith(_PACKAGE) or filename.startswith(_OURS):
+    if filename.startswith(_OURS):
         return True, filename, None, 0, [], [], []
     name, text = _source.of_code(code, globals_)
     if hasattr(code, "co_positions"):

@@ -261,9 +261,8 @@ fn api() -> Vec<(String, Entry)> {
 /// Candidates for "did you mean" suggestions.
 fn names() -> Vec<String> {
     let mut out: Vec<String> = slugs::all().map(|s| s.id.to_owned()).collect();
-    for name in instructions::by_name().iter().map(|s| s.name) {
-        let short = if inst::find(name).is_some_and(|e| e.collective) { "nki.collectives" } else { "nisa" };
-        out.extend([name.to_owned(), format!("{short}.{name}")]);
+    for schema in instructions::by_name() {
+        out.extend([schema.name.to_owned(), schema.path().to_string()]);
     }
     for (name, _) in api() {
         out.extend([name.rsplit('.').next().unwrap_or(&name).to_owned(), name]);

@@ -253,6 +253,9 @@ pub(crate) fn mixed() -> Program {
             p.matmul("bfloat16", false, moving, After::Nothing).matmul("bfloat16", false, moving, After::Nothing);
         }
         p.matmul("bfloat16", false, 512, After::Nothing);
+        for moving in [128, 512, 512] {
+            p.matmul("bfloat16", true, moving, After::Nothing).matmul("bfloat16", true, moving, After::Nothing);
+        }
         for n in [512, 128] {
             let tile = |from: &str, n: u32| {
                 format!("src=fp32@{from}[1,1,1][{n},1,1] dst=fp32@0x4800[1,1,1][{n},1,1] channels=128")

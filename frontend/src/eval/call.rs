@@ -135,7 +135,9 @@ impl Interp<'_> {
                 }
                 let span = args.span;
                 let is_of_host = !self.is_of_dialect(native) && self.has_host_value(args.values());
+                let tensor = native.name.starts_with("numpy.").then(|| args.device_data().map(Value::a_type)).flatten();
                 match (native.func)(self, args) {
+                    Err(raise) if let Some(tensor) = tensor && !raise.fatal => Err(Raise::contents_unknown(&tensor, span)),
                     Err(raise) if is_of_host && !raise.fatal => Ok(self.host(format!("{}(...)", native.name), span)),
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
                     Ok(value) => array::charged(self, value, span),
@@ -179,7 +181,10 @@ impl Interp<'_> {
             },
             Value::Host(host) if let Some(default) = self.unset_variable(host, &args) => Ok(default),
             Value::Host(host) if !self.in_kernel => Ok(self.host_part(host, format!("{}(...)", host.path), args.span)),
-            Value::Host(host) => Err(self.host_error(host, args.span)),
+            Value::Host(host) => match args.device_data() {
+                Some(tensor) if host.path.starts_with("numpy.") => Err(Raise::contents_unknown(&tensor.a_type(), args.span)),
+                _ => Err(self.host_error(host, args.span)),
+            },
             Value::Poison => Ok(Value::Poison),
             Value::Object(object) => {
                 if self.absorbs_method(callee, &args) {
@@ -202,11 +207,10 @@ impl Interp<'_> {
             _ => return None,
         };
         let name = path.strip_prefix("numpy.")?;
-        let takes_tensor = args.values().any(|value| matches!(value, Value::Object(object) if object.is_device_data()));
         // The dialect's functions return a new tile, so they cannot replace a call with `out=`.
         let has_out = args.keyword.iter().any(|(keyword, _)| &*self.name(*keyword) == "out");
         let (dialect, name) = (self.dialect, name.to_owned());
-        (takes_tensor && !has_out).then(|| dialect.array_function(self, &name)).flatten()
+        (args.device_data().is_some() && !has_out).then(|| dialect.array_function(self, &name)).flatten()
     }
 
     fn not_callable(&self, callee: &Value, span: Span) -> Box<Raise> {

@@ -54,6 +54,11 @@ impl CallArgs {
         self.positional.iter().any(is_member) || self.keyword.iter().any(|(_, value)| is_member(value))
     }
 
+    /// The first argument that represents data on the device.
+    pub(crate) fn device_data(&self) -> Option<&Value> {
+        self.values().find(|value| matches!(value, Value::Object(object) if object.is_device_data()))
+    }
+
     /// Replaces such arguments with their plain values, for functions that do not handle classes.
     pub(crate) fn take_plain_values(&mut self) {
         for value in self.positional.iter_mut().chain(self.keyword.iter_mut().map(|(_, value)| value)) {

@@ -244,10 +244,7 @@ impl Trace<'_, '_> {
     /// # Errors
     /// Always.
     pub fn contents<T>(&mut self, value: &Item, span: Span) -> Outcome<T> {
-        let message = format!("the contents of {} are not known when the kernel is specialised", value.0.a_type());
-        let raise = Raise::at("type-error", message, span, "Python needs them here").help(
-            "compute with instructions of the device, nisa.* and nl.*: nl.exp for np.exp, nisa.tensor_reduce for a sum",
-        );
+        let raise = Raise::contents_unknown(&value.0.a_type(), span);
         self.at(span, |_| Err(raise))
     }
 

@@ -20,7 +20,7 @@ const RESUMED: u32 = 0x20 | 0x80 | 0x200;
 /// Start and end of an instruction: line, column, line, column; lines from 1, columns in bytes from 0.
 type Position = [Option<u32>; 4];
 
-/// The result of `nki_sim._trace.about_code`: whether the code belongs to this package, the name of its text, the text, its lines, the modules it
+/// The result of `nki_sim._trace.about_code`: whether its frames are no location in the kernel, the name of its text, the text, its lines, the modules it
 /// uses, the position of each instruction, and the jump targets.
 type About = (bool, String, Option<String>, u32, Vec<String>, Vec<Position>, Vec<u32>);
 
@@ -32,7 +32,7 @@ pub(crate) type Met = (Py<PyAny>, Py<PyAny>);
 struct Code {
     /// Kept alive, so that its address is not reused.
     object: Py<PyAny>,
-    /// Whether it belongs to this package, and is no location in the kernel.
+    /// Whether it is no location in the kernel: code of this package, of NumPy.
     ours: bool,
     /// A lambda or comprehension: enclosing loops are not its own.
     expression: bool,

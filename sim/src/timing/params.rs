@@ -73,7 +73,7 @@ sections! {
     pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_load_hbm_ns: Param, register_store_ns: Param, }
     /// The tensor engine.
     pub struct Tensor {
-        clock_ghz: Param, min_columns: Param, weight_load_cycles: Param, fp32_cycles_per_row: Param, fp32_weight_loads: Param,
+        clock_ghz: Param, min_columns: Param, weight_load_cycles: Param, cycles_per_row: Param, fp32_cycles_per_row: Param, fp32_weight_loads: Param,
         fp32_transpose_cycles_per_row: Param, transpose_cycles_per_row: Param, onezero_factor: Param, mixed_8bit_factor: Param, issue_overhead_ns: Param, drain_ns: Param,
         fp32_drain_ns: Param, stride_sector_bytes: Param, stride_factor: Param, limiter_rate: Param, limiter_period_ns: Param,
         limiter_release: Param, limiter_engage: Param,

@@ -55,6 +55,7 @@ pub(super) struct Fit {
 
 /// Parameters that profiles can determine. Of two that the measurements cannot distinguish, the first is fitted.
 pub(super) const CANDIDATES: &[&str] = &[
+    "tensor.cycles_per_row",
     "tensor.fp32_cycles_per_row",
     "tensor.fp32_transpose_cycles_per_row",
     "tensor.transpose_cycles_per_row",

@@ -90,7 +90,7 @@ pub(crate) fn position(schema: &Schema, at: usize) -> Option<usize> {
 /// Keywords that Beta 1's functions accepted and ignored.
 fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
-    let finding = Diagnostic::warning("ignored-argument", format!("nisa.{}: `{keyword}=` has no effect", schema.name))
+    let finding = Diagnostic::warning("ignored-argument", format!("{}: `{keyword}=` has no effect", schema.path()))
         .at(args.span, "in this call")
         .note(signature(schema))
         .help("Beta 1 ignored unknown keywords: leave it out");
@@ -105,7 +105,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, _operand: &str
         .filter(|o| o.default.is_none() && o.name != "dst" && given(interp, &POLICY, schema, args, o.name).is_none())
         .map(|o| format!("`{}`", o.name))
         .collect();
-    let message = format!("nisa.{} is missing {}", schema.name, absent.join(", "));
+    let message = format!("{} is missing {}", schema.path(), absent.join(", "));
     Raise::at("missing-operand", message, args.span, "in this call")
 }
 
@@ -149,7 +149,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     };
     let no_mask_here = NO_MASK.contains(&schema.name) || TRANSPOSES.contains(&schema.name) && !in_two_axes();
     if no_mask_here && clips.iter().flatten().any(restricts) {
-        return Err(no_mask(&format!("nisa.{}", schema.name), span));
+        return Err(no_mask(&format!("{}", schema.path()), span));
     }
     if !with_dst(schema) {
         return returning(interp, args, clips, dtype);
@@ -309,8 +309,8 @@ fn result(
         let required =
             schema.operands.iter().zip(slots).find(|(o, s)| o.default.is_none() && o.name != "dst" && s.is_none());
         let message = match required {
-            Some((o, _)) => format!("nisa.{} is missing `{}`", schema.name, o.name),
-            None => format!("nisa.{} returns no value", schema.name),
+            Some((o, _)) => format!("{} is missing `{}`", schema.path(), o.name),
+            None => format!("{} returns no value", schema.path()),
         };
         return Err(Raise::at("missing-operand", message, span, "in this call"));
     };
@@ -320,7 +320,7 @@ fn result(
         // Two rows of the operands form one of the product.
         shape.iter_mut().for_each(|n| *n /= 2);
     }
-    let what = format!("nisa.{}", schema.name);
+    let what = format!("{}", schema.path());
     lower(interp, &what, span, &[], |l| l.tile(&shape, dtype.unwrap_or(tile.dtype), tile.space))
 }
 

@@ -52,7 +52,7 @@ fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], s
     let what = match (slot("src"), slot("dst")) {
         (Some(Arg::View(_)), _) if matches!(slot("reverse_pred"), Some(Arg::Bool(true) | Arg::Int(1))) => {
             let message =
-                format!("nisa.{}: `reverse_pred` is True, but `src` is a tile; it needs a number", schema.name);
+                format!("{}: `reverse_pred` is True, but `src` is a tile; it needs a number", schema.path());
             return Err(Raise::at("operand-value", message, span, "in this call")
                 .help("compute the opposite predicate, for example with nisa.tensor_scalar and nl.equal to 0"));
         }
@@ -66,7 +66,7 @@ fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], s
     };
     let instead =
         "the number must match the dtype of `dst`: write a float for a float tile, and an integer for an integer tile";
-    reject(interp, span, &format!("nisa.{}: {what}", schema.name), instead);
+    reject(interp, span, &format!("{}: {what}", schema.path()), instead);
     Ok(())
 }
 
@@ -82,7 +82,7 @@ fn unique(schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> 
     if !matches!(promised, Some(Some(Arg::Bool(false)))) || !slots.iter().flatten().any(gathers) {
         return Ok(());
     }
-    let message = format!("nisa.{}: `unique_indices` is False, but must be True with a vector index", schema.name);
+    let message = format!("{}: `unique_indices` is False, but must be True with a vector index", schema.path());
     Err(Raise::at("operand-value", message, span, "in this call").help("add up the rows with the same index first"))
 }
 
@@ -124,8 +124,8 @@ fn report_order(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>],
     };
     let [shape, other_shape] = [view, other].map(|v| shape_text(v.shape().iter().map(|&size| i64::from(size))));
     let message = format!(
-        "nisa.{}: `{name}` has shape {shape}, `{other_name}` {other_shape}; elements are paired by position, not by index",
-        schema.name
+        "{}: `{name}` has shape {shape}, `{other_name}` {other_shape}; elements are paired by position, not by index",
+        schema.path()
     );
     let finding = Diagnostic::warning("element-order", message).at(span, "in this call").help(
         "permute one of them, if its dimensions are in another order; reshape it to the other's shape, if the order of the elements is right",
@@ -158,24 +158,24 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
     match (former.map(|f| f.now), keyword) {
         (Some(Now::Called(operand)), _) => Ok(schema.position(operand)),
         (Some(Now::Removed { version, instead }), _) => {
-            let message = format!("nisa.{}: `{keyword}=` was removed in {version}", schema.name);
+            let message = format!("{}: `{keyword}=` was removed in {version}", schema.path());
             refuse("removed-beta1", message, instead)
         }
         (_, "mask") => refuse(
             "removed-mask",
-            format!("nisa.{}: `mask=` was removed", schema.name),
+            format!("{}: `mask=` was removed", schema.path()),
             "bound the index instead: end = min(size, start + tile); use t[start:end] for every operand, so that the last tile is smaller",
         ),
         // NKI 0.1 took a dtype that is redundant with dst. The current compiler has no such parameter.
         (_, "dtype") if says_what_dst_says(interp, schema, args, symbol) => {
-            let text = format!("nisa.{}: `dtype=`, which was removed,", schema.name);
+            let text = format!("{}: `dtype=`, which was removed,", schema.path());
             reject(interp, args.span, &text, "leave it out: the result has the dtype of dst");
             Ok(None)
         }
         (_, "dtype") => ignored_dtype(interp, schema, args, symbol),
         _ => {
             let mut diagnostic =
-                Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))
+                Diagnostic::error("arguments", format!("{} has no parameter `{keyword}`", schema.path()))
                     .at(args.span, "in this call")
                     .note(signature(schema));
             let other = |name| schema.operands.iter().map(|o| o.name).find(|n| *n == name);
@@ -205,7 +205,7 @@ fn ignored_dtype(
         && let Ok(dtype) = dtype(value, "dtype", args.span)
     {
         let own = dst.view.dtype;
-        let message = format!("nisa.{}: `dtype={dtype}` has no effect: the result has dst's dtype, {own}", schema.name);
+        let message = format!("{}: `dtype={dtype}` has no effect: the result has dst's dtype, {own}", schema.path());
         let finding = Diagnostic::warning("ignored-dtype", message)
             .at(args.span, "in this call")
             .with(span_of(dst.storage.loc), format!("`{}` is allocated here", dst.storage.name))
@@ -215,7 +215,7 @@ fn ignored_dtype(
         interp.report_once(finding, args.span);
         return Ok(None);
     }
-    let message = format!("nisa.{}: `dtype=` was removed", schema.name);
+    let message = format!("{}: `dtype=` was removed", schema.path());
     Err(Raise::new(Diagnostic::error("removed-beta1", message).at(args.span, "in this call").help(
         "the result has the dtype of dst, which `dtype=` does not match: allocate dst=nl.ndarray(shape, dtype=...)",
     )))
@@ -242,7 +242,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str)
     let beta1 = "instructions write to dst=..., which is the first argument, and return no tensor: make it with nl.ndarray, pass it as dst";
     if operand == "dst" {
         return Raise::new(
-            Diagnostic::error("missing-dst", format!("nisa.{}: no `dst` to write the result to", schema.name))
+            Diagnostic::error("missing-dst", format!("{}: no `dst` to write the result to", schema.path()))
                 .at(args.span, "in this call")
                 .note(signature(schema))
                 .help(format!("since Beta 2 {beta1}")),
@@ -250,7 +250,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str)
     }
     let list: Vec<String> = absent.iter().map(|n| format!("`{n}`")).collect();
     let slug = if writes_dst && dst_given_first && absent.len() == 1 { "missing-dst" } else { "missing-operand" };
-    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} is missing {}", schema.name, list.join(", ")))
+    let mut diagnostic = Diagnostic::error(slug, format!("{} is missing {}", schema.path(), list.join(", ")))
         .at(args.span, "in this call")
         .note(signature(schema));
     if slug == "missing-dst" {

@@ -169,12 +169,12 @@ fn fill(
     if args.positional.len() == most + 1
         && let Some(given @ (Value::None | Value::Str(_))) = last
     {
-        (name, is_plain) = (instruction_name(format_args!("nisa.{}", schema.name), given, args.span)?, false);
+        (name, is_plain) = (instruction_name(format_args!("{}", schema.path()), given, args.span)?, false);
     } else if args.positional.len() > most {
         return Err(Raise::new(
             Diagnostic::error(
                 "arguments",
-                format!("nisa.{} takes at most {} arguments, {} given", schema.name, most, args.positional.len()),
+                format!("{} takes at most {} arguments, {} given", schema.path(), most, args.positional.len()),
             )
             .at(args.span, "in this call")
             .note(signature(schema)),
@@ -187,10 +187,10 @@ fn fill(
     for (symbol, value) in &args.keyword {
         if *symbol == sym::plain_name {
             if last.is_some() {
-                let message = format!("nisa.{} got `name` twice", schema.name);
+                let message = format!("{} got `name` twice", schema.path());
                 return Err(Raise::at("arguments", message, args.span, "by position and by name"));
             }
-            (name, is_plain) = (instruction_name(format_args!("nisa.{}", schema.name), value, args.span)?, false);
+            (name, is_plain) = (instruction_name(format_args!("{}", schema.path()), value, args.span)?, false);
             continue;
         }
         let at = match keywords.iter().position(|k| k == symbol) {
@@ -204,7 +204,7 @@ fn fill(
             }
         };
         if slots[at].is_some() {
-            let message = format!("nisa.{} got `{}` twice", schema.name, schema.operands[at].name);
+            let message = format!("{} got `{}` twice", schema.path(), schema.operands[at].name);
             return Err(Raise::at("arguments", message, args.span, "by position and by name"));
         }
         slots[at] = Some(operand(policy, schema, at, value, args.span)?);
@@ -231,7 +231,7 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
         };
         return Err(Raise::at(
             "frozen-register",
-            format!("nisa.{} writes {what}, which cannot be written", schema.name),
+            format!("{} writes {what}, which cannot be written", schema.path()),
             span,
             label,
         )
@@ -240,7 +240,7 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
     (policy.operand)(value, &schema.operands[at]).or_else(|| to_arg(value)).ok_or_else(|| {
         let o = &schema.operands[at];
         if let Some(t) = value.downcast::<Tensor>()
-            && let Err(empty) = values::not_empty(t, format_args!("nisa.{}: `{}`", schema.name, o.name), span)
+            && let Err(empty) = values::not_empty(t, format_args!("{}: `{}`", schema.path(), o.name), span)
         {
             return empty;
         }
@@ -248,7 +248,7 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
             Value::Host(host) => format!("`{}`, which has no value in a kernel", host.path),
             _ => format!("a value of type {}", value.type_name()),
         };
-        let message = format!("nisa.{}: `{}` takes {}, got {got}", schema.name, o.name, kind_text(o.kind));
+        let message = format!("{}: `{}` takes {}, got {got}", schema.path(), o.name, kind_text(o.kind));
         let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
         match value {
             Value::Object(_) if value.downcast::<Handle>().is_some() => raise.help(policy.handle_help),
@@ -280,7 +280,7 @@ fn strict(interp: &mut Interp<'_>, policy: &Policy, schema: &Schema, args: &Call
         let of_enum = matches!(o.kind, Kind::Name(what) if what != "math operator");
         if of_enum && matches!(given(interp, policy, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
             let text =
-                format!("nisa.{}: `{}` given as a number or string instead of an enum member", schema.name, o.name);
+                format!("{}: `{}` given as a number or string instead of an enum member", schema.path(), o.name);
             reject(
                 interp,
                 args.span,
@@ -301,7 +301,7 @@ pub(crate) fn signature(schema: &Schema) -> String {
             Some(default) => format!("{}={}", o.name, default_text(&default())),
         })
         .collect();
-    format!("nisa.{}({}, name=None)", schema.name, parameters.join(", "))
+    format!("{}({}, name=None)", schema.path(), parameters.join(", "))
 }
 
 fn default_text(arg: &Arg) -> String {
@@ -371,7 +371,7 @@ pub(crate) fn given_tensor<'a>(
 /// A broken rule of a call.
 fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
     let schema = entry.schema;
-    let what = format!("nisa.{}", schema.name);
+    let what = format!("{}", schema.path());
     // Rules of an instruction have this slug too, if one operand requires another: they have their own message.
     let absent = |o: &OperandSchema| {
         o.default.is_none()

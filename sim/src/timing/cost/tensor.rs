@@ -17,8 +17,7 @@ impl Laws<'_> {
             (true, true) => self.fp32_transpose,
             (true, false) => &t.transpose_cycles_per_row,
             (false, true) => &t.fp32_cycles_per_row,
-            // The peak rate implies one column per cycle.
-            (false, false) => &t.transpose_cycles_per_row,
+            (false, false) => &t.cycles_per_row,
         };
         let mut cycles = f64::from(m.moving) * per_row.value;
         let mut confidence = per_row.confidence.max(t.min_columns.confidence);
