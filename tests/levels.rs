@@ -210,7 +210,33 @@ fn a_state_file_is_of_the_levels_it_was_made_with() {
     sweep(&[]).says("1 point denied");
     sweep(&[]).says("2 finished points taken").says("1 point denied");
     sweep(&["--warn", "bug"]).says("1 point with warnings").keeps_quiet_about("taken from the state file");
-    sweep(&["--schedule", "program"]).keeps_quiet_about("taken from the state file");
+}
+
+#[test]
+fn a_state_file_is_of_the_options_it_was_made_with() {
+    let s = Session::new();
+    s.write("forgets.py", FORGETS);
+    let sweep = |more: &[&str]| {
+        s.run(&[&["sweep", "forgets.py", "--grid", "rows=32,128", "--state", "state"][..], &X, more].concat()).exits(0)
+    };
+    sweep(&[]);
+    for options in [
+        &["--schedule", "program"][..],
+        &["--measure", "device"],
+        &["--set", "dma.bytes_per_ns=20"],
+        &["--target", "trn3"],
+        &["--disable-dge"],
+        &["--as-written"],
+        &["--beta1"],
+        &["--lnc", "2"],
+        &["--strict"],
+        &["--max-steps", "100000"],
+    ] {
+        sweep(options).keeps_quiet_about("taken from the state file");
+        sweep(options).says("2 finished points taken");
+    }
+    // These do not change a point.
+    sweep(&["--jobs", "1", "--top", "1", "--csv", "points.csv"]).says("2 finished points taken");
 }
 
 #[test]

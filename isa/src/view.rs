@@ -185,7 +185,7 @@ impl View {
         self.free_dims().iter().map(|d| d.count as usize).product()
     }
 
-    /// The dimensions with adjacent ones merged where they form one regular run; dimensions of size 1 are dropped.
+    /// The dimensions with adjacent ones merged where they form one regular run of fewer than 2^32 elements; dimensions of size 1 are dropped.
     /// On chip the partition dimension is kept apart: only `free_dims` are merged. Never empty.
     pub fn merged(dims: &[Dim]) -> Dims {
         let mut out = Dims::new();
@@ -195,8 +195,9 @@ impl View {
             }
             if let Some(last) = out.last_mut()
                 && last.stride == d.stride * i64::from(d.count)
+                && let Some(count) = last.count.checked_mul(d.count)
             {
-                *last = Dim { stride: d.stride, count: last.count * d.count };
+                *last = Dim { stride: d.stride, count };
                 continue;
             }
             out.push(d);
@@ -209,8 +210,13 @@ impl View {
 
     /// Whether the elements of a partition (on chip) or all elements (HBM) are one contiguous run.
     pub fn is_contiguous(&self) -> bool {
-        let m = Self::merged(if self.space.is_on_chip() { self.free_dims() } else { &self.dims });
-        m.len() == 1 && (m[0].stride == 1 || m[0].count == 1)
+        let dims = if self.space.is_on_chip() { self.free_dims() } else { &self.dims };
+        let mut next = 1i64;
+        dims.iter().rev().filter(|d| d.count != 1).all(|d| {
+            let follows = d.stride == next;
+            next = next.saturating_mul(i64::from(d.count));
+            follows
+        })
     }
 
     /// Lowest and highest element addressed by `dims`, relative to `offset`, both inclusive.
@@ -413,6 +419,17 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_more_than_u32_elements_stays_divided() {
+        for n in [65_536, 65_537] {
+            let square = view(Space::Hbm, DType::F32, 0, &[(i64::from(n), n), (1, n)]);
+            assert_eq!(View::merged(&square.dims)[..], square.dims[..]);
+            assert!(square.is_contiguous());
+            let bytes: u64 = square.runs().map(|run| run.bytes).sum();
+            assert_eq!(bytes, 4 * u64::from(n) * u64::from(n));
+        }
+    }
+
+    #[test]
     fn a_tile_is_one_run_per_partition() {
         let v = View { partition: 4, ..view(Space::Sbuf, DType::BF16, 8, &[(1, 2), (64, 3), (1, 64)]) };
         assert_eq!(v.runs().collect::<Vec<_>>(), [run(4, 16, 384), run(5, 16, 384)]);
@@ -519,6 +536,8 @@ mod tests {
             let merged = View { dims: View::merged(&v.dims), space: Space::Hbm, partition: 0, ..v.clone() };
             let plain = View { space: Space::Hbm, partition: 0, ..v };
             prop_assert_eq!(bytes_of(&merged), bytes_of(&plain));
+            let is_run = matches!(merged.dims[..], [Dim { stride: 1, .. } | Dim { count: 1, .. }]);
+            prop_assert_eq!(plain.is_contiguous(), is_run);
         }
 
         #[test]

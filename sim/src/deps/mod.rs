@@ -143,7 +143,8 @@ impl Deps {
     pub(crate) fn known(of: Vec<Vec<Dep>>) -> Self {
         let mut deps = Deps { starts: Vec::with_capacity(of.len() + 1), edges: Vec::new() };
         deps.starts.push(0);
-        for list in of {
+        for mut list in of {
+            list.sort_by_key(|d| d.on);
             deps.edges.extend(list);
             deps.starts.push(deps.edges.len() as u32);
         }
@@ -160,13 +161,15 @@ impl Deps {
             Deps { starts: Vec::with_capacity(self.starts.len()), edges: Vec::with_capacity(self.edges.len()) };
         deps.starts.push(0);
         for at in position {
+            let start = deps.edges.len();
             deps.edges.extend(self.of(at).iter().map(|d| Dep { on: order[d.on as usize], ..*d }));
+            deps.edges[start..].sort_by_key(|d| d.on);
             deps.starts.push(deps.edges.len() as u32);
         }
         deps
     }
 
-    /// The dependences of operation `op`, in program order; at most one entry for a queue with reach 1.
+    /// The dependences of operation `op`, in the order of the operations' numbers; at most one entry for a queue with reach 1.
     pub fn of(&self, op: usize) -> &[Dep] {
         &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]
     }

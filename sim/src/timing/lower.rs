@@ -238,7 +238,7 @@ impl<'p> Lowered<'p> {
     pub(crate) fn waiters(&self, op: u32) -> impl Iterator<Item = (u32, u32)> {
         let Graph { deps, waiters, waiters_of } = &*self.graph;
         let waiters = &waiters[waiters_of[op as usize] as usize..waiters_of[op as usize + 1] as usize];
-        let edge = move |waiter: u32| deps.of(waiter as usize).iter().position(|d| d.on == op).unwrap_or(0) as u32;
+        let edge = move |waiter: u32| deps.of(waiter as usize).partition_point(|d| d.on < op) as u32;
         waiters.iter().map(move |&waiter| (waiter, edge(waiter)))
     }
 

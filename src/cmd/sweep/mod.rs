@@ -135,7 +135,7 @@ pub(crate) fn sweep(
     let points = grid::points(&axes)?;
     let expected = expected::read(&args.expect)?;
     let state = match &args.state {
-        Some(path) => Some(State::open(path)?),
+        Some(path) => Some(State::open(path, &state::settings(&args, &session)?)?),
         None => None,
     };
     let pool = rayon::ThreadPoolBuilder::new()
@@ -240,8 +240,7 @@ fn one(
     state: Option<&State>,
 ) -> Result<(Row, bool), Failure> {
     let named: Vec<(String, String)> = axes.iter().zip(point).map(|(a, v)| (a.name.clone(), v.clone())).collect();
-    let key = state::key(args, session, &named)?;
-    if let Some(row) = state.and_then(|s| s.finished(&key)) {
+    if let Some(row) = state.and_then(|s| s.finished(&named)) {
         return Ok((row, true));
     }
     let mut kernel: KernelArgs = args.kernel.clone();
@@ -256,11 +255,11 @@ fn one(
     }
     let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
     let wanted = RunRequest { expected, tolerances, inspect: &|_| Ok(()) };
-    let Measured { compiled, row, .. } = measure("sweep", session, &kernel, &sources, named, &wanted)?;
+    let Measured { compiled, row, .. } = measure("sweep", session, &kernel, &sources, named.clone(), &wanted)?;
     if let Some(state) = state {
         let sources = &compiled.sources;
         let files: Vec<String> = (0..sources.len() as u32).map(|i| sources.path(FileId(i)).to_string()).collect();
-        state.add(&key, &files, &row)?;
+        state.add(&named, &files, &row)?;
     }
     Ok((row, false))
 }

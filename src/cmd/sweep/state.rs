@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::SweepArgs;
 use crate::row::Row;
 use crate::session::Session;
-use crate::sources::hash_of;
+use crate::sources::{hash, hash_of};
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -34,45 +34,38 @@ fn not_of_a_sweep(path: &Path, line: usize, why: &str) -> String {
 pub(super) struct State {
     path: PathBuf,
     file: Mutex<File>,
+    /// The start of the keys of this sweep.
+    settings: String,
     known: HashMap<String, Row>,
 }
 
-/// Everything that a result depends on, except the sources.
-pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)]) -> Result<String, String> {
-    let k = &args.kernel;
-    // A file argument is represented by its length and time: only its shape and control values matter.
-    let mut parts: Vec<String> = Vec::new();
-    for (name, value) in &k.args {
-        let file = value.rsplit_once(':').map_or(value.as_str(), |x| x.0);
-        let stamp = std::fs::metadata(file).ok().map(|m| (m.len(), m.modified().ok()));
-        parts.push(format!("{name}={value}{}", stamp.map_or(String::new(), |s| format!("@{s:?}"))));
-    }
-    let stamp = |(name, file): &(String, String)| (name.clone(), file.clone(), hash_of(file.as_ref()));
-    let expected: Vec<_> = args.expect.iter().map(stamp).collect();
-    let expected = (!expected.is_empty()).then_some((expected, args.rtol, args.atol));
-    let params = args.timing.params.as_ref().and_then(|path| hash_of(path));
-    Ok(format!(
-        "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {:?} {point:?} {:?} {:?} {expected:?}",
-        env!("CARGO_PKG_VERSION"),
-        k.file.display(),
-        k.kernel,
-        crate::settings::target(k.target)?.to_string(),
-        k.lnc,
-        k.programs,
-        k.max_steps,
-        args.timing.set,
-        args.timing.schedule,
-        session.precise,
-        session.unwritten,
-        session.judge.levels(),
-        session.capacity,
-        k.max_memory
-    ))
+/// Everything that the results of a sweep depend on, except the sources and the points: all options, and the contents of all files that they
+/// name.
+pub(super) fn settings(args: &SweepArgs, session: &Session) -> Result<String, String> {
+    // These decide which points are timed and what is shown, not the result of a point.
+    let options = SweepArgs {
+        grid: Vec::new(),
+        plot: None,
+        state: None,
+        jobs: None,
+        top: 0,
+        json: None,
+        csv: None,
+        ..args.clone()
+    };
+    let named = args.kernel.args.iter().chain(&args.expect);
+    let files = named.map(|(_, value)| value.rsplit_once(':').map_or(&**value, |x| x.0)).map(Path::new);
+    let contents: Vec<Option<u64>> = files.chain(args.timing.params.as_deref()).map(hash_of).collect();
+    let Session { judge, capacity, static_descriptors, precise, unwritten, max_steps, .. } = session;
+    let target = crate::settings::target(args.kernel.target)?;
+    let environment = (target, judge.levels(), capacity, static_descriptors, precise, unwritten, max_steps);
+    Ok(format!("{} {options:?} {contents:?} {environment:?}", env!("CARGO_PKG_VERSION")))
 }
 
 impl State {
     /// Opens or creates the file with an exclusive lock, and drops a truncated last line. Files of other formats are not modified.
-    pub(super) fn open(path: &Path) -> Result<State, String> {
+    /// Results belong to a sweep with the same [`settings`].
+    pub(super) fn open(path: &Path, settings: &str) -> Result<State, String> {
         let fail = |e: std::io::Error| format!("--state `{}`: {e}", path.display());
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
@@ -113,20 +106,25 @@ impl State {
         }
         file.set_len(whole as u64).map_err(fail)?;
         file.seek(SeekFrom::End(0)).map_err(fail)?;
-        Ok(State { path: path.to_path_buf(), file: Mutex::new(file), known })
+        let settings = format!("{:016x}", hash(settings.as_bytes()));
+        Ok(State { path: path.to_path_buf(), file: Mutex::new(file), settings, known })
+    }
+
+    fn key(&self, point: &[(String, String)]) -> String {
+        format!("{} {point:?}", self.settings)
     }
 
     /// The result of an earlier call, if its sources have not changed.
-    pub(super) fn finished(&self, key: &str) -> Option<Row> {
-        self.known.get(key).cloned()
+    pub(super) fn finished(&self, point: &[(String, String)]) -> Option<Row> {
+        self.known.get(&self.key(point)).cloned()
     }
 
     /// Keeps a result.
-    pub(super) fn add(&self, key: &str, files: &[String], row: &Row) -> Result<(), String> {
+    pub(super) fn add(&self, point: &[(String, String)], files: &[String], row: &Row) -> Result<(), String> {
         let fail = |e: &dyn std::fmt::Display| format!("--state `{}`: {e}", self.path.display());
         let files = files.iter().filter_map(|f| Some((f.clone(), hash_of(f.as_ref())?))).collect();
-        let mut text =
-            serde_json::to_vec(&Line { key: key.to_string(), files, row: row.clone() }).map_err(|e| fail(&e))?;
+        let line = Line { key: self.key(point), files, row: row.clone() };
+        let mut text = serde_json::to_vec(&line).map_err(|e| fail(&e))?;
         text.push(b'\n');
         let mut file = self.file.lock().map_err(|e| fail(&e))?;
         file.write_all(&text).and_then(|()| file.flush()).map_err(|e| fail(&e))
@@ -136,6 +134,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn point(value: &str) -> Vec<(String, String)> {
+        vec![("n".into(), value.into())]
+    }
 
     fn row(latency: f64) -> Row {
         Row { point: vec![("n".into(), "1".into())], latency_us: Some(latency), ..Row::default() }
@@ -147,20 +149,20 @@ mod tests {
         let (path, source) = (folder.path().join("s"), folder.path().join("k.py"));
         std::fs::write(&source, "a").unwrap();
         let files = [source.display().to_string()];
-        let s = State::open(&path).unwrap();
-        s.add("one", &files, &row(1.5)).unwrap();
-        s.add("two", &files, &row(2.5)).unwrap();
+        let s = State::open(&path, "").unwrap();
+        s.add(&point("one"), &files, &row(1.5)).unwrap();
+        s.add(&point("two"), &files, &row(2.5)).unwrap();
         drop(s);
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 5]).unwrap();
-        let s = State::open(&path).unwrap();
-        assert_eq!(s.finished("one"), Some(row(1.5)));
-        assert_eq!(s.finished("two"), None);
-        s.add("two", &files, &row(2.5)).unwrap();
+        let s = State::open(&path, "").unwrap();
+        assert_eq!(s.finished(&point("one")), Some(row(1.5)));
+        assert_eq!(s.finished(&point("two")), None);
+        s.add(&point("two"), &files, &row(2.5)).unwrap();
         drop(s);
-        assert_eq!(State::open(&path).unwrap().finished("two"), Some(row(2.5)));
+        assert_eq!(State::open(&path, "").unwrap().finished(&point("two")), Some(row(2.5)));
         std::fs::write(&source, "b").unwrap();
-        assert_eq!(State::open(&path).unwrap().finished("one"), None);
+        assert_eq!(State::open(&path, "").unwrap().finished(&point("one")), None);
     }
 
     #[test]
@@ -169,7 +171,7 @@ mod tests {
         let path = folder.path().join("s");
         for text in ["{}\n", "no line end", "a\nb", "{\"keys\": 1"] {
             std::fs::write(&path, text).unwrap();
-            assert!(State::open(&path).unwrap_err().contains("was not written by a sweep"), "{text}");
+            assert!(State::open(&path, "").unwrap_err().contains("was not written by a sweep"), "{text}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
     }
@@ -179,14 +181,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let latency = |n: u32| f64::from(n).sqrt() * 1e3 / 7.0;
-        let s = State::open(&path).unwrap();
+        let s = State::open(&path, "").unwrap();
         for n in 1..1000 {
-            s.add(&n.to_string(), &[], &row(latency(n))).unwrap();
+            s.add(&point(&n.to_string()), &[], &row(latency(n))).unwrap();
         }
         drop(s);
-        let s = State::open(&path).unwrap();
+        let s = State::open(&path, "").unwrap();
         for n in 1..1000 {
-            assert_eq!(s.finished(&n.to_string()), Some(row(latency(n))));
+            assert_eq!(s.finished(&point(&n.to_string())), Some(row(latency(n))));
         }
     }
 
@@ -194,9 +196,9 @@ mod tests {
     fn a_state_is_of_one_sweep() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let first = State::open(&path).unwrap();
-        assert!(State::open(&path).unwrap_err().contains("another sweep writes to it"));
+        let first = State::open(&path, "").unwrap();
+        assert!(State::open(&path, "").unwrap_err().contains("another sweep writes to it"));
         drop(first);
-        State::open(&path).unwrap();
+        State::open(&path, "").unwrap();
     }
 }
