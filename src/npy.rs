@@ -271,6 +271,10 @@ fn header_place(start: &[u8], size: usize) -> Result<(u8, Range<usize>), String>
 }
 
 fn to_row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+    if data.is_empty() {
+        // The other extents of an empty array may be of any size.
+        return Vec::new();
+    }
     let mut out = Vec::with_capacity(data.len());
     let mut strides = Vec::with_capacity(shape.len());
     let mut stride = size;

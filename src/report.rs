@@ -128,7 +128,7 @@ impl Report {
             outputs: outputs_of(&kernel.program),
             summary: report::summary(timeline, &kernel.placement, error),
             compiler_changes: compiler_changes(kernel),
-            detail: analysis.map(|a| detail(a, sources)).transpose()?,
+            detail: analysis.map(|a| detail(kernel, a, sources)).transpose()?,
             findings: findings(&applied.diagnostics, sources),
             denied: applied.denied.clone(),
             expected: Vec::new(),
@@ -230,8 +230,8 @@ pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<J
 }
 
 /// The details with the text of each line's statement, by which `compare` recognises moved lines.
-fn detail(analysis: &Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
-    let mut detail = report::detail(analysis).map_err(|e| format!("cannot write the report: {e}"))?;
+fn detail(kernel: &Kernel, analysis: &Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
+    let mut detail = report::detail(analysis, &kernel.changes).map_err(|e| format!("cannot write the report: {e}"))?;
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for line in &mut detail.lines {
         let text = |name: &str| sources.find(name).and_then(|f| sources.text(f));

@@ -74,3 +74,8 @@ fn classes_derive_from_types_and_have_fields_of_every_kind() {
 fn what_derives_from_immutable_types_is_a_value_and_functions_and_exceptions_have_attributes() {
     check("derived.py");
 }
+
+#[test]
+fn fields_of_formats_are_paths_and_functions_reject_what_python_rejects() {
+    check("formats.py");
+}

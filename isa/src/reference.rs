@@ -43,7 +43,8 @@ pub fn page(schema: &Schema, level: usize) -> String {
         let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
         let _ = writeln!(out, "**Indirect** (trn3). {}\n", names.join(", "));
     }
-    let general = if entry.is_some_and(|e| e.collective) { "every operand and every collective" } else { "every operand" };
+    let general =
+        if entry.is_some_and(|e| e.collective) { "every operand and every collective" } else { "every operand" };
     if schema.rules.is_empty() {
         let _ = writeln!(out, "**Rules.** Those of {general}.");
     } else {

@@ -47,8 +47,9 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
 
 def _results(jobs, words):
     """The results of jobs, from a process with these options."""
-    with tempfile.TemporaryDirectory() as folder:
-        process = _start(words, stderr=subprocess.PIPE)
+    # Messages go to a file: nothing reads a pipe before the results end, and a full one would block the process.
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as messages:
+        process = _start(words, stderr=messages)
         failed, unsendable = [], {}
 
         def send():
@@ -80,14 +81,14 @@ def _results(jobs, words):
                     row["error"] = _without_files(row["error"], folder)
                 yield row
             code = process.wait()
-            said = process.stderr.read().strip()
+            messages.seek(0)
+            said = messages.read().decode(errors="replace").strip()
             if not failed and code not in (0, 1):
                 raise ValueError(said.removeprefix("error: ") or f"nki-sim batch: exit code {code}")
         finally:
             process.kill()
             process.wait()
             process.stdout.close()
-            process.stderr.close()
             sender.join(1)
         if failed:
             raise failed[0]

@@ -167,8 +167,8 @@ class Beta1Kernel(Kernel):
         stepping = kernel._eager or _debug.attached() or _debug.breaks(kernel.func)
         if not stepping and not compiled.written() and not compiled.valueless():
             # Settings that are read at each run, although the program is the same: which findings
-            # are denied, and the precision.
-            now = _levels.judge(kernel), _native.variables("NKI_PRECISE_FP")
+            # are denied, the precision, and the value of unwritten memory.
+            now = _levels.judge(kernel), _native.variables("NKI_PRECISE_FP", "NKI_SIM_UNWRITTEN")
             key = (compiled.serial(), now, measure is not None, *(_digest(value) for value in compiled.operands()))
             known = _remembered.get(key)
             if known is not None:

@@ -349,9 +349,15 @@ class Kernel(Generic[P, R]):
         lnc = f"[{self.lnc}]" if self.lnc != 1 else ""
         return f"<kernel {self.__qualname__}{lnc}>"
 
+    #: What a caller or a decorator requested.
+    _REQUESTED = (
+        *("_lnc", "target", "strict", "capacity", "compile_config", "specialization_config", "as_written"),
+        *("_schedule", "_settings", "_fixed", "_given", "_eager"),
+    )
+
     def __reduce__(self):
         # Pickle by global name, like a function, together with the requested options.
-        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given", "_eager", "as_written")}
+        changes = {name: getattr(self, name) for name in self._REQUESTED}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):

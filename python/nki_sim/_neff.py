@@ -53,12 +53,8 @@ def write_program(path, kernel, compiled, **more):
 
 
 def summary_of(fields):
-    """The summary with fractions instead of percentages, as `neuron-profile` reports them. Spilled
-    bytes are 0: a kernel compiled here never spills."""
-    out = {name: value / 100 if name.endswith("_percent") else value for name, value in fields.items()}
-    for name in ("spill_save_bytes", "spill_reload_bytes"):
-        out.setdefault(name, 0)
-    return dict(sorted(out.items()))
+    """The summary with fractions instead of percentages, as `neuron-profile` reports them."""
+    return {name: value / 100 if name.endswith("_percent") else value for name, value in sorted(fields.items())}
 
 
 def full(profile):

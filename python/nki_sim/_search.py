@@ -284,6 +284,8 @@ def _key(job):
     from . import __version__
 
     parts = {name: value for name, value in job.items() if name not in ("file", "max_memory")}
+    if "params" in job:
+        parts["params"] = stamp(job["params"])
     for field in ("args", "expect"):
         # Hash the contents of arrays: the names of their files differ in each call.
         parts[field] = {name: _contents(value) for name, value in job.get(field, {}).items()}

@@ -296,6 +296,7 @@ impl Cache {
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in kept {
             if let Some(arrays) = ready.fits(&key, &args, &given)? {
+                self.used(&ready);
                 return Ok(Some(Compiled { ready, arrays, judge }));
             }
         }
@@ -318,6 +319,16 @@ impl Cache {
         };
         drop(forgotten);
         Ok(Some(Compiled { ready, arrays, judge }))
+    }
+}
+
+impl Cache {
+    /// Makes a program the most recently used one.
+    fn used(&self, ready: &Arc<Ready>) {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = programs.iter().position(|known| Arc::ptr_eq(known, ready)) {
+            programs[at..].rotate_left(1);
+        }
     }
 }
 

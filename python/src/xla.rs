@@ -344,9 +344,13 @@ unsafe fn run(frame: *mut Frame) -> Result<(), String> {
 /// # Safety
 /// `list` is valid and lives for `'a`.
 unsafe fn attributes<'a>(list: &'a Attributes) -> Vec<(&'a str, &'a str)> {
-    // SAFETY: there are `size` kinds, names and items; an item of kind string is a span.
+    // SAFETY: there are `size` kinds, names and items; an item of kind string is a span, valid unless it is empty.
     let text = |span: *const Span| unsafe {
         let span: &'a Span = &*span;
+        if span.length == 0 {
+            // The pointer of an empty text may be null.
+            return "";
+        }
         std::str::from_utf8(std::slice::from_raw_parts(span.start, span.length)).unwrap_or_default()
     };
     (0..list.size as usize)

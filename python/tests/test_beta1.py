@@ -305,6 +305,46 @@ def test_a_pickled_kernel_keeps_its_grid_and_its_benchmark():
     assert copy.benchmark_result is not None and copy._options == {"iters": 4}
 
 
+def test_the_profile_of_a_kernel_that_spills_counts_the_bytes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def chain(a):
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.hbm)
+        # 13 tiles of 20,000 bytes per partition; SBUF has 196,608.
+        tiles = [nl.load(a)]
+        for _ in range(12):
+            tiles.append(tiles[-1] + tiles[0])
+        sums = tiles[0]
+        for tile in tiles[1:]:
+            sums = sums + tile
+        nl.store(out, sums)
+        return out
+
+    a = np.ones((128, 5000), np.float32)
+    out = nki.baremetal(chain, save_neff_name="k.neff", save_trace_name="k.ntff")(a)
+    np.testing.assert_array_equal(out, a * sum(range(1, 14)))
+    assert _neuron_profile.main(["view", "--output-format", "summary-json", "-n", "k.neff", "-s", "k.ntff"]) == 0
+    summary = json.loads(capsys.readouterr().out)["chain"]
+    saved, reloaded = summary["spill_save_bytes"], summary["spill_reload_bytes"]
+    assert saved > 0 and saved % a.nbytes == 0 and reloaded >= saved and reloaded % a.nbytes == 0
+    assert summary["hbm_write_bytes"] == a.nbytes + saved
+
+
+def test_a_run_repeats_only_what_the_same_settings_gave(monkeypatch):
+    @nki.jit(mode="simulation")
+    def unwritten(a):
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.ndarray((nl.par_dim(128), 64), dtype=a.dtype, buffer=nl.sbuf))
+        return out
+
+    a = np.ones((128, 64), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value, reads in (("zero", 0.0), ("nan", np.nan), ("zero", 0.0)):
+            monkeypatch.setenv("NKI_SIM_UNWRITTEN", value)
+            np.testing.assert_array_equal(unwritten(a), np.full_like(a, reads))
+
+
 def test_the_middle_end_drops_a_repeated_load():
     """A load of bytes that are already in SBUF is dropped, unless the kernel must stay as written; the results are the same."""
     written = nki.compiler.skip_middle_end_transformations(read_twice)

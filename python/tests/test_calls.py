@@ -130,6 +130,9 @@ def test_a_kernel_looks_like_its_function():
     assert "nisa.tensor_tensor" in inspect.getsource(kernels.add.func)
     again = pickle.loads(pickle.dumps(nki.cpu_simulate(nki.jit(platform_target="trn3")(kernels.add.func))[2]))
     assert (again.func, again.lnc, again.target) == (kernels.add.func, 2, "trn3")
+    configured = nki.jit(kernels.add.func, compile_config=nki.compiler.CompileConfig(prefetch_auto=True), strict=True)
+    again = pickle.loads(pickle.dumps(configured))
+    assert (again.compile_config, again.strict) == (configured.compile_config, True)
     assert copy.deepcopy(kernels.make_kernel(1.0)) is not None
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):
         kernels.add(ramp())

@@ -332,3 +332,17 @@ def test_iterations_are_those_of_the_evaluator(monkeypatch):
         monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
         texts.append(nki.jit(kernel).compile(ramp()).text())
     assert texts[0] == texts[1]
+
+
+def test_the_program_that_was_not_used_for_longest_is_dropped(frontend):
+    kernel = nki.jit(uses_a_global)
+
+    def program(columns):
+        return kernel._compile(kernel.bind(np.ones((4, columns), np.float32))).serial()
+
+    first, second = program(1), program(2)
+    for columns in range(3, 65):
+        program(columns)
+    assert program(1) == first
+    program(65)
+    assert program(1) == first and program(2) != second

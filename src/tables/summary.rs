@@ -22,7 +22,7 @@ fn seconds(time: Ps) -> f64 {
 /// Table Summary.
 pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let (t, a) = (p.timeline, p.run.analysis);
-    let known = report::summary_columns(a);
+    let known = report::summary_columns(a, &p.run.kernel.changes);
     let elapsed = t.elapsed as f64;
     let (mut starts, mut ends) = (Ps::MAX, 0);
     for e in &t.events {
@@ -68,7 +68,6 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "inputs_and_weights_size_bytes" => inputs(),
             "inputs_outputs_weights_size_bytes" => inputs() + size(&mut a.program.outputs.iter().map(|o| o.tensor)),
             "mbu_min_read_util_percent" => percent(inputs(), a.roofline.hbm_bytes * elapsed / 1e3),
-            "spill_save_bytes" | "spill_reload_bytes" => 0.0,
             "psum_read_sbuf_write_count" => psum_to_sbuf.len() as f64,
             "psum_read_sbuf_write_bytes" => psum_to_sbuf.iter().sum::<u64>() as f64,
             "activate_instruction_time" => seconds(activations().map(|e| e.end - e.start).sum()),

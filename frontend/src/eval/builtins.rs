@@ -123,9 +123,9 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
             _ => Err(Raise::at("type-error", "ord() needs one character", args.span, "here")),
         }
     }),
-    ("hex", |interp, args| radix(interp, args, "#x")),
-    ("bin", |interp, args| radix(interp, args, "#b")),
-    ("oct", |interp, args| radix(interp, args, "#o")),
+    ("hex", |interp, args| radix(interp, args, "hex", "#x")),
+    ("bin", |interp, args| radix(interp, args, "bin", "#b")),
+    ("oct", |interp, args| radix(interp, args, "oct", "#o")),
     ("iter", |interp, args| {
         args.positional_only(interp, "iter", 1, 2)?;
         if let [function, end] = &args.positional[..] {
@@ -407,7 +407,7 @@ fn any_all(interp: &mut Interp<'_>, args: CallArgs, stop_at: bool) -> EvalResult
 fn enumerate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [items, start] = args.bind(interp, "enumerate", ["iterable", "start"], 1)?;
-    let start = start.and_then(|s| s.as_int()).unwrap_or(0);
+    let start = start.map_or(Ok(0), |start| integer(interp, &start, "enumerate", span))?;
     let items = interp.iter(&items.unwrap_or(Value::None), span)?;
     Ok(Iter::value("enumerate", Source::Enumerate(items, start)))
 }
@@ -415,6 +415,7 @@ fn enumerate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn zip(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     let strict = args.take_keyword(sym::strict);
     let strict = strict.map_or(Ok(false), |s| interp.truth(&s, args.span))?;
+    args.positional_only(interp, "zip", 0, usize::MAX)?;
     let columns = interp.iterators(&args.positional, args.span)?;
     Ok(Iter::value("zip", Source::Zip(columns, strict)))
 }
@@ -437,7 +438,7 @@ fn sorted(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     }
     let items = interp.iterate(&args.positional[0], args.span)?;
     args.positional.clear();
-    Ok(Value::list(interp.sorted(items, args)?))
+    Ok(Value::list(interp.sorted("sorted", items, args)?))
 }
 
 fn reversed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -578,10 +579,14 @@ fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    let separator = match &args.take_keyword(sym::sep) {
-        Some(Value::Str(text)) => text.clone(),
-        _ => " ".into(),
-    };
+    let separator = print_option(&mut args, "sep", sym::sep, " ")?;
+    let end = print_option(&mut args, "end", sym::end, "\n")?;
+    // All prints of a kernel go to one place.
+    for ignored in ["file", "flush"] {
+        let name = interp.sym(ignored);
+        args.take_keyword(name);
+    }
+    args.positional_only(interp, "print", 0, usize::MAX)?;
     let mut line = String::new();
     for (index, value) in args.positional.iter().enumerate() {
         if index > 0 {
@@ -590,17 +595,34 @@ fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
         line.push_str(&interp.str(value)?);
         interp.charge(line.len(), args.span)?;
     }
-    let end = match &args.take_keyword(sym::end) {
-        Some(Value::Str(text)) => text.clone(),
-        _ => "\n".into(),
-    };
     interp.print_part(line, &end);
     Ok(Value::None)
 }
 
-fn radix(interp: &mut Interp<'_>, args: CallArgs, spec: &str) -> EvalResult<Value> {
-    args.positional_only(interp, "hex", 1, 1)?;
-    Ok(Value::str(interp.format_value(&args.positional[0], spec, args.span)?))
+/// The text of a keyword of `print`.
+fn print_option(args: &mut CallArgs, name: &str, keyword: Symbol, default: &str) -> EvalResult<Rc<str>> {
+    match &args.take_keyword(keyword) {
+        None | Some(Value::None) => Ok(default.into()),
+        Some(Value::Str(text)) => Ok(text.clone()),
+        Some(other) => {
+            let message = format!("print: `{name}` takes a string or None, got {}", other.a_type());
+            Err(Raise::at("type-error", message, args.span, "in this call"))
+        }
+    }
+}
+
+/// The integer that a function takes, also from `__index__`.
+fn integer(interp: &mut Interp<'_>, value: &Value, function: &str, span: Span) -> EvalResult<i64> {
+    interp.position_of(value, span)?.ok_or_else(|| {
+        let message = format!("{function}() takes an int, got {}", value.a_type());
+        Raise::at("type-error", message, span, "in this call")
+    })
+}
+
+fn radix(interp: &mut Interp<'_>, args: CallArgs, name: &str, spec: &str) -> EvalResult<Value> {
+    args.positional_only(interp, name, 1, 1)?;
+    let number = Value::Int(integer(interp, &args.positional[0], name, args.span)?);
+    Ok(Value::str(interp.format_value(&number, spec, args.span)?))
 }
 
 fn descriptor(

@@ -137,7 +137,12 @@ impl Interp<'_> {
                 let is_of_host = !self.is_of_dialect(native) && self.has_host_value(args.values());
                 let tensor = native.name.starts_with("numpy.").then(|| args.device_data().map(Value::a_type)).flatten();
                 match (native.func)(self, args) {
-                    Err(raise) if let Some(tensor) = tensor && !raise.fatal => Err(Raise::contents_unknown(&tensor, span)),
+                    Err(raise)
+                        if let Some(tensor) = tensor
+                            && !raise.fatal =>
+                    {
+                        Err(Raise::contents_unknown(&tensor, span))
+                    }
                     Err(raise) if is_of_host && !raise.fatal => Ok(self.host(format!("{}(...)", native.name), span)),
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
                     Ok(value) => array::charged(self, value, span),
@@ -182,7 +187,9 @@ impl Interp<'_> {
             Value::Host(host) if let Some(default) = self.unset_variable(host, &args) => Ok(default),
             Value::Host(host) if !self.in_kernel => Ok(self.host_part(host, format!("{}(...)", host.path), args.span)),
             Value::Host(host) => match args.device_data() {
-                Some(tensor) if host.path.starts_with("numpy.") => Err(Raise::contents_unknown(&tensor.a_type(), args.span)),
+                Some(tensor) if host.path.starts_with("numpy.") => {
+                    Err(Raise::contents_unknown(&tensor.a_type(), args.span))
+                }
                 _ => Err(self.host_error(host, args.span)),
             },
             Value::Poison => Ok(Value::Poison),
@@ -296,11 +303,25 @@ impl Interp<'_> {
                 self.call_builtin_method(base, name, args)
             }
             Value::Iterator(iterator) => self.iterator_method(iterator, name, args),
+            Value::Super(sup) if name == sym::init => {
+                let bases = self.mro_after(sup);
+                self.init_of(&bases, &sup.receiver, args)
+            }
+            // `Base.__init__(self, ...)`
+            Value::Class(class)
+                if name == sym::init
+                    && let [this @ Value::Instance(instance), ..] = &args.positional[..]
+                    && instance.class.order().any(|base| Rc::ptr_eq(base, class)) =>
+            {
+                let (bases, this): (Vec<_>, _) = (class.order().cloned().collect(), this.clone());
+                let mut args = args;
+                args.positional.remove(0);
+                self.init_of(&bases, &this, args)
+            }
             Value::Super(sup) => {
                 let function = self.super_lookup(sup, name);
                 match function {
                     Some(function) => self.call_with(&function, sup.receiver.clone(), args),
-                    None if name == sym::init => self.synthesized_init_of_bases(sup, args),
                     None if name == sym::post_init => Ok(Value::None),
                     // Default behaviour of `object`.
                     None if name == sym::init_subclass => super::stdlib::object_init_subclass(self, args),

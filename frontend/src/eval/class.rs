@@ -13,6 +13,32 @@ use super::value::*;
 use super::{Frame, Interp};
 use crate::syntax::*;
 
+/// What initialises objects.
+enum Init {
+    /// The `__init__` of a class.
+    Defined(Value),
+    /// An `__init__` generated from the fields of this class.
+    Generated(Rc<Class>),
+}
+
+impl Init {
+    /// That of the first of these classes which has one. The root of all records makes one for `class`, the class of the object.
+    fn of<'c>(order: impl Iterator<Item = &'c Rc<Class>>, class: &Rc<Class>) -> Option<Self> {
+        let mut is_record = false;
+        for one in order {
+            if let Some(init) = one.attrs.borrow().get(sym::init) {
+                return Some(Init::Defined(init.clone()));
+            }
+            match one.kind.get() {
+                ClassKind::Record => is_record = true,
+                kind if kind.makes_init() => return Some(Init::Generated(one.clone())),
+                _ => {}
+            }
+        }
+        is_record.then(|| Init::Generated(class.clone()))
+    }
+}
+
 impl Interp<'_> {
     /// Runs a class body and creates the class.
     pub(crate) fn make_class(&mut self, frame: &Frame<'_>, def: &Rc<ClassDef>) -> EvalResult<Value> {
@@ -219,22 +245,18 @@ impl Interp<'_> {
             let made = self.call(&Value::Type(base), CallArgs::of(args.positional.iter().cloned(), span))?;
             instance.attrs.borrow_mut().set(sym::base_value, made.plain_value());
         }
-        for ancestor in class.order() {
-            let init = ancestor.attrs.borrow().get(sym::init).cloned();
-            if let Some(init) = init {
+        match Init::of(class.order(), class) {
+            Some(Init::Defined(init)) => {
                 let result = self.call_with(&init, value.clone(), args)?;
                 self.check_init(&result, span)?;
                 return Ok(value);
             }
-            if ancestor.kind.get().makes_init() {
-                let fields = ancestor.fields.borrow().clone();
-                let given = self.fill_fields(&instance, &fields, &mut args)?;
-                if let Some(post) = class.lookup(sym::post_init) {
-                    self.call_with(&post, value.clone(), CallArgs::of(given, span))?;
-                }
+            Some(Init::Generated(maker)) => {
+                self.initialise(&instance, &maker, &mut args)?;
                 instance.frozen.set(class.is_frozen());
                 return Ok(value);
             }
+            None => {}
         }
         if class.exception_base().is_none() && (!args.positional.is_empty() || !args.keyword.is_empty()) {
             return Err(Raise::at("arguments", format!("{}() takes no arguments", class.name), span, "in this call")
@@ -243,7 +265,19 @@ impl Interp<'_> {
         Ok(value)
     }
 
-    /// The generated constructor, which sets the fields. Returns the values for `__post_init__`.
+    /// The `__init__` generated for `maker`, a class of the object or one of its bases.
+    fn initialise(&mut self, instance: &Rc<Instance>, maker: &Rc<Class>, args: &mut CallArgs) -> EvalResult<()> {
+        let fields = maker.declared_fields();
+        let given = self.fill_fields(instance, &fields, args)?;
+        if maker.lookup(sym::post_init).is_some()
+            && let Some(post) = instance.class.lookup(sym::post_init)
+        {
+            self.call_with(&post, Value::Instance(instance.clone()), CallArgs::of(given, args.span))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the fields from the arguments of a generated `__init__`. Returns the values for `__post_init__`.
     fn fill_fields(
         &mut self,
         instance: &Rc<Instance>,
@@ -320,18 +354,20 @@ impl Interp<'_> {
         Ok(init_only)
     }
 
-    /// `super().__init__(...)` where no base defines `__init__`.
-    pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
-        let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
-        for class in self.mro_after(sup) {
-            if class.kind.get() != ClassKind::NamedTuple
-                && class.kind.get().makes_init()
-                && !class.fields.borrow().is_empty()
-            {
-                let fields = class.fields.borrow().clone();
-                self.fill_fields(instance, &fields, &mut args)?;
-                break;
-            }
+    /// `super().__init__(...)` of the object `this`, with the bases that may have one in resolution order.
+    pub(crate) fn init_of(&mut self, bases: &[Rc<Class>], this: &Value, mut args: CallArgs) -> EvalResult<Value> {
+        let class = match this {
+            Value::Instance(instance) => &instance.class,
+            Value::Class(class) => class,
+            _ => return Ok(Value::None),
+        };
+        let init = Init::of(bases.iter().filter(|base| base.kind.get() != ClassKind::NamedTuple), class);
+        if let Some(Init::Defined(init)) = init {
+            return self.call_with(&init, this.clone(), args);
+        }
+        let Value::Instance(instance) = this else { return Ok(Value::None) };
+        if let Some(Init::Generated(maker)) = init {
+            self.initialise(instance, &maker, &mut args)?;
         }
         if instance.class.exception_base().is_some() {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));

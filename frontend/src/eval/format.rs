@@ -291,6 +291,31 @@ impl Interp<'_> {
         self.format_fields(text, args, &mut 0, false)
     }
 
+    /// The part of `value` that the rest of a field names: `.name` and `[key]`, one after the other.
+    fn field_value(&mut self, mut value: Value, path: &str, span: Span) -> EvalResult<Value> {
+        let wrong =
+            || Raise::at("value-error", format!("`{path}` of a field is neither .name nor [key]"), span, "here");
+        let mut rest = path;
+        while !rest.is_empty() {
+            if let Some(keyed) = rest.strip_prefix('[') {
+                let (key, after) = keyed.split_once(']').filter(|(key, _)| !key.is_empty()).ok_or_else(wrong)?;
+                let key = key.parse::<u32>().map_or_else(|_| Value::str(key), |index| Value::Int(i64::from(index)));
+                value = self.get_item(&value, &key, span)?;
+                rest = after;
+            } else {
+                let named = rest.strip_prefix('.').ok_or_else(wrong)?;
+                let (name, after) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
+                if name.is_empty() {
+                    return Err(wrong());
+                }
+                let name = self.names.intern(name);
+                value = self.get_attr(&value, name, span)?;
+                rest = after;
+            }
+        }
+        Ok(value)
+    }
+
     /// `text` with its fields replaced. `next` is the index of the argument for the next unnumbered
     /// field.
     fn format_fields(&mut self, text: &str, args: &CallArgs, next: &mut usize, is_nested: bool) -> EvalResult<String> {
@@ -303,8 +328,9 @@ impl Interp<'_> {
                     out.push('{');
                 }
                 '}' => {
-                    if chars.peek() == Some(&'}') {
-                        chars.next();
+                    if chars.next_if_eq(&'}').is_none() {
+                        let message = "a `}` of the format closes nothing";
+                        return Err(Raise::at("value-error", message, args.span, "here").help("write `}}` for a brace"));
                     }
                     out.push('}');
                 }
@@ -341,24 +367,12 @@ impl Interp<'_> {
                         args.keyword.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone())
                     };
                     let Some(mut value) = value else {
-                        return Err(Raise::at(
-                            "value-error",
-                            format!("the format refers to `{{{head}}}`, which is not given"),
-                            args.span,
-                            "here",
-                        ));
+                        let is_position = head.is_empty() || head.parse::<usize>().is_ok();
+                        let slug = if is_position { "index-out-of-range" } else { "missing-key" };
+                        let message = format!("the format refers to `{{{head}}}`, which is not given");
+                        return Err(Raise::at(slug, message, args.span, "here"));
                     };
-                    for part in tail.split('.').filter(|p| !p.is_empty()) {
-                        let (name, index) = part.split_once('[').unwrap_or((part, ""));
-                        if !name.is_empty() {
-                            let name = self.names.intern(name);
-                            value = self.get_attr(&value, name, args.span)?;
-                        }
-                        if let Some(index) = index.strip_suffix(']') {
-                            let index = index.parse().map(Value::Int).unwrap_or_else(|_| Value::str(index));
-                            value = self.get_item(&value, &index, args.span)?;
-                        }
-                    }
+                    value = self.field_value(value, tail, args.span)?;
                     match conversion {
                         "" => {}
                         "r" => value = Value::str(self.repr(&value)?),

@@ -264,7 +264,7 @@ impl Interp<'_> {
             }
             "sort" => {
                 let items = list.items.borrow().clone();
-                let sorted = self.sorted(items, args)?;
+                let sorted = self.sorted("sort", items, args)?;
                 *list.items.borrow_mut() = sorted;
             }
             _ => {
@@ -276,13 +276,14 @@ impl Interp<'_> {
     }
 
     /// Sorts the items, with `key=` and `reverse=`.
-    pub(crate) fn sorted(&mut self, items: Vec<Value>, mut args: CallArgs) -> EvalResult<Vec<Value>> {
+    pub(crate) fn sorted(&mut self, function: &str, items: Vec<Value>, mut args: CallArgs) -> EvalResult<Vec<Value>> {
         let span = args.span;
         let key = args.take_keyword(sym::key).filter(|k| !k.is_none());
         let reverse = match args.take_keyword(sym::reverse) {
             Some(value) => self.truth(&value, span)?,
             None => false,
         };
+        args.positional_only(self, function, 0, 0)?;
         self.charge_items(items.len().saturating_mul(4), span)?;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items {

@@ -315,6 +315,12 @@ fn classes_made_from_fields() {
         "class A(nl.NKIObject):\n    x: int = 1\n    y: bool\n    def get(self):\n        return self.x\na = A(y=5)\nprint(a.x, a.y, a.get(), A().y, A.x, A() == A())",
         "1 5 1 None 1 True",
     );
+    let base = "class Base(nl.NKIObject):\n    def __init__(self, s):\n        self.s = s * 2\n";
+    check(&format!("{base}class Sub(Base):\n    s: float = 1.0\nprint(Sub(3).s, Sub(s=4).s)"), "6 8");
+    let base = "class A(nl.NKIObject):\n    x: int = 1\n    y: int = 2\n    def __post_init__(self):\n        self.z = self.x * 10 + self.y\n";
+    let sub = "class C(A):\n    w: int = 3\n    def __init__(self, x):\n        super().__init__(x)\n        self.v = self.w\n";
+    check(&format!("{base}{sub}print(C(4).z, C(4).v, C(4).y)"), "42 3 2");
+    check(&format!("{base}class D(A):\n    w: int = 3\nprint(D(4, 5, 6).z, D(w=7).w)"), "45 7");
     check(
         "class A(nl.NKIObject):\n    x: int = 1\n    def __post_init__(self):\n        self.z = self.x * 2\nprint(A(4).z)",
         "8",

@@ -222,7 +222,62 @@ def percents():
     print(attempt(lambda: "%(a)s" % 3), attempt(lambda: "%(q)s" % d), attempt(lambda: "%d" % (1, 2)), attempt(lambda: "%d %d" % (1,)), attempt(lambda: "x" % 1), "x" % (), "%x %o %e %g" % (255, 8, 0.5, 1e10))
 
 
+@dataclass
+class Initial:
+    x: int = 1
+    y: int = 2
+
+    def __post_init__(self):
+        self.z = self.x * 10 + self.y
+
+
+class Defined(Initial):
+    def __init__(self, x):
+        super().__init__(x, y=5)
+        self.own = True
+
+
+class Undecorated(Initial):
+    w: int = 7
+
+
+class Explicit:
+    def __init__(self, s):
+        self.s = s * 2
+
+
+@dataclass
+class Generated(Explicit):
+    s: int = 3
+
+
+class FromGenerated(Generated):
+    def __init__(self):
+        super().__init__(4)
+
+
+class Post(Initial):
+    def __post_init__(self):
+        super().__post_init__()
+        self.z += 1000
+
+
+class Mixed(Explicit, Initial):
+    def __init__(self):
+        super().__init__(6)
+
+
+def constructors():
+    d = Defined(4)
+    print(d.x, d.y, d.z, d.own, Undecorated(3).z, Undecorated(3, 4).w, attempt(lambda: Undecorated(1, 2, 3)))
+    print(Generated().s, Generated(5).s, FromGenerated().s, Post().z, Post(2, 3).z, Mixed().s, attempt(lambda: Mixed().z))
+    Initial.__init__(d, 8)
+    Explicit.__init__(d, 9)
+    print(d.x, d.y, d.z, d.s, attempt(lambda: Initial.__init__(d, 1, 2, 3)))
+
+
 def main():
+    constructors()
     lists()
     dicts()
     ints()

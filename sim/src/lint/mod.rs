@@ -169,6 +169,9 @@ impl<'p> Overlaps<'p> {
     }
 
     fn check(&mut self, step: &Step<'p, '_>, view: &View, dynamic: Option<&Resolved>) {
+        if self.seen.contains(&step.node.loc) {
+            return;
+        }
         let said = if let Some(twice) = overlap::of_dims(view) {
             words::same_address(self.program, step, view, twice)
         } else if !step.inst.adds_repeated()
@@ -178,9 +181,8 @@ impl<'p> Overlaps<'p> {
         } else {
             return;
         };
-        if self.seen.insert(step.node.loc) {
-            self.list.push(said);
-        }
+        self.seen.insert(step.node.loc);
+        self.list.push(said);
     }
 
     /// Whether two results of the instruction share addresses.

@@ -210,6 +210,13 @@ pub struct Change {
     pub bytes: u64,
 }
 
+/// Bytes that the kernel stores to HBM, and loads again from there, because SBUF is too small. Repeated loads of inputs do not count, as in
+/// Neuron's profiles: a matmul of NKIBench reads 9.06 GB where its source loads 1.26 GB, and has 0 (profile_results.csv of AccelOpt).
+pub fn spilled_bytes(changes: &[Change]) -> (u64, u64) {
+    let of = |what: What| changes.iter().filter(|c| c.what == what).map(|c| c.bytes).sum();
+    (of(What::Spilled), of(What::Restored))
+}
+
 /// Collects changes by line.
 #[derive(Debug, Default)]
 struct Changes(std::collections::BTreeMap<(u32, u32, u32, What), Change>);

@@ -102,6 +102,8 @@ fn a_computed_tile_that_does_not_fit_is_stored() {
     let (fitted, changes) = rewritten(&b.program, Passes::ALL);
     let (spilled, restored) = (counted(&changes, What::Spilled), counted(&changes, What::Restored));
     assert!(spilled >= 1 && restored >= spilled, "{spilled} {restored}");
+    let tile = 128 * 5000 * 4;
+    assert_eq!(spilled_bytes(&changes), (spilled as u64 * tile, restored as u64 * tile));
     let (values, findings) = results(&fitted);
     // Tile n is n + 1 times x; then the sum of all tiles up to it.
     let expected = |x: f32| (1..=13).map(|n| n as f32 * x).sum::<f32>();

@@ -14,6 +14,7 @@ use super::vocabulary::{released, remedy, short_cause};
 use crate::analysis::counters::Counters;
 use crate::analysis::roofline::Roofline;
 use crate::analysis::{Analysis, Step, cause_event, cause_key};
+use crate::middle_end::{Change, spilled_bytes};
 use crate::timeline::{Cause, Event, PhaseKind, Ps, RowId, RowKind, State, Timeline};
 use crate::trace::index_nodes;
 
@@ -167,15 +168,15 @@ pub(super) fn transfer(e: &Event) -> Option<(Ps, Ps)> {
     Some((start, e.complete))
 }
 
-/// The extended report of a run.
+/// The extended report of a run; `changes` are those of the compiler's middle end.
 ///
 /// # Errors
 /// If a number has no JSON representation.
-pub fn detail(a: &Analysis<'_>) -> Result<Detail, serde_json::Error> {
+pub fn detail(a: &Analysis<'_>, changes: &[Change]) -> Result<Detail, serde_json::Error> {
     let r = &a.roofline;
     let t = a.timeline;
     Ok(Detail {
-        summary: summary_columns(a),
+        summary: summary_columns(a, changes),
         roofline: roofline_summary(r),
         traffic: Traffic {
             hbm_read_bytes: a.total.hbm_read,
@@ -223,11 +224,12 @@ pub(super) fn gain_percent(gain: i64, elapsed: Ps) -> f64 {
     if elapsed == 0 { 0.0 } else { (gain as f64 * 1e4 / elapsed as f64).round() / 100.0 }
 }
 
-/// Neuron Explorer's Summary columns. Times are seconds there.
-pub fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
+/// Neuron Explorer's Summary columns. Times are seconds there. `changes` are those of the compiler's middle end.
+pub fn summary_columns(a: &Analysis<'_>, changes: &[Change]) -> BTreeMap<&'static str, f64> {
     let (t, r, c) = (a.timeline, &a.roofline, &a.total);
     let seconds = |ps: Ps| ps as f64 / 1e12;
     let cores = a.program.cores.len().max(1) as f64;
+    let (spilled, restored) = spilled_bytes(changes);
     let mut out = BTreeMap::from([
         ("total_time", seconds(t.elapsed)),
         ("hardware_flops", c.flops as f64),
@@ -254,6 +256,8 @@ pub fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
         ("psum_read_bytes", c.psum_read as f64),
         ("psum_write_bytes", c.psum_write as f64),
         ("matmul_instruction_count", matmuls(a) as f64),
+        ("spill_save_bytes", spilled as f64),
+        ("spill_reload_bytes", restored as f64),
     ]);
     const NAMES: [(Engine, &str, &str, &str); 5] = [
         (

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     let start = changes.params(target)?;
     let mut classes = Classes::new();
     for (_, profile) in &profiles {
-        samples::add(profile, &mut classes);
+        samples::add(profile, &start, &mut classes);
     }
     let (_, mut fits) = fit::fit(&start, &classes)?;
     let fitted = checked(&profiles, &start, &mut fits)?;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use nki_isa::names::{DgeMode, Engine, Named, Space};
 use nki_isa::work::{Dma, DmaSide, Work, WorkKind};
-use nki_sim_core::timing::Laws;
 use nki_sim_core::timing::cost::{CostKind, CostModel};
 use nki_sim_core::timing::fixed::Millionths;
 use nki_sim_core::timing::replay::{Recorded, RecordedKind, cost};
+use nki_sim_core::timing::{Laws, Params};
 
 use crate::profile::{Core, HardwareProfile, Mapped, Ns, PacketKind, Part, Role};
 
@@ -148,8 +148,8 @@ pub(super) type Classes = BTreeMap<String, Class>;
 /// A start that is later than this after the semaphore has another cause, ns.
 const LONGEST_SEMAPHORE: Ns = 300;
 
-/// Adds the measurements in a profile.
-pub(super) fn add(profile: &HardwareProfile, classes: &mut Classes) {
+/// Adds the measurements in a profile; `start` are the parameters before the fit.
+pub(super) fn add(profile: &HardwareProfile, start: &Params, classes: &mut Classes) {
     let mut last = None;
     for (_, core) in profile.busy_cores() {
         let mapped = Mapped::of(core);
@@ -157,7 +157,7 @@ pub(super) fn add(profile: &HardwareProfile, classes: &mut Classes) {
         let mut of = Collector { core, mapped: &mapped, classes, total: profile.total, longest };
         of.engines();
         of.transfers();
-        of.limiter();
+        of.limiter(start.tensor.limiter_period_ns.value);
         last = last.max(mapped.ops.iter().map(|o| o.complete).max());
     }
     if let Some(last) = last
@@ -422,9 +422,8 @@ impl Collector<'_> {
         }
     }
 
-    /// Records complete states of the limiter: whole numbers of periods.
-    fn limiter(&mut self) {
-        let period = 3413.3;
+    /// Records complete states of the limiter: whole numbers of periods of about `period` nanoseconds.
+    fn limiter(&mut self, period: f64) {
         let ended: Vec<Ns> =
             self.core.limiter.windows(2).filter(|w| w[0].0 + w[0].1 < self.total).map(|w| w[1].0 - w[0].0).collect();
         for length in ended {

@@ -12,8 +12,9 @@ fn profile(params: &Params) -> HardwareProfile {
 
 fn fitted(of: &Params) -> (Params, Vec<Fit>) {
     let mut classes = Classes::new();
-    samples::add(&profile(of), &mut classes);
-    fit::fit(&Params::of(Target::Trn2), &classes).unwrap()
+    let start = Params::of(Target::Trn2);
+    samples::add(&profile(of), &start, &mut classes);
+    fit::fit(&start, &classes).unwrap()
 }
 
 /// Parameters of another machine, in percent of the default.
@@ -122,7 +123,7 @@ fn a_fit_stays_within_the_limits_of_a_parameter() {
     let mut start = Params::of(Target::Trn2);
     start.set("dma.bytes_per_ns", 0.0012).unwrap();
     let mut classes = Classes::new();
-    samples::add(&profile(&start), &mut classes);
+    samples::add(&profile(&start), &start, &mut classes);
     // The rate would have to be a third, but the minimum is 0.001.
     classes.values_mut().flat_map(|c| &mut c.measured).for_each(|ns| *ns *= 3.0);
     let (_, fits) = fit::fit(&start, &classes).unwrap();

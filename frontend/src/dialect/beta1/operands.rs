@@ -259,8 +259,7 @@ fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResu
     let Some(bias) = bias.filter(|b| !matches!(b.view.dtype, DType::F32 | DType::F16 | DType::BF16)) else {
         return Ok(());
     };
-    let message =
-        format!("{}: `bias` is {}; it must be float32, float16 or bfloat16", schema.path(), bias.view.dtype);
+    let message = format!("{}: `bias` is {}; it must be float32, float16 or bfloat16", schema.path(), bias.view.dtype);
     Err(Raise::at("operand-dtype", message, args.span, "in this call")
         .help("copy it to a tile of float32 with nisa.tensor_copy, which converts"))
 }

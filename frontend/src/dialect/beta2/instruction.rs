@@ -51,8 +51,7 @@ fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], s
     let slot = |name: &str| schema.position(name).and_then(|at| slots.get(at)).and_then(Option::as_ref);
     let what = match (slot("src"), slot("dst")) {
         (Some(Arg::View(_)), _) if matches!(slot("reverse_pred"), Some(Arg::Bool(true) | Arg::Int(1))) => {
-            let message =
-                format!("{}: `reverse_pred` is True, but `src` is a tile; it needs a number", schema.path());
+            let message = format!("{}: `reverse_pred` is True, but `src` is a tile; it needs a number", schema.path());
             return Err(Raise::at("operand-value", message, span, "in this call")
                 .help("compute the opposite predicate, for example with nisa.tensor_scalar and nl.equal to 0"));
         }

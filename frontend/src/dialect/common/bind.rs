@@ -279,8 +279,7 @@ fn strict(interp: &mut Interp<'_>, policy: &Policy, schema: &Schema, args: &Call
     for o in schema.operands {
         let of_enum = matches!(o.kind, Kind::Name(what) if what != "math operator");
         if of_enum && matches!(given(interp, policy, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
-            let text =
-                format!("{}: `{}` given as a number or string instead of an enum member", schema.path(), o.name);
+            let text = format!("{}: `{}` given as a number or string instead of an enum member", schema.path(), o.name);
             reject(
                 interp,
                 args.span,
