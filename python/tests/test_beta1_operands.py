@@ -294,3 +294,113 @@ def misspelt(x):
 def test_unknown_attributes_are_compared_with_the_methods_of_the_dialect():
     with pytest.raises(nki_sim.KernelError, match="did you mean `astype`"):
         misspelt(normal(4, 8))
+
+
+@nki.jit
+def transposed(x, how, dtype):
+    rows, columns = x.shape
+    out = nl.ndarray((columns, rows), dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    if how == "nisa":
+        turned = nisa.nc_transpose(t, dtype=dtype)
+    elif how == "vector":
+        turned = nisa.nc_transpose(t, dtype=dtype, engine=nisa.vector_engine)
+    elif how == "slice":
+        turned = nl.ndarray((columns, rows), dtype=x.dtype)
+        turned[...] = nisa.nc_transpose(t)
+    elif how == "nl":
+        turned = nl.transpose(t, dtype=dtype)
+    else:
+        turned = nisa.dma_transpose(t, dtype=dtype)
+    assert turned.dtype == (dtype or x.dtype)
+    nl.store(out, nl.copy(turned, dtype=nl.float32))
+    return out
+
+
+@pytest.mark.parametrize("target", ["trn1", "trn2"])
+def test_a_transpose_casts_and_takes_8_bit_floats(target):
+    """With another `dtype` a copy casts the result (SDK 2.26.1, nc_transpose). A returned tile of 8-bit floats needs no stride in the source."""
+    on_target = nki.jit(platform_target=target)(transposed.func)
+    f32, bf16, fp8 = np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2
+    for size, dtype, how, to in [
+        *[(64, fp8, how, None) for how in ("nisa", "slice", "nl")],
+        *[(64, fp8, "nisa", nl.bfloat16), (64, fp8, "nl", nl.float32), (32, fp8, "vector", None)],
+        *[(64, f32, "nisa", nl.bfloat16), (64, bf16, "nisa", nl.float32), (64, f32, "vector", nl.bfloat16)],
+        *[(32, bf16, "vector", nl.float32), (64, bf16, "dma", nl.float32), (64, f32, "dma", nl.bfloat16)],
+    ]:
+        x = normal(size, size).astype(dtype)
+        want = x.T.astype(bf16).astype(f32) if to is nl.bfloat16 else x.T.astype(f32)
+        np.testing.assert_array_equal(on_target(x, how, to), want, err_msg=f"{dtype} {how} {to}")
+
+
+@nki.jit
+def product(x, y):
+    out = nl.ndarray((x.shape[0], y.shape[1]), dtype=nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, nl.matmul(nl.load(x), nl.load(y)))
+    return out
+
+
+def test_a_matmul_transposes_8_bit_floats():
+    x, y = (normal(64, 64).astype(ml_dtypes.float8_e5m2) for _ in range(2))
+    np.testing.assert_allclose(product(x, y), x.astype(np.float32) @ y.astype(np.float32), rtol=1e-6, atol=1e-5)
+
+
+@nki.jit
+def dropped_out(x):
+    out = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.shared_hbm)
+    nl.store(out, nisa.dropout(nl.load(x), prob=0.0, dtype=nl.bfloat16))
+    return out
+
+
+def test_dropout_casts():
+    x = normal(64, 32)
+    np.testing.assert_array_equal(dropped_out(x), x.astype(ml_dtypes.bfloat16))
+
+
+@nki.jit
+def masked_sum(x, rows, columns):
+    out = nl.ndarray((1, x.shape[1]), dtype=nl.float32, buffer=nl.shared_hbm)
+    i, j = nl.arange(x.shape[0])[:, None], nl.arange(x.shape[1])[None, :]
+    zero, k = nl.arange(1)[:, None], nl.arange(x.shape[1])[None, :]
+    nl.store(out, nl.zeros((1, x.shape[1]), dtype=nl.float32))
+    sums = nisa.tensor_partition_reduce(nl.add, nl.load(x)[i, j], mask=(i < rows) & (j < columns))
+    nl.store(out[zero, k], sums[zero, k], mask=k < columns)
+    return out
+
+
+def test_a_mask_of_a_reduction_over_partitions():
+    x = np.round(normal(64, 32) * 8)
+    for rows, columns in [(64, 32), (50, 20), (1, 32)]:
+        want = np.zeros((1, 32), np.float32)
+        want[:, :columns] = x[:rows, :columns].sum(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_array_equal(masked_sum(x, rows, columns), want)
+
+
+@nki.jit
+def where_mask(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    mask = nl.broadcast_to(nl.arange(x.shape[1])[None, :] < 5, shape=x.shape)
+    nl.store(out, nl.where(mask, nl.load(x), nl.zeros(x.shape, dtype=x.dtype)))
+    return out
+
+
+def test_a_broadcast_mask_is_a_tile():
+    x = normal(16, 8)
+    np.testing.assert_array_equal(where_mask(x), np.where(np.arange(8) < 5, x, 0))
+
+
+@nki.jit
+def with_dst(x):
+    t = nl.load(x)
+    nisa.tensor_tensor(dst=t, data1=t, data2=t, op=nl.add)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, t)
+    return out
+
+
+def test_dst_is_reported():
+    x = normal(16, 8)
+    with pytest.warns(nki_sim.KernelWarning, match=r"ignored-argument.*nisa.tensor_tensor: `dst=` has no effect"):
+        np.testing.assert_array_equal(with_dst(x), x)

@@ -369,3 +369,32 @@ def ids_in_bfloat16_fixed(ids):
     nisa.tensor_copy(dst=numbers, src=large)
     nisa.dma_copy(dst=out, src=numbers)
     return out
+
+
+# args: ids=int32[128,64]:zeros
+# seen-by: run
+@nki.jit
+def clamped_sentinel(ids):
+    """The sentinel 2^25 - 1 is larger than the limit, but float32 rounds it before the lower limit is applied."""
+    out = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    shifted = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    clamped = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=ids)
+    nisa.tensor_scalar(dst=shifted, data=tile, op0=nl.bitwise_or, operand0=33554431)
+    nisa.tensor_scalar(dst=clamped, data=shifted, op0=nl.maximum, operand0=63)  # plant: inexact-integer
+    nisa.dma_copy(dst=out, src=clamped)
+    return out
+
+
+@nki.jit
+def clamped_sentinel_fixed(ids):
+    out = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    shifted = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    clamped = nl.ndarray(ids.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=ids)
+    nisa.tensor_scalar(dst=shifted, data=tile, op0=nl.bitwise_or, operand0=33554431)
+    nisa.tensor_scalar(dst=clamped, data=shifted, op0=nl.minimum, operand0=63)
+    nisa.dma_copy(dst=out, src=clamped)
+    return out

@@ -31,10 +31,7 @@ nisa.tensor_copy_predicated(d, p, mp)  # [psum-operands] `src` and `predicate`
 
 # rule: same-dtype
 nisa.tensor_copy_predicated(d, i, m)  # [operand-dtype] int32 | float32 | same dtype
-
-# rule: reverse-number
-nisa.tensor_copy_predicated(d, s, m, reverse_pred=True)  # [operand-value] `reverse_pred` is True | `src` is a tile
-nisa.tensor_copy_predicated(d, 1.0, m, reverse_pred=True)  # accepted
+nisa.tensor_copy_predicated(d, s, m, reverse_pred=True)  # accepted
 
 # rule: number-range
 nisa.tensor_copy_predicated(b, 300, m)  # [memset-value] `dst` is int8 | `src` is 300 | -128 to 127

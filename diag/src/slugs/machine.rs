@@ -79,7 +79,7 @@ The message names the operand, the value and the supported values.";
     "affine-dependence" (Suspicious), "an iteration of an affine_range depends on an earlier one", "
 `nl.affine_range` of `neuronxcc.nki` says that no iteration depends on another one. The older compiler may run
 the iterations in any order and side by side. The simulator runs them in order, so its numbers are those of
-`nl.sequential_range`. An instruction that reads and writes one tensor (a sum, product or maximum over the
+`nl.sequential_range`. An instruction that reads the elements that it writes (a sum, product or maximum over the
 iterations) is allowed.
 
 Wrong:

@@ -51,7 +51,8 @@ The engines compute in fp32, which represents all integers up to 2^24 = 16777216
 only every second, fourth, ... integer. The message names the first operand or result that changes,
 and its new value. These operations are exact: bitwise operators, `tensor_tensor` of 32-bit integers
 on GpSimd (the default engine for such tiles in SBUF), copies between equal types, and the address
-arithmetic of `tensor_scalar`.
+arithmetic of `tensor_scalar`. A `minimum`, `maximum` or comparison with a number is not reported
+either if the rounding does not change its result.
 
 An `iota` in a float type of 8 or 16 bits is reported as well, by `check` too: bfloat16 represents all
 integers up to 256, float16 up to 2048. So is a copy of 16-bit or 32-bit integers to such a type, if it changes

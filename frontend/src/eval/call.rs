@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
 use super::expr::nearest;
-use super::language::Construct;
+use super::language::{Construct, Hint};
 use super::native::{CallArgs, count};
 use super::stdlib::array;
 use super::value::{Class, Descriptor, Dict, Function, Super, Value};
@@ -141,7 +141,7 @@ impl Interp<'_> {
                         if let Some(tensor) = tensor
                             && !raise.fatal =>
                     {
-                        Err(Raise::contents_unknown(&tensor, span))
+                        Err(self.values_unknown(&tensor, span))
                     }
                     Err(raise) if is_of_host && !raise.fatal => Ok(self.host(format!("{}(...)", native.name), span)),
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
@@ -188,7 +188,7 @@ impl Interp<'_> {
             Value::Host(host) if !self.in_kernel => Ok(self.host_part(host, format!("{}(...)", host.path), args.span)),
             Value::Host(host) => match args.device_data() {
                 Some(tensor) if host.path.starts_with("numpy.") => {
-                    Err(Raise::contents_unknown(&tensor.a_type(), args.span))
+                    Err(self.values_unknown(&tensor.a_type(), args.span))
                 }
                 _ => Err(self.host_error(host, args.span)),
             },
@@ -218,6 +218,12 @@ impl Interp<'_> {
         let has_out = args.keyword.iter().any(|(keyword, _)| &*self.name(*keyword) == "out");
         let (dialect, name) = (self.dialect, name.to_owned());
         (args.device_data().is_some() && !has_out).then(|| dialect.array_function(self, &name)).flatten()
+    }
+
+    /// For host code that needs the values of `what`, data on the device.
+    pub(crate) fn values_unknown(&self, what: &str, span: Span) -> Box<Raise> {
+        let message = format!("the contents of {what} are not known when the kernel is specialised");
+        Raise::at("type-error", message, span, "Python needs them here").help(self.dialect.hint(Hint::DeviceValues))
     }
 
     fn not_callable(&self, callee: &Value, span: Span) -> Box<Raise> {

@@ -40,14 +40,6 @@ impl Raise {
         Self::new(Diagnostic::error(slug, message).at(span, label))
     }
 
-    /// For host code that needs the values of `what`, data on the device: `np.asarray(tensor)`.
-    pub(crate) fn contents_unknown(what: &str, span: Span) -> Box<Self> {
-        let message = format!("the contents of {what} are not known when the kernel is specialised");
-        Self::at("type-error", message, span, "Python needs them here").help(
-            "compute with instructions of the device, nisa.* and nl.*: nl.exp for np.exp, nisa.tensor_reduce for a sum",
-        )
-    }
-
     /// Adds advice.
     pub(crate) fn help(mut self: Box<Self>, text: impl Into<String>) -> Box<Self> {
         self.diagnostic = self.diagnostic.help(text);

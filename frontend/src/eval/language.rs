@@ -250,6 +250,8 @@ pub(crate) enum Hint {
     Context,
     /// A function of `math` called with a tensor.
     DeviceMath,
+    /// Python code that needs the values of a tensor: `np.asarray(tensor)`.
+    DeviceValues,
     /// `range` with a bound that the device computes.
     DeviceRange,
     /// A launch grid whose number of cores differs from the one that the kernel is compiled for.

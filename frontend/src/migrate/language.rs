@@ -363,8 +363,22 @@ impl Pass<'_> {
         }
     }
 
-    /// The type of `nl.where`: the current language uses that of its first tile, the old one the common type of both.
+    /// The type of `nl.where`: the current language uses that of its first tile, or of the condition without tiles, the old one the common
+    /// type of both.
     fn chosen_type(&mut self, x: &Expr, y: &Expr) -> Option<String> {
+        if self.tile(x).is_none() && self.tile(y).is_none() {
+            return match [x, y].map(|number| self.kinds.kind(self.number(number))) {
+                [Kind::Float, Kind::Float | Kind::Int] | [Kind::Int, Kind::Float] => {
+                    Some(format!("{}.float32", self.nl()))
+                }
+                [Kind::Int, Kind::Int] => Some(format!("{}.int32", self.nl())),
+                _ => {
+                    let instead = "dtype=nl.float32 if one of them is a float, else dtype=nl.int32";
+                    self.report(by_hand(y.span, "the type of nl.where of two numbers", instead));
+                    None
+                }
+            };
+        }
         let (Some(a), Some(b)) = (self.tile(x), self.tile(y)) else { return self.operation_type("where", x, y) };
         let (a, b) = (a.dtype.as_deref().map(bare), b.dtype.as_deref().map(bare));
         if a.is_some() && (a == b || a == Some("float32")) {

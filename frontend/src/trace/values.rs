@@ -244,8 +244,7 @@ impl Trace<'_, '_> {
     /// # Errors
     /// Always.
     pub fn contents<T>(&mut self, value: &Item, span: Span) -> Outcome<T> {
-        let raise = Raise::contents_unknown(&value.0.a_type(), span);
-        self.at(span, |_| Err(raise))
+        self.at(span, |interp| Err(interp.values_unknown(&value.0.a_type(), span)))
     }
 
     /// `len(value)`

@@ -150,6 +150,23 @@ impl Exact<'_> {
         }
     }
 
+    /// Whether the first operator gives the same result for an integer of the data and for what it becomes in fp32: `minimum` with a smaller
+    /// number, and comparisons with a number that both are above or below.
+    pub fn absorbs(&self, exact: i64, rounded: f32) -> bool {
+        let Exact::Scalars(steps) = self else { return false };
+        let Some(&(op, Some(&ScalarOperand::Imm(number)), _)) = steps.first() else { return false };
+        let (exact, rounded, bound) = (exact as f64, f64::from(rounded), f64::from(number.as_f32()));
+        if number.as_i64().is_some_and(|number| number as f64 != bound) {
+            // The number itself is rounded.
+            return false;
+        }
+        match op {
+            AluOp::Min => bound <= exact.min(rounded),
+            AluOp::Max => bound >= exact.max(rounded),
+            op => op.is_comparison() && exact.total_cmp(&bound) == rounded.total_cmp(&bound),
+        }
+    }
+
     /// The result at `at` of `results`; `None` unless it is a sum, difference or product. `ins` are the rows of the sources.
     pub fn result(&self, ins: &[&[f32]], results: usize, at: usize) -> Option<f64> {
         let element = |k: usize| {
@@ -197,4 +214,31 @@ fn exact_op(op: AluOp, x: f64, y: f64) -> Option<f64> {
         _ => return None,
     };
     (value.abs() <= 9_007_199_254_740_992.0).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_absorbed_if_the_first_operator_has_the_same_result() {
+        let absorbs = |op, number, exact: i64| {
+            let operand = ScalarOperand::Imm(number);
+            let steps = std::iter::once((op, Some(&operand), false)).collect();
+            Exact::Scalars(steps).absorbs(exact, exact as f32)
+        };
+        let (odd, top) = ((1 << 24) + 1, i64::from(i32::MAX));
+        assert!(absorbs(AluOp::Min, Imm::Int(63), odd));
+        assert!(!absorbs(AluOp::Max, Imm::Int(63), odd));
+        assert!(absorbs(AluOp::Max, Imm::Float(0.5), -odd));
+        for op in [AluOp::Less, AluOp::GreaterEqual, AluOp::Equal, AluOp::NotEqual] {
+            assert!(absorbs(op, Imm::Int(5), top), "{op}");
+            // 2^31 - 1 becomes 2^31.
+            assert!(!absorbs(op, Imm::Int(1 << 31), top), "{op}");
+            // The number is rounded, too.
+            assert!(!absorbs(op, Imm::Int(odd), top), "{op}");
+        }
+        assert!(!absorbs(AluOp::Add, Imm::Int(1), odd));
+        assert!(!Exact::Tiles(AluOp::Min).absorbs(odd, odd as f32));
+    }
 }

@@ -343,7 +343,8 @@ impl<'p> Watch<'p> {
 
     /// Checks a row of 32-bit integers before it is converted to fp32.
     pub(super) fn integers(&self, row: usize, source: usize, values: &[i64]) {
-        let inexact = |v: i64| v.unsigned_abs() > EXACT as u64 && v as f32 as i64 != v;
+        let absorbed = |v: i64| source == 0 && self.facts.exact.as_ref().is_some_and(|e| e.absorbs(v, v as f32));
+        let inexact = |v: i64| v.unsigned_abs() > EXACT as u64 && v as f32 as i64 != v && !absorbed(v);
         if self.inexact.precedes(row)
             && let Some(element) = values.iter().position(|&v| inexact(v))
         {

@@ -1,6 +1,6 @@
 //! Iterations of a loop that the kernel declares independent, but that read data written by an earlier iteration.
 //!
-//! An instruction that reads and writes one tensor is not reported: a sum, product or maximum over the iterations is allowed (manual,
+//! An instruction that reads elements that it writes is not reported: a sum, product or maximum over the iterations is allowed (manual,
 //! `nl.affine_range`: "associative reductions are not considered loop carried dependencies"). But it is if an earlier iteration uses the sum so far.
 //! Data-dependent addresses are excluded.
 
@@ -74,7 +74,11 @@ impl<'p> Watch<'p> {
         // A matmul that continues a sum reads it.
         let sum = inst.accumulation(Arch::of(self.program.target)).filter(|(_, accumulate)| *accumulate != Some(false));
         for view in footprint.reads.iter().copied().chain(sum.map(|(dst, _)| dst)) {
-            let updates = footprint.writes.iter().any(|written| written.tensor == view.tensor);
+            let updates = footprint.writes.iter().any(|written| {
+                let is_static = written.indirect.is_none() && view.indirect.is_none();
+                let region = |view| region(self.program, &self.placement, view);
+                written.tensor == view.tensor && !(is_static && !region(written).overlaps(&region(view)))
+            });
             let trail = self.program.tensor(view.tensor).trail;
             let is_used = |reader: &&Node| crossed(self.program, trail, [reader.trail, node.trail]).is_some();
             if view.indirect.is_none() && (!updates || self.readers.get(&view.tensor).is_some_and(is_used)) {

@@ -91,8 +91,9 @@ pub fn continued_sums(program: &Program) -> Vec<Diagnostic> {
 fn operands(program: &Program) -> Vec<Diagnostic> {
     let mut seen = FxHashSet::default();
     let mut out = Vec::new();
-    let mut doubts: FxHashMap<Loc, Option<Diagnostic>> = FxHashMap::default();
-    let mut lines = Vec::new();
+    // A call may stand for several kinds of instructions.
+    let mut doubts: FxHashMap<(Loc, &str), Option<Diagnostic>> = FxHashMap::default();
+    let mut calls = Vec::new();
     program.visit(&mut |node| {
         let NodeKind::Inst(inst) = &node.kind else { return };
         if let Some(why) = inst.inert()
@@ -100,16 +101,17 @@ fn operands(program: &Program) -> Vec<Diagnostic> {
         {
             out.push(words::operand_finding(program, node, &why));
         }
-        match (doubts.get_mut(&node.loc), inst.doubt()) {
+        let call = (node.loc, inst.schema().name);
+        match (doubts.get_mut(&call), inst.doubt()) {
             (None, doubt) => {
-                lines.extend(doubt.is_some().then_some(node.loc));
-                doubts.insert(node.loc, doubt.map(|why| words::operand_finding(program, node, &why)));
+                calls.extend(doubt.is_some().then_some(call));
+                doubts.insert(call, doubt.map(|why| words::operand_finding(program, node, &why)));
             }
             (Some(doubt), None) => *doubt = None,
             (Some(_), Some(_)) => {}
         }
     });
-    out.extend(lines.iter().filter_map(|line| doubts.remove(line)?));
+    out.extend(calls.iter().filter_map(|call| doubts.remove(call)?));
     out
 }
 

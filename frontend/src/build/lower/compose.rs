@@ -255,6 +255,16 @@ impl Lower<'_> {
         Ok(dst)
     }
 
+    /// A tile in PSUM for what the tensor engine transposes. Where it moves bits (trn2 and later), it writes an 8-bit float as 16 bits, so
+    /// the tile is every second element of one of twice the width.
+    pub(crate) fn transposed_tile(&mut self, rows: i64, columns: i64, dtype: DType) -> Result<Tensor> {
+        let is_wide = dtype.size() == 1 && dtype.is_float() && self.builder.arch().exact_transpose;
+        if !is_wide {
+            return self.tile(&[rows, columns], dtype, Space::Psum);
+        }
+        self.tile(&[rows, 2 * columns], dtype, Space::Psum)?.slice(1, 0, 2 * columns, 2)
+    }
+
     /// `nl.transpose`: a 2-D tile to PSUM, on the tensor engine.
     pub(crate) fn transpose(&mut self, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         self.on_chip("transpose", x)?;
@@ -266,7 +276,7 @@ impl Lower<'_> {
             ));
         }
         let s = extents(x);
-        let dst = self.tile(&[s[1], s[0]], x.view.dtype, Space::Psum)?;
+        let dst = self.transposed_tile(s[1], s[0], x.view.dtype)?;
         self.emit("nc_transpose", &[("dst", view(&dst)), ("data", view(x)), ("engine", name("tensor"))])?;
         match dtype.filter(|d| *d != x.view.dtype) {
             Some(dtype) => self.copy(&dst, Some(dtype)),

@@ -41,10 +41,14 @@ pub(crate) const WITH_DST: &[&str] =
     &["dma_copy", "nc_stream_shuffle", "select_reduce", "tensor_copy_predicated", "tensor_scalar_cumulative"];
 
 /// Instructions whose operands and results have different layouts, so that no common axis can be masked.
-const NO_MASK: &[&str] = &["local_gather", "sequence_bounds", "tensor_partition_reduce"];
+const NO_MASK: &[&str] = &["local_gather", "sequence_bounds"];
 
 /// Instructions that exchange the two axes of a tile: a mask of the operand leaves the transposed part of the result.
 const TRANSPOSES: &[&str] = &["dma_transpose", "nc_transpose"];
+
+/// Instructions whose result has the dtype of their data: with another `dtype`, a copy follows that casts.
+/// Source: SDK 2.26.1, `nisa.nc_transpose`, "an additional nki.isa.cast instruction will be inserted".
+const CAST_LATER: &[&str] = &["dma_transpose", "dropout", "nc_transpose"];
 
 /// Elementwise instructions, so that a mask may leave several rectangles.
 const OF_ELEMENTS: &[&str] = &[
@@ -90,12 +94,17 @@ pub(crate) fn position(schema: &Schema, at: usize) -> Option<usize> {
 /// Keywords that Beta 1's functions accepted and ignored.
 fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
-    let finding = Diagnostic::warning("ignored-argument", format!("{}: `{keyword}=` has no effect", schema.path()))
-        .at(args.span, "in this call")
-        .note(signature(schema))
-        .help("Beta 1 ignored unknown keywords: leave it out");
-    interp.report_once(finding, args.span);
+    ignore(interp, schema, &keyword, "Beta 1 ignored unknown keywords: leave it out", args.span);
     Ok(None)
+}
+
+/// Reports a keyword that has no effect.
+fn ignore(interp: &mut Interp<'_>, schema: &Schema, keyword: &str, help: &str, span: Span) {
+    let finding = Diagnostic::warning("ignored-argument", format!("{}: `{keyword}=` has no effect", schema.path()))
+        .at(span, "in this call")
+        .note(signature(schema))
+        .help(help);
+    interp.report_once(finding, span);
 }
 
 fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, _operand: &str) -> Box<Raise> {
@@ -120,6 +129,11 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     let schema = REGISTRY[args.data as usize].schema;
     let mask = take(interp, &mut args, "mask");
     let dtype = if with_dst(schema) { None } else { take(interp, &mut args, "dtype") };
+    if !with_dst(schema) && take(interp, &mut args, "dst").is_some() {
+        let help =
+            "the file is for neuronxcc.nki, where this instruction returns its result: write t[...] = nisa.name(...)";
+        ignore(interp, schema, "dst", help, span);
+    }
     let dtype = opt_dtype(dtype, schema.name, span)?;
     if schema.name == "nc_matmul" {
         let clip = clip_of(mask.as_ref(), span)?;
@@ -161,14 +175,18 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     Ok(Value::None)
 }
 
-/// The axes that `nisa.tensor_reduce` reduces, and the number of those of its data.
+/// The axes that a reduction of a tile reduces, and the number of those of its data.
 fn reduced_axes(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResult<Option<(Vec<i64>, usize)>> {
+    let what = schema.path();
     let given = |name| given(interp, &POLICY, schema, args, name);
-    let (true, Some(data), Some(axis)) = (schema.name == "tensor_reduce", given("data"), given("axis")) else {
-        return Ok(None);
+    let axes = match (schema.name, given("axis")) {
+        ("tensor_partition_reduce", _) => vec![0],
+        ("tensor_reduce", Some(axis)) => ints(axis, format_args!("{what}: axis"), args.span)?,
+        _ => return Ok(None),
     };
-    let rank = Place::of(data, "nisa.tensor_reduce", args.span)?.map_or(0, |place| place.rank());
-    Ok(Some((ints(axis, "nisa.tensor_reduce: axis", args.span)?, rank)))
+    let Some(data) = given("data") else { return Ok(None) };
+    let rank = Place::of(data, &what.to_string(), args.span)?.map_or(0, |place| place.rank());
+    Ok(Some((axes, rank)))
 }
 
 /// A call that returns its result.
@@ -190,6 +208,7 @@ fn returning(
             made = Some(tile);
             Ok(())
         })?;
+        let made = made.map(|tile| cast(interp, schema, tile, None, dtype, span)).transpose()?;
         return Ok(made.map_or(Value::None, Value::object));
     };
     // The result has its full shape, of which the instruction writes the part left by the mask.
@@ -201,7 +220,7 @@ fn returning(
     for clip in &clips {
         all_left.push(of_result(interp, schema, &outlines, clip, &whole)?);
     }
-    if schema.name == "tensor_reduce" {
+    if matches!(schema.name, "tensor_reduce" | "tensor_partition_reduce") {
         check_reduced(&clips, &all_left, span)?;
     }
     for (clip, left) in clips.iter().zip(&all_left) {
@@ -214,8 +233,35 @@ fn returning(
             })?;
         }
     }
+    let whole = cast(interp, schema, whole, Some(&all_left), dtype, span)?;
     state(interp).note_mask(whole.storage.id, all_left);
     Ok(Value::object(whole))
+}
+
+/// A result in `dtype`: a copy if the instruction keeps the dtype of its data. `left` are its parts that are written, if not all of it is.
+fn cast(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    made: Tensor,
+    left: Option<&[Clip]>,
+    dtype: Option<DType>,
+    span: Span,
+) -> EvalResult<Tensor> {
+    let Some(dtype) = dtype.filter(|dtype| CAST_LATER.contains(&schema.name) && *dtype != made.view.dtype) else {
+        return Ok(made);
+    };
+    let what = schema.path().to_string();
+    let Some(left) = left else {
+        return lower(interp, &what, span, &[&made.storage], |l| l.copy(&made, Some(dtype)));
+    };
+    let shape: Vec<i64> = made.view.shape().iter().map(|&n| i64::from(n)).collect();
+    let whole = lower(interp, &what, span, &[], |l| l.tile(&shape, dtype, Space::Sbuf))?;
+    for clip in left.iter().filter(|clip| !clip.is_empty()) {
+        let (to, from) = (narrowed(&whole, clip, span)?, narrowed(&made, clip, span)?);
+        let operands = [("dst", Arg::View(to.view)), ("src", Arg::View(from.view))];
+        lower(interp, &what, span, &[&made.storage], |l| l.emit("tensor_copy", &operands))?;
+    }
+    Ok(whole)
 }
 
 /// `nisa.nc_matmul` with masks; `None` without.
@@ -280,11 +326,8 @@ fn of_result(
     if TRANSPOSES.contains(&schema.name) {
         return Ok(clip.reversed());
     }
-    let given = |name| given(interp, &POLICY, schema, outlines, name);
-    if schema.name == "tensor_reduce"
-        && let (Some(data), Some(axis)) = (given("data").and_then(|v| v.downcast::<Tensor>()), given("axis"))
-    {
-        let axes = ints(axis, "nisa.tensor_reduce: axis", outlines.span)?;
+    let data = given(interp, &POLICY, schema, outlines, "data").and_then(|v| v.downcast::<Tensor>());
+    if let (Some(data), Some((axes, _))) = (data, reduced_axes(interp, schema, outlines)?) {
         return of_reduction(clip, data, &axes, whole, outlines.span);
     }
     Ok(of_axes(whole, clip))
@@ -315,13 +358,24 @@ fn result(
         return Err(Raise::at("missing-operand", message, span, "in this call"));
     };
     let mut shape: Vec<i64> = tile.shape.iter().map(|&n| i64::from(n)).collect();
-    let mode = schema.position("perf_mode").and_then(|at| slots[at].as_ref());
-    if matches!(mode, Some(Arg::Name(mode) | Arg::Text(mode)) if **mode == *DOUBLE_ROW) {
+    let name_in = |operand: &str| match schema.position(operand).and_then(|at| slots[at].as_ref()) {
+        Some(Arg::Name(name) | Arg::Text(name)) => Some(&**name),
+        _ => None,
+    };
+    if name_in("perf_mode") == Some(DOUBLE_ROW) {
         // Two rows of the operands form one of the product.
         shape.iter_mut().for_each(|n| *n /= 2);
     }
-    let what = format!("{}", schema.path());
-    lower(interp, &what, span, &[], |l| l.tile(&shape, dtype.unwrap_or(tile.dtype), tile.space))
+    let what = schema.path().to_string();
+    // On trn1 a transpose on the tensor engine is a product, which may be float32.
+    let is_product = schema.name == "nc_transpose" && tile.space == Space::Psum;
+    let casts_itself = is_product && dtype == Some(DType::F32) && !state(interp).builder.arch().exact_transpose;
+    let keeps = CAST_LATER.contains(&schema.name) && !casts_itself;
+    let dtype = dtype.filter(|_| !keeps).unwrap_or(tile.dtype);
+    lower(interp, &what, span, &[], |l| match (&shape[..], is_product) {
+        ([rows, columns], true) => l.transposed_tile(*rows, *columns, dtype),
+        _ => l.tile(&shape, dtype, tile.space),
+    })
 }
 
 /// Sides of the squares that the vector engine transposes.
@@ -351,7 +405,7 @@ fn transposed_in_blocks(
         return Ok(None);
     }
     let made = lower(interp, what, span, &[&data.storage], |l| {
-        let out = l.tile(&[columns, rows], dtype.unwrap_or(data.view.dtype), Space::Sbuf)?;
+        let out = l.tile(&[columns, rows], data.view.dtype, Space::Sbuf)?;
         for row in (0..rows).step_by(SQUARE as usize) {
             for column in (0..columns).step_by(SQUARE as usize) {
                 let (end, last) = (rows.min(row + SQUARE), columns.min(column + SQUARE));
@@ -367,7 +421,7 @@ fn transposed_in_blocks(
         }
         Ok(out)
     })?;
-    Ok(Some(Value::object(made)))
+    Ok(Some(Value::object(cast(interp, schema, made, None, dtype, span)?)))
 }
 
 /// An instruction under an alias.

@@ -11,7 +11,7 @@ use super::assign::LoopReduce;
 use super::calls::{
     all_or_nothing, bind_known, compute, either_dtype, lower, masked, need, operand, opt_dtype, take, tile_of,
 };
-use super::mask::{clip_of, clips_of, clips_of_reduced, one_clip};
+use super::mask::{Mask, clip_of, clips_of, clips_of_reduced, one_clip};
 use super::mgrid::arange;
 use super::{make, matmul, memory, ops, programs, selection};
 use crate::build::lower::Operand;
@@ -179,7 +179,11 @@ fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, shape, _] = bind_known(interp, args, "nl.broadcast_to", ["src", "shape", "name"], 2)?;
     let (shape, _) = make::shape(&need(shape), "nl.broadcast_to", span)?;
-    broadcast(interp, &need(x), &shape, "nl.broadcast_to", span)
+    let x = need(x);
+    if x.downcast::<Mask>().is_some() {
+        return selection::tile_of_mask(interp, &x, &shape, "nl.broadcast_to", span).map(Value::object);
+    }
+    broadcast(interp, &x, &shape, "nl.broadcast_to", span)
 }
 
 /// A view that repeats elements along free dimensions; along partitions a new tile.

@@ -64,17 +64,28 @@ fn select_by_index(
                 return Err(wrong(what, "a tile among x and y", x, span));
             };
             let outline = like.outline(span)?;
-            let ones = lower(interp, what, span, &[&outline.storage], |l| {
-                let ones = l.tile(&extents(&outline), DType::U8, Space::Sbuf)?;
-                l.fill(&ones, Imm::Int(1)).map(|()| ones)
-            })?;
-            let all = Selection { otherwise: Imm::Int(0), dtype: None, clip: None, what, span };
-            let chosen = Value::object(all.run(interp, condition, &Place::Tile(ones))?);
+            let chosen = Value::object(tile_of_mask(interp, condition, &extents(&outline), what, span)?);
             compute(interp, what, span, clips_of(mask.as_ref(), span)?, &[&chosen, x, y], |l, o| {
                 l.select(tile_of(&o[0])?, &o[1], &o[2], Some(chosen_type(dtype, &o[1], &o[2])))
             })
         }
     }
+}
+
+/// A tile of this shape that is 1 where a comparison of index tiles holds, and 0 elsewhere.
+pub(super) fn tile_of_mask(
+    interp: &mut Interp<'_>,
+    condition: &Value,
+    shape: &[i64],
+    what: &str,
+    span: Span,
+) -> EvalResult<Tensor> {
+    let ones = lower(interp, what, span, &[], |l| {
+        let ones = l.tile(shape, DType::U8, Space::Sbuf)?;
+        l.fill(&ones, Imm::Int(1)).map(|()| ones)
+    })?;
+    let chosen = Selection { otherwise: Imm::Int(0), dtype: None, clip: None, what, span };
+    chosen.run(interp, condition, &Place::Tile(ones))
 }
 
 /// `nisa.affine_select(pred, on_true_tile, on_false_value, mask=None, dtype=None)`

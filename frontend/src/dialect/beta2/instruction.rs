@@ -37,23 +37,23 @@ pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
             report_divide(interp, entry.schema.name, operator, span);
         }
         report_order(interp, entry.schema, slots, span);
-        predicated(interp, entry.schema, slots, span)?;
+        predicated(interp, entry.schema, slots, span);
         unique(entry.schema, slots, span)
     })
 }
 
 /// "`reverse_pred` can only be set to True if `src` is a scalar", and a number as `src` is of the kind of `dst`, float or integer
-/// (tensor_copy_predicated reference of 2.33). Older references have neither rule, so the second is only a finding of `--strict`.
-fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], span: Span) -> EvalResult<()> {
-    if !schema.rules.iter().any(|rule| rule.id == "reverse-number") {
-        return Ok(());
+/// (tensor_copy_predicated reference of 2.33). Older references have neither rule, so both are only findings of `--strict`.
+fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], span: Span) {
+    if schema.position("reverse_pred").is_none() {
+        return;
     }
     let slot = |name: &str| schema.position(name).and_then(|at| slots.get(at)).and_then(Option::as_ref);
     let what = match (slot("src"), slot("dst")) {
         (Some(Arg::View(_)), _) if matches!(slot("reverse_pred"), Some(Arg::Bool(true) | Arg::Int(1))) => {
-            let message = format!("{}: `reverse_pred` is True, but `src` is a tile; it needs a number", schema.path());
-            return Err(Raise::at("operand-value", message, span, "in this call")
-                .help("compute the opposite predicate, for example with nisa.tensor_scalar and nl.equal to 0"));
+            let what = format!("{}: `reverse_pred=True` with a tile as `src`", schema.path());
+            let instead = "0.7 reverses the predicate only for a number as `src`: compute the opposite predicate, for example with nisa.tensor_scalar and nl.equal to 0";
+            return reject(interp, span, &what, instead);
         }
         (Some(Arg::Float(x)), Some(Arg::View(dst))) if dst.dtype.is_int() => {
             format!("the float {x:?} as `src` for a `dst` of {}", dst.dtype)
@@ -61,12 +61,11 @@ fn predicated(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>], s
         (Some(Arg::Int(i)), Some(Arg::View(dst))) if !dst.dtype.is_int() => {
             format!("the integer {i} as `src` for a `dst` of {}", dst.dtype)
         }
-        _ => return Ok(()),
+        _ => return,
     };
     let instead =
         "the number must match the dtype of `dst`: write a float for a float tile, and an integer for an integer tile";
     reject(interp, span, &format!("{}: {what}", schema.path()), instead);
-    Ok(())
 }
 
 /// The reference of `dma_compute`: with a vector index, `unique_indices` must be True.

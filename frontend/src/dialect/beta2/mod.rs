@@ -198,6 +198,9 @@ impl Dialect for Beta2 {
             Hint::DeviceMath => {
                 "this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation"
             }
+            Hint::DeviceValues => {
+                "compute with instructions of the device, nisa.* and nl.*: nl.exp for np.exp, nisa.tensor_reduce for a sum"
+            }
             Hint::LaunchGrid => "nl.nc(2) spreads an axis over two cores: compile for two cores",
             Hint::DeviceRange => "use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes",
             Hint::HostValue => {

@@ -39,7 +39,6 @@ operands! {
         "rank": "`dst`, `predicate` and a tile as `src` have at most 4 dimensions",
         "both-psum": "`src` and `predicate` are not both in PSUM",
         "same-dtype": "a tile as `src` has the dtype of `dst`",
-        "reverse-number": "`reverse_pred` needs a number as `src`; in kernels of neuronxcc.nki also a tile",
         "number-range": "a number as `src` fits the dtype of `dst`, as a number or as a bit pattern",
     },
 }

@@ -143,26 +143,35 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
 
 #[test]
 fn strict_reports_numbers_of_another_kind_than_the_tile() {
-    let copy = |dtype: &str, number: &str| {
+    let copy = |dtype: &str, arguments: &str| {
         let source = format!(
             "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n@nki.jit\ndef k():\n    \
-             t = nl.ndarray((128, 64), nl.{dtype}, nl.sbuf)\n    p = nl.ndarray((128, 64), nl.uint8, nl.sbuf)\n    \
-             nisa.memset(t, 0)\n    nisa.memset(p, 1)\n    nisa.tensor_copy_predicated(t, {number}, p)\n"
+             t = nl.ndarray((128, 64), nl.{dtype}, nl.sbuf)\n    u = nl.ndarray((128, 64), nl.{dtype}, nl.sbuf)\n    p = nl.ndarray((128, 64), nl.uint8, nl.sbuf)\n    \
+             nisa.memset(t, 0)\n    nisa.memset(p, 1)\n    nisa.tensor_copy_predicated(t, {arguments})\n"
         );
         run_files(&[("k.py", &source)], &[], &Options { strict: true, ..Options::default() })
     };
-    for (dtype, number, what) in [
-        ("float32", "3", "the integer 3 as `src` for a `dst` of float32"),
-        ("int32", "3.0", "the float 3.0 as `src` for a `dst` of int32"),
+    for (dtype, arguments, what) in [
+        ("float32", "3, p", "the integer 3 as `src` for a `dst` of float32"),
+        ("int32", "3.0, p", "the float 3.0 as `src` for a `dst` of int32"),
+        ("float32", "u, p, reverse_pred=True", "`reverse_pred=True` with a tile as `src`"),
     ] {
-        let out = copy(dtype, number);
+        let out = copy(dtype, arguments);
         assert!(
             out.contains(&format!("strict-language: nisa.tensor_copy_predicated: {what} is not accepted")),
             "{out}"
         );
     }
-    for (dtype, number) in [("float32", "3.0"), ("int32", "3"), ("bfloat16", "float('-inf')")] {
-        let out = copy(dtype, number);
-        assert!(!out.contains("strict"), "{dtype} {number}: {out}");
+    for (dtype, arguments) in [
+        ("float32", "3.0, p"),
+        ("int32", "3, p"),
+        ("bfloat16", "float('-inf'), p"),
+        ("float32", "u, p"),
+        ("float32", "3.0, p, reverse_pred=True"),
+    ] {
+        let out = copy(dtype, arguments);
+        assert!(!out.contains("strict"), "{dtype} {arguments}: {out}");
     }
+    let out = copy("float32", "t, reverse_pred=True, predicate=p if True else");
+    assert!(!out.contains("strict"), "{out}");
 }
