@@ -1,7 +1,7 @@
 //! Merging the operations of loop iterations on adjacent tiles preserves results.
 
 use nki_isa::inst::Action;
-use nki_isa::program::NodeKind;
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::{DType, Inst, Loc, Program, Space, Target, TensorId, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -169,6 +169,25 @@ fn iterations_share_copies_and_transfers() {
     assert!(latency(&less) <= latency(&program), "{} {}", latency(&less), latency(&program));
     // Each product fills a bank.
     assert_eq!(counted(&merged(&looped(&[Between::Nothing; 3], &in_order(), 512)).1, What::MergedCopy), 0);
+}
+
+#[test]
+fn cores_that_do_not_synchronise_merge_their_own_transfers() {
+    let alone = looped(&[Between::Nothing; 4], &in_order(), 128);
+    let transfers = |program: &Program| counted(&merged(program).1, What::MergedTransfer);
+    let mut two = alone.clone();
+    two.cores.push(Vec::new());
+    assert!(transfers(&alone) > 0);
+    assert_eq!(transfers(&two), transfers(&alone));
+    let entry = nki_isa::inst::find("core_barrier").expect("registered");
+    let cores = nki_isa::Arg::List(vec![nki_isa::Arg::Int(0), nki_isa::Arg::Int(1)]);
+    let data =
+        nki_isa::Arg::View(View::whole(alone.outputs[0].tensor, &alone.tensors[alone.outputs[0].tensor.0 as usize]));
+    let barrier = (entry.build)(&mut [Some(data), Some(cores), None]).expect("valid");
+    for core in &mut two.cores {
+        core.push(Node { kind: NodeKind::Inst(barrier.clone()), ..alone.cores[0][0].clone() });
+    }
+    assert_eq!(transfers(&two), 0);
 }
 
 #[test]

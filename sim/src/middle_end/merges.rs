@@ -10,7 +10,7 @@ use nki_isa::{Arch, Dim, Inst, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, fits, hbm_and_tile, inst, remove, transfer};
+use super::{Changes, What, fits, has_fixed_order, hbm_and_tile, inst, remove, transfer};
 
 /// Maximum bytes of a merged transfer. Evidence: see [`merge_transfers`].
 const MOST_BYTES: usize = 512 << 10;
@@ -38,8 +38,8 @@ pub(super) fn merge_evictions(program: &mut Program, changes: &mut Changes) {
 /// Evidence: the public profiles of attention on trn2. Stores of 64 KiB are merged by four or eight, loads and stores of 256 KiB by two, those of
 /// 512 KiB are not. CS149's addition on trn1 takes 53 us for 300 transfers of tiles of two columns (0.14 us each), and 206 for 600 of one (0.33 us).
 pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
-    // Another core may use the bytes in between.
-    if program.cores.len() > 1 {
+    // If the cores synchronise, another one may use the bytes in between.
+    if program.cores.len() > 1 && has_fixed_order(program) {
         return;
     }
     merge(program, changes, What::MergedTransfer, |program, uses, at, node| {
