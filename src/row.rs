@@ -51,7 +51,7 @@ pub(crate) struct Row {
     pub(crate) findings: Vec<Found>,
     /// Which findings were denied.
     #[serde(default)]
-    pub(crate) denied: Vec<DeniedHere>,
+    pub(crate) denied: Vec<DeniedRow>,
 }
 
 /// Findings of a kernel that skips work: a sweep must not prefer it to one that does all work.
@@ -143,7 +143,7 @@ impl Found {
 
 /// [`Denied`] in the form of a state file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DeniedHere {
+pub(crate) struct DeniedRow {
     /// The slug.
     pub(crate) id: String,
     /// The number of findings.
@@ -154,9 +154,9 @@ pub(crate) struct DeniedHere {
     pub(crate) default: bool,
 }
 
-impl DeniedHere {
+impl DeniedRow {
     fn new(d: &Denied) -> Self {
-        DeniedHere { id: d.id.to_owned(), count: d.count, by: d.by.clone(), default: d.default }
+        DeniedRow { id: d.id.to_owned(), count: d.count, by: d.by.clone(), default: d.default }
     }
 }
 
@@ -170,7 +170,7 @@ impl Row {
     ) -> Self {
         let findings: Vec<Found> =
             crate::report::findings(&applied.diagnostics, sources).into_iter().map(Found::new).collect();
-        let denied: Vec<DeniedHere> = applied.denied.iter().map(DeniedHere::new).collect();
+        let denied: Vec<DeniedRow> = applied.denied.iter().map(DeniedRow::new).collect();
         let mut row = Row { point, findings, denied, ..Row::default() };
         row.error = row.findings.iter().find(|f| f.severity == "error").map(Found::text);
         let Some((kernel, t)) = timed else {
@@ -264,8 +264,8 @@ pub(crate) fn sort(rows: &mut [Row]) {
 }
 
 /// All denied findings of all points, by slug and source.
-pub(crate) fn all_denied(rows: &[Row]) -> Vec<DeniedHere> {
-    let mut out: Vec<DeniedHere> = Vec::new();
+pub(crate) fn all_denied(rows: &[Row]) -> Vec<DeniedRow> {
+    let mut out: Vec<DeniedRow> = Vec::new();
     for d in rows.iter().flat_map(|r| &r.denied) {
         match out.iter_mut().find(|known| known.id == d.id && known.by == d.by) {
             Some(known) => known.count += d.count,

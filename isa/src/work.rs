@@ -116,6 +116,17 @@ pub struct VectorLaw {
     pub fixed: &'static str,
     /// Row of `vector.fixed_ns` added by each scalar operand read from memory, if any.
     pub scalar: Option<&'static str>,
+    /// The issue of the instruction.
+    pub issue: Issue,
+}
+
+/// The kind of an instruction whose issue by the vector engine takes a time of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Issue {
+    /// Most instructions.
+    Usual,
+    /// Transposes of blocks, which follow one another more slowly.
+    BlockTranspose,
 }
 
 /// Rows of `vector.cycles` by performance mode. Narrow operands are 16-bit floats, and 8-bit ones on generations that stream them as fast.

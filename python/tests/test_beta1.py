@@ -461,3 +461,14 @@ def test_a_sum_that_one_iteration_reads_and_the_next_continues():
 def test_the_kernels_of_the_sdk_are_named_as_absent():
     with pytest.raises(ModuleNotFoundError, match="nki-samples"):
         from neuronxcc.nki.kernels.attention import flash_fwd  # noqa: F401
+
+
+def test_a_misspelt_name_has_a_suggestion():
+    @nki.jit(mode="simulation")
+    def misspelt(a):
+        return nl.sotfmax(nl.load(a), axis=1)
+
+    with pytest.raises(nki_sim.KernelError, match=r"`neuronxcc.nki.language` has no `sotfmax`(?s:.)*did you mean `softmax`"):
+        misspelt(X[:128])
+    with pytest.raises(AttributeError, match="no attribute 'sotfmax'"):
+        nl.sotfmax  # noqa: B018

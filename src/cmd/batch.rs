@@ -280,7 +280,7 @@ impl Scheduler {
             let keeps = job.out.is_none();
             let reply = slot.perform(&Task::Run(Box::new(job), kept), limits);
             let mut state = self.lock();
-            if reply.lasting && keeps {
+            if reply.is_cacheable && keeps {
                 state.known.keep(&key, &reply);
             }
             state.answers.insert(place, Head { number, id }.answer(&reply));
@@ -288,7 +288,7 @@ impl Scheduler {
             if !duplicates.is_empty() {
                 // Reads files, so the lock is not held.
                 drop(state);
-                let current = reply.lasting && reply.is_current();
+                let current = reply.is_cacheable && reply.is_current();
                 state = self.lock();
                 Self::settle(&mut state, &key, &reply, current, duplicates);
             }
@@ -383,7 +383,7 @@ impl Head {
         ResultLine {
             number: self.number,
             line: format!("{{\"line\":{},{id}{rest}\n", self.number),
-            passed: reply.passed,
+            passed: reply.status == Status::Passed,
             read: reply.read.keys().cloned().collect(),
         }
     }

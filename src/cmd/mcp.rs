@@ -194,8 +194,7 @@ impl ServerHandler for Server {
         };
         let text = reply.result.get().to_owned();
         let structured: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-        // A wrong kernel is a result; an invalid or unfinished call is an error.
-        let failed = ["refused", "limit", "crashed"].iter().any(|s| structured["status"] == *s);
+        let failed = reply.status.is_failure();
         let content = vec![ContentBlock::text(text)];
         let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
         result.structured_content = Some(structured);

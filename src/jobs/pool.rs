@@ -224,7 +224,7 @@ impl WorkerSlot {
             Ok(reply) => {
                 let grown = memory::resident_of(worker.child.id()).is_some_and(|now| now > BESIDE);
                 // Memory retained from a large task would count for the next one.
-                if !grown && reply.lasting {
+                if !grown && reply.is_cacheable {
                     self.worker = Some(worker);
                 }
                 reply

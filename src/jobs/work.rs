@@ -59,29 +59,33 @@ pub(crate) struct Reply {
     pub(crate) read: BTreeMap<PathBuf, Option<u64>>,
     /// A JSON object.
     pub(crate) result: Box<RawValue>,
-    /// The job passed.
-    pub(crate) passed: bool,
+    /// How the job ended.
+    pub(crate) status: Status,
     /// Whether the same job would have the same result.
-    pub(crate) lasting: bool,
+    pub(crate) is_cacheable: bool,
 }
 
 impl Reply {
     /// A result that depends on no file.
-    pub(crate) fn new(result: &impl Serialize, passed: bool) -> Self {
+    pub(crate) fn new(result: &impl Serialize, status: Status) -> Self {
         let result = serde_json::value::to_raw_value(result).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Reply { read: BTreeMap::new(), result, passed, lasting: true }
+        Reply {
+            read: BTreeMap::new(),
+            result,
+            status,
+            is_cacheable: !matches!(status, Status::Limit | Status::Crashed),
+        }
     }
 
     /// A job without a result.
     pub(crate) fn without(status: Status, error: String) -> Self {
-        let lasting = !matches!(status, Status::Limit | Status::Crashed);
-        Reply { lasting, ..Reply::new(&Nothing { status, error }, false) }
+        Reply::new(&Refusal { status, error }, status)
     }
 
     /// The reply to a cancelled request.
     pub(crate) fn cancelled() -> Self {
         let reply = Reply::without(Status::Refused, "the request was cancelled".into());
-        Reply { lasting: false, ..reply }
+        Reply { is_cacheable: false, ..reply }
     }
 
     /// Whether the files are unchanged.
@@ -91,7 +95,7 @@ impl Reply {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
     /// The kernel ran, and its outputs have their expected values.
@@ -108,9 +112,19 @@ pub(crate) enum Status {
     Crashed,
 }
 
+impl Status {
+    /// Whether the job has no result. A wrong kernel is a result.
+    pub(crate) fn is_failure(self) -> bool {
+        match self {
+            Status::Passed | Status::Failed | Status::Differs => false,
+            Status::Refused | Status::Limit | Status::Crashed => true,
+        }
+    }
+}
+
 /// A job without a result.
 #[derive(Serialize)]
-struct Nothing {
+struct Refusal {
     status: Status,
     error: String,
 }
@@ -162,14 +176,14 @@ impl Outcome {
 
 /// The page of a name.
 #[derive(Serialize)]
-struct Explained {
+struct ExplainReply {
     status: Status,
     text: String,
 }
 
 /// A kernel that was checked.
 #[derive(Serialize)]
-struct Examined {
+struct CheckReply {
     status: Status,
     #[serde(flatten)]
     checked: Checked,
@@ -179,22 +193,23 @@ struct Examined {
     diagnostics: String,
 }
 
-impl Examined {
+impl CheckReply {
     fn reply(compiled: &Compilation, applied: &Applied, fine: bool) -> Reply {
         let passed = fine && !applied.diagnostics.iter().any(Diagnostic::is_error);
-        let examined = Examined {
-            status: if passed { Status::Passed } else { Status::Failed },
+        let status = if passed { Status::Passed } else { Status::Failed };
+        let examined = CheckReply {
+            status,
             checked: Checked::new(compiled, applied),
             prints: compiled.prints.clone(),
             diagnostics: render_all(&applied.diagnostics, &compiled.sources, ColorChoice::Plain),
         };
-        Reply::new(&examined, passed)
+        Reply::new(&examined, status)
     }
 }
 
 /// A sweep.
 #[derive(Serialize)]
-struct SweptHere {
+struct SweepReply {
     status: Status,
     #[serde(flatten)]
     table: Table,
@@ -202,7 +217,7 @@ struct SweptHere {
 
 /// A comparison.
 #[derive(Serialize)]
-struct ComparedHere {
+struct CompareReply {
     status: Status,
     #[serde(flatten)]
     difference: Difference,
@@ -216,9 +231,10 @@ pub(crate) fn perform(task: &Task) -> Reply {
         Task::Check(job) => check(job),
         Task::Sweep(job) => sweep(job),
         Task::Compare(job) => compare(job),
-        Task::Explain(job) => {
-            explain::text(job.name.as_deref()).map(|text| Reply::new(&Explained { status: Status::Passed, text }, true))
-        }
+        Task::Explain(job) => explain::text(job.name.as_deref()).map(|text| {
+            let status = Status::Passed;
+            Reply::new(&ExplainReply { status, text }, status)
+        }),
     };
     let mut reply = match done {
         Ok(reply) => reply,
@@ -254,10 +270,10 @@ fn check(job: &CheckJob) -> Result<Reply, Failure> {
     let sources = Sources::new(&args.kernel.file, job.source.as_deref());
     let kernel = match with_run_line(&session, args.kernel.clone(), &sources)? {
         Ok(kernel) => kernel,
-        Err(wrong) => return Ok(Examined::reply(&wrong.compiled, &wrong.applied, false)),
+        Err(wrong) => return Ok(CheckReply::reply(&wrong.compiled, &wrong.applied, false)),
     };
     let (compiled, placed, applied) = measure::check(&session, &kernel, &sources)?;
-    Ok(Examined::reply(&compiled, &applied, placed.is_some()))
+    Ok(CheckReply::reply(&compiled, &applied, placed.is_some()))
 }
 
 /// Times a kernel at the points of a grid.
@@ -267,9 +283,9 @@ fn sweep(job: &SweepJob) -> Result<Reply, Failure> {
         Ok(table) => {
             let passed = table.passes();
             let status = if passed { Status::Passed } else { Status::Failed };
-            Ok(Reply::new(&SweptHere { status, table }, passed))
+            Ok(Reply::new(&SweepReply { status, table }, status))
         }
-        Err(wrong) => Ok(Examined::reply(&wrong.compiled, &wrong.applied, false)),
+        Err(wrong) => Ok(CheckReply::reply(&wrong.compiled, &wrong.applied, false)),
     }
 }
 
@@ -286,7 +302,7 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
                 let outcome = run_reported(job, &[], &mut BTreeMap::new(), Some(&file))?;
                 // Without a report, there is nothing to compare.
                 if !file.exists() {
-                    return Ok(Reply::new(&outcome, false));
+                    return Ok(Reply::new(&outcome, outcome.status));
                 }
                 files.push(file.to_string_lossy().into_owned());
             }
@@ -312,14 +328,13 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
     }
     let passed = !difference.fails();
     let status = if passed { Status::Passed } else { Status::Failed };
-    Ok(Reply::new(&ComparedHere { status, difference }, passed))
+    Ok(Reply::new(&CompareReply { status, difference }, status))
 }
 
 /// Runs a kernel.
 fn run(job: &Job, kept: &[Kept], read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Failure> {
     let outcome = run_reported(job, kept, read, None)?;
-    let lasting = outcome.status != Status::Limit;
-    Ok(Reply { lasting, ..Reply::new(&outcome, outcome.status == Status::Passed) })
+    Ok(Reply::new(&outcome, outcome.status))
 }
 
 /// Runs a kernel, and writes the complete report to a file.

@@ -7,6 +7,7 @@ use nki_isa::program::NodeKind;
 use nki_isa::work::{Dma, WorkKind};
 use nki_isa::{Arch, Engine, Program, Space, TensorId, View};
 use nki_sim_core::timeline::{Event, PhaseKind, Ps, RowId, RowKind, Timeline};
+use nki_sim_core::timing::cost::engine_shares;
 use nki_sim_core::trace::index_nodes;
 
 use super::table::{self, bools, floats, ints, texts};
@@ -125,25 +126,13 @@ pub(super) fn packets_of(p: &Profile<'_>, wanted: impl Fn(&str) -> bool) -> (u64
     of.fold((0, 0), |(count, bytes), t| (count + shares(p, t).len() as u64, bytes + t.bytes))
 }
 
-/// The DMA engines that carry a transfer, each with its share: distributed as in the model, by the partitions of the on-chip side.
+/// The DMA engines that carry a transfer, each with its share, as in the model.
 fn shares(p: &Profile<'_>, t: &Transfer<'_>) -> Vec<(u64, u64)> {
-    let params = &p.run.kernel.params.dma;
-    let engines = (params.engines.value as u64).clamp(1, 64);
-    let group = params.partitions_per_engine.value.max(1.0) as u64;
     let Some(m) = &t.moved else { return vec![(0, 1)] };
-    let (view, side) = if m.dma.dst.space.is_on_chip() { (m.dst, &m.dma.dst) } else { (m.src, &m.dma.src) };
-    if !side.space.is_on_chip() {
-        let least = params.efficient_bytes.value.max(1.0) as u64;
-        let used = m.dma.src.runs.max(m.dma.dst.runs).max(m.dma.bytes.div_ceil(least)).clamp(1, engines);
-        return (0..used).map(|e| (e, 1)).collect();
-    }
-    let base = view.and_then(|v| p.run.kernel.placement.address(v.tensor)).map_or(0, |a| u64::from(a.partition));
-    let first = base + u64::from(side.partitions.0);
-    let mut counts = vec![0u64; engines as usize];
-    for partition in first..first + u64::from(side.partitions.1.max(1)) {
-        counts[((partition / group) % engines) as usize] += 1;
-    }
-    counts.into_iter().enumerate().filter(|(_, n)| *n > 0).map(|(e, n)| (e as u64, n)).collect()
+    let view = if m.dma.dst.space.is_on_chip() { m.dst } else { m.src };
+    let partition = view.and_then(|v| p.run.kernel.placement.address(v.tensor)).map_or(0, |a| a.partition);
+    let shares = engine_shares(&p.run.kernel.params, &m.dma, partition);
+    shares.into_iter().map(|(engine, share)| (u64::from(engine), share)).collect()
 }
 
 /// A row of DmaPacket.

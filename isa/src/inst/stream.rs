@@ -2,7 +2,7 @@
 
 use crate::names::{AluOp, Engine};
 use crate::view::View;
-use crate::work::{Cycles, Law, Operand, Stream, VectorLaw, Work, WorkKind};
+use crate::work::{Cycles, Issue, Law, Operand, Stream, VectorLaw, Work, WorkKind};
 
 /// A pass with the same cycles per element in every performance mode: rows of `vector.cycles` and of `vector.fixed_ns`.
 pub(crate) const fn rows(cycles: &'static str, fixed: &'static str) -> Law {
@@ -11,7 +11,7 @@ pub(crate) const fn rows(cycles: &'static str, fixed: &'static str) -> Law {
 
 /// A pass whose cycles depend on the performance mode.
 pub(crate) const fn modes(cycles: Cycles, fixed: &'static str) -> Law {
-    Law::Vector(VectorLaw { cycles, fixed, scalar: None })
+    Law::Vector(VectorLaw { cycles, fixed, scalar: None, issue: Issue::Usual })
 }
 
 /// One tile in, one out.
@@ -28,8 +28,22 @@ pub(crate) const ONE_TILE: Cycles = Cycles {
 pub(crate) const COPY: Cycles = Cycles { widening: "copy_widening", ..ONE_TILE };
 
 /// A scan, which may begin with a column of numbers.
-pub(crate) const SCAN: Law =
-    Law::Vector(VectorLaw { cycles: Cycles::all("scan"), fixed: "scan", scalar: Some("vector_operand") });
+pub(crate) const SCAN: Law = with_scalar(Cycles::all("scan"), "scan");
+
+/// Transposes of blocks of 32 x 32.
+pub(crate) const TRANSPOSE: Law = Law::Vector(VectorLaw {
+    cycles: Cycles::all("transpose"),
+    fixed: "transpose",
+    scalar: None,
+    issue: Issue::BlockTranspose,
+});
+
+/// Operators of a tile and scalars, which may be columns.
+pub(crate) const TILE_AND_SCALARS: Law = with_scalar(ONE_TILE, "tensor_scalar");
+
+const fn with_scalar(cycles: Cycles, fixed: &'static str) -> Law {
+    Law::Vector(VectorLaw { cycles, fixed, scalar: Some("vector_operand"), issue: Issue::Usual })
+}
 
 /// Two tiles in, one out. Only `simple` operators have the fast mode of narrow operands. `product`: the tiles are multiplied, or an operation
 /// with a scalar comes first.
@@ -83,9 +97,7 @@ pub fn name_of_opcode(opcode: &str, transpose: bool) -> Option<&'static str> {
 pub fn law_of_opcode(opcode: &str, op: Option<AluOp>) -> Option<Law> {
     Some(match opcode {
         "COPY" | "CAST" => modes(COPY, "copy"),
-        "TENSOR_SCALAR" => {
-            Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") })
-        }
+        "TENSOR_SCALAR" => TILE_AND_SCALARS,
         "TENSOR_TENSOR" | "SCALAR_TENSOR_TENSOR" => {
             let product = op == Some(AluOp::Multiply) || opcode == "SCALAR_TENSOR_TENSOR";
             modes(two_tiles(op.is_some_and(AluOp::is_simple), product), "tensor_tensor")
@@ -94,7 +106,7 @@ pub fn law_of_opcode(opcode: &str, op: Option<AluOp>) -> Option<Law> {
         "TENSOR_TENSOR_SCAN" => SCAN,
         "RECIPROCAL" => rows("reciprocal", "reciprocal"),
         "MEMSET" => rows("memset", "memset"),
-        "TRANSPOSE" => rows("transpose", "transpose"),
+        "TRANSPOSE" => TRANSPOSE,
         "SELECT" | "COPY_PREDICATED" => rows("predicated", "predicated"),
         "BN_STATS" => rows("bn_stats", "typical"),
         "BN_AGGR" => rows("bn_aggr", "typical"),

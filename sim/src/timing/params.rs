@@ -348,6 +348,9 @@ fn check(name: &str, unit: &str, value: f64) -> Result<(), ParamError> {
     if rate && !(1e-3..=1e6).contains(&value) {
         return bad("it must be between 0.001 and 1000000");
     }
+    if name.ends_with("limiter_rate") && value > 1.0 {
+        return bad("it is a share of the full rate: it must be at most 1");
+    }
     // With shorter periods the limiter would decide millions of times per matmul.
     if name.ends_with("limiter_period_ns") && value < 1.0 {
         return bad("it must be at least 1");

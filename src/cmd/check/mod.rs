@@ -221,7 +221,7 @@ impl<'a> Checking<'a> {
     }
 
     /// Checks one kernel and reports it as text.
-    fn one(&mut self, kernel: &KernelArgs, session: &Session) -> Result<Examined, Failure> {
+    fn one(&mut self, kernel: &KernelArgs, session: &Session) -> Result<CheckedKernel, Failure> {
         let kernel = match with_run_line(session, kernel.clone(), &Disk)? {
             Ok(kernel) => kernel,
             Err(wrong) => return Ok(self.examined(&wrong.compiled, &wrong.applied, None)),
@@ -236,14 +236,14 @@ impl<'a> Checking<'a> {
     }
 
     /// Shows the findings of a kernel that were not found in an earlier one.
-    fn examined(&mut self, compiled: &Compilation, applied: &Applied, kernel: Option<Kernel>) -> Examined {
+    fn examined(&mut self, compiled: &Compilation, applied: &Applied, kernel: Option<Kernel>) -> CheckedKernel {
         self.add_sources(&compiled.sources);
         let checked = Checked::new(compiled, applied);
         let is_new: Vec<bool> = checked.findings.iter().map(|finding| self.reported.is_new(finding)).collect();
         let new = applied.diagnostics.iter().zip(is_new).filter(|(_, new)| *new).map(|(d, _)| d.clone());
         eprint(&render_all(&new.collect::<Vec<_>>(), &compiled.sources, color()));
         let wrong = finish(applied).is_err() || kernel.is_none();
-        Examined { checked, wrong, kernel }
+        CheckedKernel { checked, wrong, kernel }
     }
 
     fn add_sources(&mut self, sources: &SourceMap) {
@@ -303,7 +303,7 @@ impl<'a> Checking<'a> {
 }
 
 /// A kernel that was checked.
-struct Examined {
+struct CheckedKernel {
     checked: Checked,
     /// Whether an error or a denied finding was reported.
     wrong: bool,

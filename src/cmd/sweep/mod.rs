@@ -22,7 +22,7 @@ use crate::kernel::{finish, no_axis, refusal, session, show};
 use crate::measure::{Measured, RunRequest, measure, with_run_line};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::row::{self, DeniedHere, Rank, Row};
+use crate::row::{self, DeniedRow, Rank, Row};
 use crate::session::{Compilation, Numerics, Session};
 use crate::sources::{self, Sources};
 use crate::{Failure, VERSION};
@@ -39,7 +39,7 @@ pub(crate) struct Table {
     rows: Vec<Row>,
     /// Positions of the Pareto-optimal rows.
     front: Vec<usize>,
-    denied: Vec<DeniedHere>,
+    denied: Vec<DeniedRow>,
     /// Number of rows from the state file.
     #[serde(skip)]
     kept: usize,

@@ -195,10 +195,7 @@ impl Instruction for NcTranspose {
                 stationary: self.data.clone(),
             })
         } else {
-            WorkKind::Stream(Stream {
-                partitions: rows,
-                ..stream(stream::rows("transpose", "transpose"), &[&self.data], &[&self.dst])
-            })
+            WorkKind::Stream(Stream { partitions: rows, ..stream(stream::TRANSPOSE, &[&self.data], &[&self.dst]) })
         };
         Work { engine, kind }
     }

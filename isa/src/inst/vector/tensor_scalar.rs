@@ -10,7 +10,7 @@ use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer::{self, Widths};
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{ONE_TILE, on, stream};
+use crate::inst::stream::{TILE_AND_SCALARS, on, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -18,7 +18,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Law, Stream, VectorLaw, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst = (data <op0> operand0) <op1> operand1`, scalars broadcast along the free dimensions.
@@ -315,8 +315,7 @@ impl Instruction for TensorScalar {
 
     fn work(&self, context: &Context<'_>) -> Work {
         // A per-partition scalar is read before the first element.
-        let law = Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") });
-        let stream = stream(law, &[&self.data], &[&self.dst]);
+        let stream = stream(TILE_AND_SCALARS, &[&self.data], &[&self.dst]);
         let scalar_reads = scalars::reads(self.scalars().map(|(_, o)| o));
         on(self.engine(context.arch), Stream { scalar_reads, ..stream })
     }

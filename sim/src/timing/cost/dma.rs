@@ -5,9 +5,9 @@ use nki_isa::names::{DgeMode, Engine, Space};
 use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 
-use super::laws::Measure;
+use super::laws::{Measure, PortUse};
 use super::{Cost, CostKind, Direction, DmaCost, Laws, OpenQueue, Place, Ports, Trigger, ns};
-use crate::timing::params::Confidence;
+use crate::timing::params::{Confidence, MOST_ENGINES, Params};
 
 impl Laws<'_> {
     /// Trigger, dispatch, payload, notification. The payload consists of descriptors, one per run that is contiguous on both sides, divided into
@@ -42,10 +42,7 @@ impl Laws<'_> {
                 software: Trigger {
                     occupancy: ns(software.0),
                     dispatch: ns(dispatch.value + p.software_dispatch_ns.value),
-                    ports: Ports {
-                        sbuf: d.dge != DgeMode::None && self.params.vector.port.value == "always",
-                        psum: false,
-                    },
+                    ports: Ports { sbuf: d.dge != DgeMode::None && self.sbuf_port == PortUse::Always, psum: false },
                 },
                 payload: ns(payload.value + self.load_tail(d)),
                 notify: ns(notify.value),
@@ -151,37 +148,34 @@ impl Laws<'_> {
 
     /// Distributes `total` nanoseconds of engine time over the DMA engines.
     fn spread(&self, d: &Dma, place: Place, total: f64) -> SmallVec<[(u8, u64); 16]> {
-        let p = &self.params.dma;
-        let engines = u64::from(self.engine_count());
-        let group = p.partitions_per_engine.value.max(1.0) as u64;
-        let side = if d.dst.space.is_on_chip() { &d.dst } else { &d.src };
-        let mut out = SmallVec::new();
-        if side.space.is_on_chip() {
-            let first = u64::from(place.partition.unwrap_or(0)) + u64::from(side.partitions.0);
-            let rows = u64::from(side.partitions.1.max(1));
-            let mut counts: SmallVec<[u64; 16]> = SmallVec::from_elem(0, engines as usize);
-            let mut at = first;
-            while at < first + rows {
-                let next = ((at / group + 1) * group).min(first + rows);
-                counts[((at / group) % engines) as usize] += next - at;
-                at = next;
-            }
-            for (e, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
-                out.push((e as u8, ns(total * *n as f64 / rows as f64)));
-            }
-        } else {
-            let least = p.efficient_bytes.value.max(1.0) as u64;
-            let used = (d.src.runs.max(d.dst.runs).max(d.bytes.div_ceil(least))).clamp(1, engines);
-            for e in 0..used {
-                out.push((e as u8, ns(total / used as f64)));
-            }
-        }
-        out
+        let shares = engine_shares(self.params, d, place.partition.unwrap_or(0));
+        let whole = shares.iter().map(|(_, share)| share).sum::<u64>().max(1) as f64;
+        shares.into_iter().map(|(engine, share)| (engine, ns(total * share as f64 / whole))).collect()
     }
+}
 
-    fn engine_count(&self) -> u32 {
-        super::CostModel::machine(self).dma_engines
+/// The DMA engines that carry a transfer, each with its share: the number of its partitions of the on-chip operand, which starts at partition
+/// `partition`. Between HBM tensors, as many engines as the descriptors or the bytes keep busy, with equal shares.
+pub fn engine_shares(params: &Params, d: &Dma, partition: u32) -> SmallVec<[(u8, u64); 16]> {
+    let p = &params.dma;
+    let engines = p.engines.value.clamp(1.0, MOST_ENGINES) as u64;
+    let side = if d.dst.space.is_on_chip() { &d.dst } else { &d.src };
+    if !side.space.is_on_chip() {
+        let least = p.efficient_bytes.value.max(1.0) as u64;
+        let used = d.src.runs.max(d.dst.runs).max(d.bytes.div_ceil(least)).clamp(1, engines);
+        return (0..used).map(|engine| (engine as u8, 1)).collect();
     }
+    let group = p.partitions_per_engine.value.max(1.0) as u64;
+    let first = u64::from(partition) + u64::from(side.partitions.0);
+    let end = first + u64::from(side.partitions.1.max(1));
+    let mut counts: SmallVec<[u64; 16]> = SmallVec::from_elem(0, engines as usize);
+    let mut at = first;
+    while at < end {
+        let next = ((at / group + 1) * group).min(end);
+        counts[((at / group) % engines) as usize] += next - at;
+        at = next;
+    }
+    (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
 }
 
 /// Whether the elements of rows in HBM are not contiguous.

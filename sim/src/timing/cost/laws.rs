@@ -19,10 +19,18 @@ pub(super) enum Measure {
 
 impl Measure {
     fn of(params: &Params) -> Result<Self, ParamError> {
-        let measure = &params.kernel.measure;
-        one_of("kernel.measure", measure, &["profile", "device"])?;
-        Ok(if measure.value == "device" { Measure::Device } else { Measure::Profile })
+        let choices = [("profile", Measure::Profile), ("device", Measure::Device)];
+        choice("kernel.measure", &params.kernel.measure, &choices)
     }
+}
+
+/// When the vector engine uses the port to SBUF that it shares with GpSimd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortUse {
+    Always,
+    /// Only in the modes that take less than a cycle for each element.
+    FastModes,
+    Never,
 }
 
 /// The laws of the parameter files.
@@ -32,6 +40,9 @@ pub struct Laws<'p> {
     pub(super) measure: Measure,
     /// Cycles per row of an fp32 transpose.
     pub(super) fp32_transpose: &'p Param,
+    pub(super) sbuf_port: PortUse,
+    /// Whether the vector and the scalar engine share a port to PSUM.
+    pub(super) psum_is_shared: bool,
     machine: MachineConstants,
 }
 
@@ -57,8 +68,10 @@ impl<'p> Laws<'p> {
             }
             Ok(engines)
         };
-        one_of("vector.port", &params.vector.port, &["always", "fast_modes", "never"])?;
-        one_of("vector.psum_port", &params.vector.psum_port, &["always", "never"])?;
+        let uses = [("always", PortUse::Always), ("fast_modes", PortUse::FastModes), ("never", PortUse::Never)];
+        let sbuf_port = choice("vector.port", &params.vector.port, &uses)?;
+        let psum_is_shared =
+            choice("vector.psum_port", &params.vector.psum_port, &[("always", true), ("never", false)])?;
         let measure = Measure::of(params)?;
         let head = match measure {
             Measure::Profile => &params.kernel.head_us,
@@ -91,7 +104,8 @@ impl<'p> Laws<'p> {
             dma_engines: d.engines.value.clamp(1.0, MOST_ENGINES) as u32,
             shared: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
         };
-        Ok(Laws { params, measure, fp32_transpose: &params.tensor.fp32_transpose_cycles_per_row, machine })
+        let fp32_transpose = &params.tensor.fp32_transpose_cycles_per_row;
+        Ok(Laws { params, measure, fp32_transpose, sbuf_port, psum_is_shared, machine })
     }
 
     /// The laws that the older compiler assumes when it selects engines.
@@ -105,11 +119,13 @@ impl<'p> Laws<'p> {
 }
 
 /// Checks that a parameter has one of the allowed words.
-fn one_of(name: &str, param: &Param<String>, allowed: &[&str]) -> Result<(), ParamError> {
-    if allowed.contains(&param.value.as_str()) {
-        return Ok(());
+/// The meaning of a parameter that is one of these words.
+fn choice<T: Copy>(name: &str, param: &Param<String>, choices: &[(&str, T)]) -> Result<T, ParamError> {
+    if let Some((_, chosen)) = choices.iter().find(|(word, _)| *word == param.value) {
+        return Ok(*chosen);
     }
-    let (last, others) = allowed.split_last().unwrap_or((&"", &[]));
+    let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+    let (last, others) = words.split_last().unwrap_or((&"", &[]));
     let reason = format!("it must be {} or {last}", others.join(", "));
     Err(ParamError::Value { name: name.into(), value: param.value.clone(), reason })
 }

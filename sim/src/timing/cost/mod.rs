@@ -20,6 +20,7 @@ use crate::trace::{CoreId, NodeIndex};
 /// Engine queues.
 const QUEUES: usize = Engine::QUEUES.len();
 
+pub use dma::engine_shares;
 pub use laws::Laws;
 pub(crate) use table::Costs;
 

@@ -1,9 +1,10 @@
 //! Laws of the vector, scalar and GpSimd engines.
 
 use nki_isa::names::{Engine, Space};
-use nki_isa::work::{Algorithm, Law, Operand, Start, Stream, Term};
+use nki_isa::work::{Algorithm, Issue, Law, Operand, Start, Stream, Term};
 use smallvec::SmallVec;
 
+use super::laws::PortUse;
 use super::{Cost, CostKind, Laws, Ports, ns};
 use crate::timing::params::{Confidence, Param, Rows};
 
@@ -77,16 +78,18 @@ impl Laws<'_> {
             }
             _ => (0.0, 0.0),
         };
-        // Transposes of blocks follow one another more slowly than other instructions.
-        let start = if law.fixed == "transpose" { &v.transpose_issue_cycles } else { &v.issue_overhead_cycles };
+        let start = match law.issue {
+            Issue::Usual => &v.issue_overhead_cycles,
+            Issue::BlockTranspose => &v.transpose_issue_cycles,
+        };
         let occupancy = reading + (start.value * cycle + stream).max(minimum) + read_out;
         let complete = (fixed.value + operands + stream).max(minimum) + read_out;
-        let sbuf = match v.port.value.as_str() {
-            "always" => o.sbuf,
-            "fast_modes" => per_element < 1.0 && !o.psum,
-            _ => false,
+        let sbuf = match self.sbuf_port {
+            PortUse::Always => o.sbuf,
+            PortUse::FastModes => per_element < 1.0 && !o.psum,
+            PortUse::Never => false,
         };
-        let ports = Ports { sbuf, psum: o.psum && self.psum_is_shared() };
+        let ports = Ports { sbuf, psum: o.psum && self.psum_is_shared };
         compute(Engine::Vector, occupancy, complete, None, ports, confidence)
     }
 
@@ -119,13 +122,8 @@ impl Laws<'_> {
         let occupancy = start.value + columns(s.scalar_reads.max(bias)) + stream + read_out;
         let reads = s.scalar_reads.saturating_sub(bias);
         let complete = fixed.value + columns(reads) + f64::from(s.elements) * per_element * cycle + read_out;
-        let ports = Ports { sbuf: false, psum: o.psum && self.psum_is_shared() };
+        let ports = Ports { sbuf: false, psum: o.psum && self.psum_is_shared };
         compute(Engine::Scalar, occupancy, complete, table, ports, confidence)
-    }
-
-    /// Whether the vector and the scalar engine share a port to PSUM.
-    fn psum_is_shared(&self) -> bool {
-        self.params.vector.psum_port.value != "never"
     }
 
     /// The number of the set that contains a function; a function outside all sets has its own number.
@@ -158,7 +156,7 @@ impl Laws<'_> {
         // A program of the engine's processors accesses SBUF from time to time, and lets the vector engine access it in between: the copies of
         // a convolution of neuron-agentic-development (`conv2d_scaling_min`, `v5`) and its reductions over partitions overlap.
         let streams = !matches!(s.law, Law::Algorithm(_));
-        let ports = Ports { sbuf: streams && self.params.vector.port.value != "never", psum: false };
+        let ports = Ports { sbuf: streams && self.sbuf_port != PortUse::Never, psum: false };
         let confidence = used.iter().map(|u| u.confidence).max().unwrap_or(Confidence::Assumed);
         compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, ports, confidence)
     }

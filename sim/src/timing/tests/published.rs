@@ -2,7 +2,9 @@
 
 use nki_isa::inst::law_of_opcode;
 use nki_isa::names::{DgeMode, Engine, Named};
-use nki_isa::work::{Algorithm, Cycles, Dma, DmaSide, Law, Operand, Start, Stream, Term, VectorLaw, Work, WorkKind};
+use nki_isa::work::{
+    Algorithm, Cycles, Dma, DmaSide, Issue, Law, Operand, Start, Stream, Term, VectorLaw, Work, WorkKind,
+};
 use nki_isa::{DType, Space, Target};
 
 use crate::timing::Params;
@@ -15,7 +17,7 @@ fn operand(dtype: DType, elements: u32) -> Operand {
 
 /// A pass with the same cycles in all performance modes.
 fn vector(row: &'static str) -> Law {
-    Law::Vector(VectorLaw { cycles: Cycles::all(row), fixed: "typical", scalar: None })
+    Law::Vector(VectorLaw { cycles: Cycles::all(row), fixed: "typical", scalar: None, issue: Issue::Usual })
 }
 
 /// `elements` float32 in and `results` out, on 128 partitions.
@@ -66,7 +68,12 @@ fn vector_instructions_stream_as_published() {
             assert!((got / want - 1.0).abs() < 0.005, "{row} on {target}: {got} cycles, published {want}");
         }
     }
-    let transpose = Law::Vector(VectorLaw { cycles: Cycles::all("transpose"), fixed: "transpose", scalar: None });
+    let transpose = Law::Vector(VectorLaw {
+        cycles: Cycles::all("transpose"),
+        fixed: "transpose",
+        scalar: None,
+        issue: Issue::BlockTranspose,
+    });
     // 1024 transposes of 32 x 32 in 207 us (neuron-agentic-development, rms_fused_qkv).
     let (block, _) = cycles(Target::Trn2, Engine::Vector, stream(transpose, 32, 32));
     assert!((block / 0.96 - 202.0).abs() < 1.0, "{block} cycles");

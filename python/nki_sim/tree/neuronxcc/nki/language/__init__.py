@@ -12,6 +12,7 @@ arange = _beta1.Arange("neuronxcc.nki.language", "arange", arange.__doc__)
 mgrid = _beta1.Mgrid("neuronxcc.nki.language", "mgrid")
 __all__ = sorted({*_objects.MODULES["neuronxcc.nki.language"], "nc", "spmd_dim", "static_cast"})
 _native.register(_sys.modules[__name__], "neuronxcc.nki.language")
+__getattr__ = _objects.names_of("neuronxcc.nki.language")
 for _name in ("static_cast", "arange", "mgrid"):
     _native.register(globals()[_name], f"neuronxcc.nki.language.{_name}")
 _objects.MODULES[__name__].update({_name: globals()[_name] for _name in ("finfo", "static_cast", "arange", "mgrid")})
