@@ -1,6 +1,7 @@
 //! `--expect`: an output against an array, element by element.
 
 use nki_isa::dtype::DType;
+use nki_isa::shape::coordinates;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -163,15 +164,9 @@ pub(crate) fn compare(
     );
     let first_mismatch = (total.first < n).then(|| {
         let inner = (width > 1).then_some(width);
-        let shape: Vec<usize> = got.shape.iter().copied().chain(inner).collect();
-        let mut index = vec![0; shape.len()];
-        let mut rest = total.first;
-        for (k, &d) in shape.iter().enumerate().rev() {
-            index[k] = rest % d;
-            rest /= d;
-        }
+        let shape = got.shape.iter().copied().chain(inner);
         Mismatch {
-            index,
+            index: coordinates(shape, total.first).to_vec(),
             got: codec::number(got, total.first, dtype),
             expected: codec::number(expected, total.first, dtype),
         }

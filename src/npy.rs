@@ -11,6 +11,7 @@ use std::{fmt, fs};
 
 use nki_isa::dtype::DType;
 use nki_isa::names::Named;
+use nki_isa::shape::tuple_text;
 use nki_sim_core::Buffer;
 use rayon::prelude::*;
 
@@ -105,11 +106,7 @@ impl Array {
 
 /// `(128, 512)`, in Python syntax.
 pub(crate) fn shape_text(shape: &[usize]) -> String {
-    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
-    match dims.as_slice() {
-        [one] => format!("({one},)"),
-        many => format!("({})", many.join(", ")),
-    }
+    tuple_text(shape.iter())
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";

@@ -20,6 +20,7 @@ pub mod program;
 pub mod reference;
 pub mod rendezvous;
 pub mod schema;
+pub mod shape;
 pub mod share;
 pub mod tensor;
 pub mod testing;

@@ -226,6 +226,28 @@ def _from_jax(jax, value, name):
     return np.asarray(value), True, None
 
 
+def package_of(value):
+    """The package that defines the type of a value: `torch`, `jaxlib`, ..."""
+    return type(value).__module__.split(".")[0]
+
+
+def is_of_framework(value):
+    """Whether a value is of torch or of jax."""
+    return package_of(value) in ("torch", "jax", "jaxlib")
+
+
+def copied(value):
+    """A value whose arrays are copies. Those of jax are immutable."""
+    if isinstance(value, dict):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [copied(item) for item in value]
+        return items if isinstance(value, list) else value._make(items) if hasattr(value, "_make") else tuple(items)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.clone() if package_of(value) == "torch" and hasattr(value, "clone") else value
+
+
 def leaves(values, objects=True):
     """Everything in these values that is not a container, in order, each object once.
 
@@ -246,7 +268,7 @@ def leaves(values, objects=True):
             todo[at:at] = value
         else:
             yield value
-            if objects and not isinstance(value, np.ndarray) and type(value).__module__.split(".")[0] not in ("torch", "jax", "jaxlib"):
+            if objects and not isinstance(value, np.ndarray) and not is_of_framework(value):
                 todo[at:at] = getattr(value, "__dict__", {}).values()
 
 

@@ -209,7 +209,7 @@ class Done:
 
     def copied(self):
         """The same with copies of the arrays, which the caller may modify."""
-        new = Done(_copied(self.result))
+        new = Done(_arrays.copied(self.result))
         new.__dict__.update({name: value for name, value in self.__dict__.items() if name != "result"})
         return new
 
@@ -250,19 +250,6 @@ class Remembered:
 
 
 _remembered = Remembered()
-
-
-def _copied(value):
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        items = [_copied(item) for item in value]
-        # The constructor of a named tuple takes the items as separate arguments.
-        return value._make(items) if hasattr(value, "_make") else type(value)(items)
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    # A jax array is immutable.
-    return value.clone() if hasattr(value, "clone") else value
 
 
 def _digest(value):

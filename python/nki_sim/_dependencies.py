@@ -20,6 +20,7 @@ import weakref
 import numpy as np
 
 from . import _native
+from ._arrays import is_of_framework, package_of
 from ._errors import ArgumentTypeError, KernelWarning
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -585,8 +586,8 @@ def _wrapped(value):
 def _is_tensor(value):
     """Whether an argument is a device tensor or a NumPy scalar, which the comparison of arguments
     handles."""
-    root = type(value).__module__.split(".")[0]
-    return root in ("numpy", "torch", "jax", "jaxlib", "nki_sim") and hasattr(value, "shape") and hasattr(value, "dtype")
+    known = is_of_framework(value) or package_of(value) in ("numpy", "nki_sim")
+    return known and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 def _of_member(member):

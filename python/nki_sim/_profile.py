@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from . import _files, _native
+from . import _arrays, _files, _native
 from ._errors import leave_out_ours
 from ._kernel import Kernel, findings_of, simulate
 
@@ -296,7 +296,7 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     else:
         kernel = simulate(kernel)._with(_close=True)
     # Both may write to their arguments: the reference gets copies, and runs first.
-    want = reference(*_copied(args), **_copied(kwargs)) if callable(reference) else reference
+    want = reference(*_arrays.copied(args), **_arrays.copied(kwargs)) if callable(reference) else reference
     got = kernel(*args, **kwargs)
     results = got[0] if isinstance(kernel, Profiled) else got
     got_list, want_list = flat(results), flat(_in_order(_name(kernel), results, want))
@@ -310,18 +310,6 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     for index, (one, other) in enumerate(zip(got_list, want_list)):
         _compare(_name(kernel), index, one, other, rtol, atol)
     return got
-
-
-def _copied(value):
-    """A value whose arrays are copies."""
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [_copied(item) for item in value]
-        return items if isinstance(value, list) else type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return value.clone() if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "clone") else value
 
 
 def _name(kernel):
@@ -353,7 +341,7 @@ def _in_order(name, got, want):
 def _numbers(value):
     """A result as an array of float64, of integers as one of int64 or uint64: float64 cannot
     represent all of them."""
-    if type(value).__module__.split(".")[0] == "torch":
+    if _arrays.package_of(value) == "torch":
         value = value.detach().float() if value.is_floating_point() else value.detach()
     array = np.asarray(value)
     if array.dtype.kind == "c":

@@ -119,7 +119,7 @@ def _kind(arguments):
 
 def _holds_array(value):
     return any(
-        isinstance(item, np.ndarray) or type(item).__module__.split(".")[0] in ("torch", "jax", "jaxlib")
+        isinstance(item, np.ndarray) or _arrays.is_of_framework(item)
         for item in _arrays.leaves([value], objects=False)
     )
 

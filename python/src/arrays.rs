@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use nki_frontend::{HostArray, HostDtype};
 use nki_isa::DType;
 use nki_isa::names::Named;
+use nki_isa::shape::tuple_text;
 use nki_sim_core::{Buffer, ForeignBytes};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -286,7 +287,7 @@ pub(crate) fn take(
         );
     }
     if shape.contains(&0) {
-        return fail("ArgumentError", format!("has shape {}: it is empty", tuple_text(&shape)));
+        return fail("ArgumentError", format!("has shape {}: it is empty", tuple_text(shape.iter())));
     }
     let length = shape.iter().product::<usize>() * device.size();
     let mut taken = Array {
@@ -329,11 +330,6 @@ pub(crate) fn constant(array: &Bound<'_, PyAny>) -> PyResult<Option<HostArray>> 
     // Row-major, whatever the strides are.
     let bytes: Bound<'_, PyBytes> = array.call_method0("tobytes")?.cast_into()?;
     Ok(Some(HostArray { dtype, shape, data: bytes.as_bytes().into() }))
-}
-
-fn tuple_text(shape: &[usize]) -> String {
-    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
-    format!("({}{})", dims.join(", "), if dims.len() == 1 { "," } else { "" })
 }
 
 /// A dtype of NumPy and its device type.

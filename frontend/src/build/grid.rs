@@ -11,7 +11,7 @@ use nki_isa::{DType, Space, Violation};
 
 use super::Result;
 use super::builder::{Builder, Request, Sharing, Site};
-use super::tensor::{Key, Tensor, shape_text};
+use super::tensor::{Key, Tensor, tuple_text};
 
 /// Maximum number of tiles along a dimension.
 const MAX_TILES: i64 = 1 << 20;
@@ -92,7 +92,7 @@ fn refuse(slug: &'static str, message: String) -> Violation {
 }
 
 fn text(shape: &[i64]) -> String {
-    shape_text(shape.iter().copied())
+    tuple_text(shape.iter().copied())
 }
 
 impl Axis {

@@ -5,6 +5,7 @@ use nki_isa::ids::{Loc, RegId, TensorId};
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Node, NodeKind, Step};
 use nki_isa::schema::{OperandSchema, Role};
+use nki_isa::shape::{coordinates, index_text};
 use nki_isa::{Arch, Fault, Program, View, Violation};
 use rustc_hash::FxHashSet;
 
@@ -113,19 +114,7 @@ fn part_of(view: &View, of: &View) -> Option<usize> {
 
 /// The index `[i, j]` of an element of a tensor, from its row-major number.
 pub(super) fn position(shape: &[u32], element: usize) -> String {
-    let mut rest = element;
-    let mut index: Vec<String> = shape
-        .iter()
-        .rev()
-        .map(|&n| {
-            let n = (n as usize).max(1);
-            let i = rest % n;
-            rest /= n;
-            i.to_string()
-        })
-        .collect();
-    index.reverse();
-    format!("[{}]", index.join(", "))
+    index_text(&coordinates(shape.iter().map(|&n| n as usize), element))
 }
 
 /// The instruction's name.

@@ -75,9 +75,9 @@ impl<'p> Watch<'p> {
         let sum = inst.accumulation(Arch::of(self.program.target)).filter(|(_, accumulate)| *accumulate != Some(false));
         for view in footprint.reads.iter().copied().chain(sum.map(|(dst, _)| dst)) {
             let updates = footprint.writes.iter().any(|written| {
-                let is_static = written.indirect.is_none() && view.indirect.is_none();
+                let is_dynamic = written.indirect.is_some() || view.indirect.is_some();
                 let region = |view| region(self.program, &self.placement, view);
-                written.tensor == view.tensor && !(is_static && !region(written).overlaps(&region(view)))
+                written.tensor == view.tensor && (is_dynamic || region(written).overlaps(&region(view)))
             });
             let trail = self.program.tensor(view.tensor).trail;
             let is_used = |reader: &&Node| crossed(self.program, trail, [reader.trail, node.trail]).is_some();

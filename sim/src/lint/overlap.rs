@@ -1,6 +1,7 @@
 //! Destinations with two elements at one address.
 
 use nki_isa::View;
+use nki_isa::shape::{coordinates, index_text};
 use nki_isa::view::{Dim, Index};
 use rustc_hash::FxHashMap;
 
@@ -202,14 +203,17 @@ fn comparable(dst: &View, src: &View) -> bool {
 /// Partition and offset of the element at a position of a view.
 pub(crate) fn address(view: &View, position: usize) -> (i64, i64) {
     let on_chip = view.space.is_on_chip();
-    let mut left = position;
     let mut at = (i64::from(view.partition), view.offset);
-    for (level, d) in view.dims.iter().enumerate().rev() {
-        let step = d.stride * (left % d.count.max(1) as usize) as i64;
-        left /= d.count.max(1) as usize;
+    for (level, (d, index)) in view.dims.iter().zip(coordinates(counts(view), position)).enumerate() {
+        let step = d.stride * index as i64;
         if on_chip && level == 0 { at.0 += step } else { at.1 += step }
     }
     at
+}
+
+/// The sizes of a view's dimensions.
+fn counts(view: &View) -> impl DoubleEndedIterator<Item = usize> {
+    view.dims.iter().map(|d| d.count as usize)
 }
 
 /// For two on-chip destinations of one instruction, a shared address: its positions in the first and in the second.
@@ -300,19 +304,7 @@ fn solve(dims: &[Dim], order: &[usize], distance: i64, found: &mut Vec<i64>, out
 
 /// The indices of a position in a view: `[1, 0, 5]`.
 pub(crate) fn indices(view: &View, position: usize) -> String {
-    let mut left = position;
-    let mut out: Vec<String> = view
-        .dims
-        .iter()
-        .rev()
-        .map(|d| {
-            let i = left % d.count.max(1) as usize;
-            left /= d.count.max(1) as usize;
-            i.to_string()
-        })
-        .collect();
-    out.reverse();
-    format!("[{}]", out.join(", "))
+    index_text(&coordinates(counts(view), position))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::{Builder, Sharing, Site};
 use crate::build::Result;
-use crate::build::tensor::{MAX_ELEMENTS, Storage, Tensor, shape_text};
+use crate::build::tensor::{MAX_ELEMENTS, Storage, Tensor, tuple_text};
 
 /// A request for storage.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Request<'a> {
 /// The extents as counts.
 fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 4]>> {
     let name = request.name;
-    let text = || shape_text(request.shape.iter().copied());
+    let text = || tuple_text(request.shape.iter().copied());
     let on_chip = request.space.is_on_chip();
     // The manual allocates [1] tensors in SBUF for registers (register_alloc); they are (1, 1) everywhere else.
     if on_chip && request.shape == [1] {
@@ -251,7 +251,7 @@ impl Builder {
                 format!(
                     "`{name}` has {} partitions (dimension 0 of {}), but {} has {}",
                     shape[0],
-                    shape_text(request.shape.iter().copied()),
+                    tuple_text(request.shape.iter().copied()),
                     request.space,
                     self.arch.partitions
                 ),
@@ -272,7 +272,7 @@ impl Builder {
                 "",
                 format!(
                     "`{name}` occupies {bytes} bytes in each partition ({} of {}), but {} has {limit}",
-                    shape_text(request.shape.iter().copied()),
+                    tuple_text(request.shape.iter().copied()),
                     request.dtype,
                     request.space
                 ),

@@ -6,7 +6,7 @@ use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Loc, Space, TensorId};
 
 use super::Builder;
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 
 fn span_of(loc: Loc) -> Span {
     Span { file: FileId(loc.file), start: loc.start, end: loc.end }
@@ -59,7 +59,7 @@ impl Builder {
         } else {
             known.filter(|known| *known != (&shape[..], dtype)).map(|known| {
                 let [here, before] = [(&shape[..], dtype), known]
-                    .map(|(shape, dtype)| format!("{dtype} {}", shape_text(shape.iter().map(|n| i64::from(*n)))));
+                    .map(|(shape, dtype)| format!("{dtype} {}", tuple_text(shape.iter().map(|n| i64::from(*n)))));
                 let message =
                     format!("the kernel returns `{tensor}` as {here}, but it is returned or passed as {before}, too");
                 (message, "copy it to an output of its own: nisa.dma_copy(dst=out, src=...)")

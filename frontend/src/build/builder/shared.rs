@@ -6,7 +6,7 @@ use nki_isa::{Declaration, TensorId, Violation};
 
 use super::Builder;
 use super::alloc::Request;
-use crate::build::tensor::shape_text;
+use crate::build::tensor::tuple_text;
 
 /// Which tensor of the first core a tensor in shared HBM is.
 ///
@@ -87,13 +87,13 @@ impl Builder {
             0 => format!("program {}", self.program_index),
             core => format!("core {core}"),
         };
-        let (name, shape) = (request.name, shape_text(request.shape.iter().copied()));
+        let (name, shape) = (request.name, tuple_text(request.shape.iter().copied()));
         let message = match first {
             Some(first) => format!(
                 "{here} allocates shared_hbm tensor `{name}` as {} {shape}, but the first one allocates it as {} {}",
                 request.dtype,
                 first.dtype,
-                shape_text(first.shape.iter().map(|&n| i64::from(n)))
+                tuple_text(first.shape.iter().map(|&n| i64::from(n)))
             ),
             None => format!(
                 "{here} allocates shared_hbm tensor `{name}` of shape {shape}, but the first one does not allocate it at this point"

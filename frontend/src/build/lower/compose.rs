@@ -9,7 +9,7 @@ use nki_isa::{Arg, DType, Imm, Space, Violation};
 use super::{Lower, Operand, common_shape, extents, name, view};
 use crate::build::Result;
 use crate::build::builder::{Request, Sharing};
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 
 impl Lower<'_> {
     /// The axes of a reduction: the last free dimensions, ascending.
@@ -24,7 +24,7 @@ impl Lower<'_> {
                 "",
                 format!(
                     "nl.{what} over axis {} of `{}` of shape {}: only the last free dimensions can be reduced",
-                    shape_text(axis.iter().copied()),
+                    tuple_text(axis.iter().copied()),
                     x.storage.name,
                     x.shape_text()
                 ),

@@ -4,7 +4,7 @@ use nki_isa::{Arg, DType, Space, View, Violation};
 
 use super::{Lower, Operand, extents, name, view};
 use crate::build::Result;
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 
 /// fp32 elements of a PSUM bank.
 const BANK: i64 = 512;
@@ -176,7 +176,7 @@ pub(crate) fn reduced_last(x: &Tensor, axis: &[i64]) -> Result<(Tensor, Vec<i64>
     if axes.is_empty() || axes.iter().any(|a| !(1..rank).contains(a)) {
         let message = format!(
             "a reduction over axis {} of `{}` of shape {}",
-            shape_text(axis.iter().copied()),
+            tuple_text(axis.iter().copied()),
             x.storage.name,
             x.shape_text()
         );

@@ -14,6 +14,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub(crate) use nki_isa::shape::tuple_text;
 use nki_isa::view::{Dims, MAX_DIMS};
 use nki_isa::{DType, Declaration, Dim, Index, Indirect, TensorId, View, Violation};
 use smallvec::SmallVec;
@@ -149,7 +150,7 @@ impl Tensor {
 
     /// `(128, 64)` for messages.
     pub(crate) fn shape_text(&self) -> String {
-        shape_text(self.view.dims.iter().map(|d| i64::from(d.count)))
+        tuple_text(self.view.dims.iter().map(|d| i64::from(d.count)))
     }
 
     /// A dimension argument, negative ones counted from the end.
@@ -212,7 +213,7 @@ impl Tensor {
         if !ok {
             let message = format!(
                 "permute{} of `{}`: expected a permutation of the {} dimensions of shape {}",
-                shape_text(order.iter().copied()),
+                tuple_text(order.iter().copied()),
                 self.storage.name,
                 self.ndim(),
                 self.shape_text()
@@ -270,7 +271,7 @@ impl Tensor {
                     "`{}` of shape {} cannot be broadcast to {}: the ranks must be equal and only dimensions of size 1 repeat",
                     self.storage.name,
                     self.shape_text(),
-                    shape_text(shape.iter().copied())
+                    tuple_text(shape.iter().copied())
                 ),
             ));
         }
@@ -383,11 +384,4 @@ pub(crate) fn positive(what: &str, size: i64) -> Result<u32> {
     u32::try_from(size).ok().filter(|&n| n > 0).ok_or_else(|| {
         Violation::new("bad-dimension", "", format!("{what}: a size must be a positive int, got {size}"))
     })
-}
-
-/// Python's spelling of a tuple of ints.
-pub(crate) fn shape_text(shape: impl ExactSizeIterator<Item = i64>) -> String {
-    let one = shape.len() == 1;
-    let items: Vec<String> = shape.map(|n| n.to_string()).collect();
-    format!("({}{})", items.join(", "), if one { "," } else { "" })
 }

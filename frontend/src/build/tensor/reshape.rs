@@ -3,7 +3,7 @@
 use nki_isa::view::Dims;
 use nki_isa::{Dim, Violation};
 
-use super::{Tensor, positive, shape_text};
+use super::{Tensor, positive, tuple_text};
 use crate::build::Result;
 
 /// A dimension of a `rearrange` pattern: one name, or a group of names in brackets.
@@ -24,7 +24,7 @@ impl Tensor {
                     "reshape of `{}` from {} to {}: dimension 0 must stay {}",
                     self.storage.name,
                     self.shape_text(),
-                    shape_text(shape.iter().copied()),
+                    tuple_text(shape.iter().copied()),
                     self.view.dims[0].count
                 ),
             )
@@ -42,7 +42,7 @@ impl Tensor {
         dims.extend(self.view.dims[..first].iter().copied());
         let Some(rest) = regroup(&self.view.dims[first..], &counts[first..]) else {
             return Err(
-                self.not_contiguous(&format!("reshape to {}", shape_text(counts.iter().map(|&n| i64::from(n)))))
+                self.not_contiguous(&format!("reshape to {}", tuple_text(counts.iter().map(|&n| i64::from(n)))))
             );
         };
         dims.extend(rest);
@@ -198,7 +198,7 @@ impl Tensor {
                 format!(
                     "{what} of `{}` to {}: the sizes must multiply to {total} (its shape is {})",
                     self.storage.name,
-                    shape_text(shape.iter().copied()),
+                    tuple_text(shape.iter().copied()),
                     self.shape_text()
                 ),
             ));
@@ -214,7 +214,7 @@ impl Tensor {
                 "{what} of `{}`: its dimensions, shape {} with strides {}, are not contiguous",
                 self.storage.name,
                 self.shape_text(),
-                shape_text(self.strides().iter().copied())
+                tuple_text(self.strides().iter().copied())
             ),
         )
         .help("reshape before slicing or permuting, or copy to a new tensor first")

@@ -112,7 +112,7 @@ impl IndexTile {
     }
 
     fn shape_text(&self) -> String {
-        crate::build::tensor::shape_text(self.axes.iter().map(|a| i64::from(a.count)))
+        crate::build::tensor::tuple_text(self.axes.iter().map(|a| i64::from(a.count)))
     }
 
     /// A value as an index tile, or a number.

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::alloc::Placement;
 use super::make;
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 use crate::dialect::common::values::memory_value;
 use crate::eval::Interp;
 use crate::eval::convert::int;
@@ -66,7 +66,7 @@ impl Blocks {
     }
 
     fn shape_text(&self) -> String {
-        shape_text(self.shape().into_iter())
+        tuple_text(self.shape().into_iter())
     }
 
     /// The error for a table used as a tile.

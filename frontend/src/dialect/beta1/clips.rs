@@ -4,7 +4,7 @@ use nki_diag::Span;
 use nki_isa::{Dim, Index, Indirect};
 use smallvec::SmallVec;
 
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 use crate::dialect::common::clip::Clip;
 use crate::eval::error::{EvalResult, Raise};
 
@@ -37,7 +37,7 @@ pub(super) fn restrictions<'c>(
                 let message = format!(
                     "mask= restricts an axis of length {count}, but `{}` of shape {} has no such axis",
                     about.storage.name,
-                    shape_text(frame.iter().map(|&n| i64::from(n)))
+                    tuple_text(frame.iter().map(|&n| i64::from(n)))
                 );
                 return Err(Raise::at("bad-mask", message, span, "here")
                     .help("build the mask from the index tiles of the operands, or from tiles of their shape"));

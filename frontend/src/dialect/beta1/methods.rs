@@ -6,7 +6,7 @@ use super::calls::{lower, opt_dtype};
 use super::language::{broadcast, expanded};
 use super::make;
 use crate::build::lower::extents;
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::ApiClass;
 use crate::eval::Interp;
@@ -82,7 +82,7 @@ pub(super) fn assert_shape(interp: &mut Interp<'_>, this: &Value, shape: &[i64],
     if expected == shape {
         return Ok(this.clone());
     }
-    let text = |s: &[i64]| shape_text(s.iter().copied());
+    let text = |s: &[i64]| tuple_text(s.iter().copied());
     let message = format!("a tensor of shape {} is asserted to have shape {}", text(shape), text(&expected));
     Err(Raise::at("shape-mismatch", message, span, "here"))
 }
@@ -107,7 +107,7 @@ pub(super) fn check_annotation(
     if expected == found {
         return Ok(());
     }
-    let text = |s: &[i64]| shape_text(s.iter().copied());
+    let text = |s: &[i64]| tuple_text(s.iter().copied());
     let message = format!("a value of shape {} is annotated with shape {}", text(&found), text(&expected));
     Err(Raise::at("shape-mismatch", message, span, "this annotation"))
 }

@@ -11,7 +11,7 @@ use super::{grids, region};
 use crate::build::builder::{Request, Sharing};
 use crate::build::grid::Grid;
 use crate::build::lower::{Lower, extents};
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::repeat;
 use crate::dialect::common::state::{site, state, target_name};
@@ -277,7 +277,7 @@ fn transpose_axes(value: &Value, span: Span) -> EvalResult<Vec<usize>> {
         [2, 1, 0] => Ok(vec![2, 1, 0]),
         [3, 1, 2, 0] => Ok(vec![3, 1, 2, 0]),
         other => {
-            let message = format!("{what} is {}", shape_text(other.iter().copied()));
+            let message = format!("{what} is {}", tuple_text(other.iter().copied()));
             Err(Raise::at("value-error", message, span, "here")
                 .help("the orders are (1, 0), (2, 1, 0) and (3, 1, 2, 0)"))
         }
@@ -360,7 +360,7 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
     if array.shape.is_empty() || array.values.is_empty() {
         let message = format!(
             "{what} of an array of shape {}: it needs at least one dimension and one element",
-            shape_text(array.shape.iter().map(|d| *d as i64))
+            tuple_text(array.shape.iter().map(|d| *d as i64))
         );
         return Err(Raise::at("bad-shape", message, span, "here"));
     }

@@ -8,7 +8,7 @@ use nki_isa::{DType, Space};
 use super::alloc::{self, address, name_of, named, space_of};
 use crate::build::builder::Sharing;
 use crate::build::grid::{Grid, GridKey, GridRequest};
-use crate::build::tensor::{Tensor, shape_text};
+use crate::build::tensor::{Tensor, tuple_text};
 use crate::dialect::common::enums::ApiEnum;
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::ApiClass;
@@ -48,7 +48,7 @@ impl Object for Grid {
     }
 
     fn repr(&self) -> String {
-        let shape = |of: Vec<i64>| shape_text(of.into_iter());
+        let shape = |of: Vec<i64>| tuple_text(of.into_iter());
         let tile = shape(self.tile_shape());
         let name = &self.source().storage.name;
         format!("<{} {} of tiles {tile} over {name}>", self.type_name(), shape(self.shape()))
@@ -146,8 +146,8 @@ fn source_tiles(what: &str, source: &Value, tile_shape: Option<Value>, span: Spa
             Some(tile_shape) if tile_shape != grid.tile_shape() => {
                 let message = format!(
                     "{what}: tile_shape is {}, but the tiles of the grid are {}",
-                    shape_text(tile_shape.into_iter()),
-                    shape_text(grid.tile_shape().into_iter())
+                    tuple_text(tile_shape.into_iter()),
+                    tuple_text(grid.tile_shape().into_iter())
                 );
                 Err(Raise::at("value-error", message, span, "here")
                     .help("leave it out: the tiles of a grid stay as they are"))

@@ -7,7 +7,7 @@ use nki_isa::view::{Index, Indirect};
 use nki_isa::{Arg, View};
 use smallvec::SmallVec;
 
-use crate::build::tensor::shape_text;
+use crate::build::tensor::tuple_text;
 use crate::dialect::common::bind::{self, Policy, given, given_tensor, signature};
 use crate::dialect::common::errors::span_of;
 use crate::dialect::common::strict::reject;
@@ -120,7 +120,7 @@ fn report_order(interp: &mut Interp<'_>, schema: &Schema, slots: &[Option<Arg>],
     let Some(((name, view), (other_name, other))) = pairs.find(|((_, a), (_, b))| has_reordered_sizes(a, b)) else {
         return;
     };
-    let [shape, other_shape] = [view, other].map(|v| shape_text(v.shape().iter().map(|&size| i64::from(size))));
+    let [shape, other_shape] = [view, other].map(|v| tuple_text(v.shape().iter().map(|&size| i64::from(size))));
     let message = format!(
         "{}: `{name}` has shape {shape}, `{other_name}` {other_shape}; elements are paired by position, not by index",
         schema.path()

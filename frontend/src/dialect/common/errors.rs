@@ -24,7 +24,7 @@ pub(crate) fn raise(what: &str, violation: &Violation, span: Span, made: &[&Stor
     let mut diagnostic = Diagnostic::error(violation.id, subject).at(span, label);
     for storage in made {
         if storage.loc.line > 0 {
-            let shape = crate::build::tensor::shape_text(storage.shape.iter().map(|&n| i64::from(n)));
+            let shape = crate::build::tensor::tuple_text(storage.shape.iter().map(|&n| i64::from(n)));
             let text = format!("`{}` is allocated here: {shape} {} in {}", storage.name, storage.dtype, storage.space);
             diagnostic = diagnostic.with(span_of(storage.loc), text);
         }
