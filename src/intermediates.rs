@@ -84,10 +84,10 @@ impl Dump {
 /// Observes the tensors to be dumped.
 pub(crate) struct Dumps<'a> {
     program: &'a Program,
-    wanted: Vec<Wanted<'a>>,
+    wanted: Vec<Requested<'a>>,
 }
 
-struct Wanted<'a> {
+struct Requested<'a> {
     dump: &'a Dump,
     /// Executions so far.
     seen: u64,
@@ -102,7 +102,7 @@ impl<'a> Dumps<'a> {
     /// If no instruction writes a tensor at its place.
     pub(crate) fn new(program: &'a Program, dumps: &'a [Dump]) -> Result<Self, String> {
         dumps.iter().try_for_each(|dump| dump.check(program))?;
-        let wanted = dumps.iter().map(|dump| Wanted { dump, seen: 0, value: None }).collect();
+        let wanted = dumps.iter().map(|dump| Requested { dump, seen: 0, value: None }).collect();
         Ok(Dumps { program, wanted })
     }
 
@@ -111,7 +111,7 @@ impl<'a> Dumps<'a> {
     /// # Errors
     /// If an execution was not reached, or a file cannot be written.
     pub(crate) fn write(self) -> Result<(), String> {
-        for Wanted { dump, seen, value } in &self.wanted {
+        for Requested { dump, seen, value } in &self.wanted {
             if value.is_none() {
                 return Err(match seen {
                     0 => format!("--dump {}: the line is not executed", dump.spec),
@@ -133,7 +133,7 @@ impl<'a> Dumps<'a> {
     }
 
     /// The dumps that match an execution, each with whether its value is requested.
-    fn matching(&mut self, moment: &Moment<'_>) -> impl Iterator<Item = &mut Wanted<'a>> {
+    fn matching(&mut self, moment: &Moment<'_>) -> impl Iterator<Item = &mut Requested<'a>> {
         let program = self.program;
         let name = &program.tensor(moment.tensor).name;
         let node = moment.node;
@@ -248,14 +248,14 @@ impl Observer for Sender {
 }
 
 /// Compares its fp32 results with the received ones, up to the first departure.
-struct Judge<'a> {
+struct Comparer<'a> {
     program: &'a Program,
     from: Option<Receiver<Written>>,
     tolerance: Tolerance,
     found: Option<(u32, u32, Departure)>,
 }
 
-impl Observer for Judge<'_> {
+impl Observer for Comparer<'_> {
     fn wants(&mut self, _: &Moment<'_>) -> Option<Extent> {
         self.from.as_ref().map(|_| Extent::Written)
     }
@@ -312,7 +312,7 @@ pub(crate) fn departure(
     // Results that may be buffered for the other run.
     let (to, from) = sync_channel(4);
     let mut sender = Sender { to: Some(to) };
-    let mut judge = Judge { program, from: Some(from), tolerance, found: None };
+    let mut judge = Comparer { program, from: Some(from), tolerance, found: None };
     let (precise, shadow) = (session(true), session(false));
     let (left, right) = (inputs()?, inputs()?);
     // Separate pools: in a shared one, a thread of the sending run could pick up the receiving run and block.

@@ -187,14 +187,14 @@ impl Progress {
 
 /// A status line on standard error, shown after a second of work, if standard error is a terminal.
 /// Dropping it removes the line.
-pub(crate) struct Waiting {
+pub(crate) struct PendingOutput {
     bar: ProgressBar,
     /// Closed to end the thread that shows the line after a delay.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Waiting {
+impl PendingOutput {
     /// Starts an activity.
     pub(crate) fn new(what: &'static str) -> Self {
         progress::begin("statements", 0);
@@ -216,7 +216,7 @@ impl Waiting {
                 }
             })
         });
-        Waiting { bar, over: Some(over), thread }
+        PendingOutput { bar, over: Some(over), thread }
     }
 
     /// Switches to another activity.
@@ -226,7 +226,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingOutput {
     fn drop(&mut self) {
         self.over = None;
         if let Some(thread) = self.thread.take() {

@@ -48,7 +48,7 @@ pub(crate) struct Row {
     pub(crate) pruned: bool,
     /// The findings, after levels are applied.
     #[serde(default)]
-    pub(crate) findings: Vec<Found>,
+    pub(crate) findings: Vec<RowFinding>,
     /// Which findings were denied.
     #[serde(default)]
     pub(crate) denied: Vec<DeniedRow>,
@@ -112,7 +112,7 @@ impl From<&Comparison> for Compared {
 
 /// A finding of a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct RowFinding {
     /// Slug.
     pub(crate) id: String,
     /// `error`, `warning` or `info`.
@@ -125,10 +125,10 @@ pub(crate) struct Found {
     pub(crate) line: Option<u32>,
 }
 
-impl Found {
+impl RowFinding {
     fn new(d: JsonDiagnostic) -> Self {
         let (id, severity) = (d.id.to_owned(), d.severity.name().to_owned());
-        Found { id, severity, message: d.message, file: d.file, line: d.line }
+        RowFinding { id, severity, message: d.message, file: d.file, line: d.line }
     }
 
     /// `[slug] message (file:line)`
@@ -168,11 +168,11 @@ impl Row {
         sources: &SourceMap,
         timed: Option<(&Kernel, &Timeline)>,
     ) -> Self {
-        let findings: Vec<Found> =
-            crate::report::findings(&applied.diagnostics, sources).into_iter().map(Found::new).collect();
+        let findings: Vec<RowFinding> =
+            crate::report::findings(&applied.diagnostics, sources).into_iter().map(RowFinding::new).collect();
         let denied: Vec<DeniedRow> = applied.denied.iter().map(DeniedRow::new).collect();
         let mut row = Row { point, findings, denied, ..Row::default() };
-        row.error = row.findings.iter().find(|f| f.severity == "error").map(Found::text);
+        row.error = row.findings.iter().find(|f| f.severity == "error").map(RowFinding::text);
         let Some((kernel, t)) = timed else {
             if row.error.is_none() {
                 row.error = Some("no program".to_owned());
@@ -232,7 +232,7 @@ impl Row {
     }
 
     /// Findings that are warnings.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = &Found> {
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &RowFinding> {
         self.findings.iter().filter(|f| f.severity == "warning")
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn arguments(
     let listing = kernels(&args.file, loader, args.kernel.as_deref(), session.memory);
     let Ok(kernel) = listing.choose(args.kernel.as_deref()) else { return Ok(Vec::new()) };
     let Some(text) = listing.sources.text(kernel.span.file) else { return Ok(Vec::new()) };
-    let mut found = Found { file: kernel.span.file, kernel, arguments: Vec::new(), diagnostics: Vec::new() };
+    let mut found = RunLine { file: kernel.span.file, kernel, arguments: Vec::new(), diagnostics: Vec::new() };
     for line in above(text, kernel.span.start as usize) {
         found.read(text, line);
     }
@@ -57,7 +57,7 @@ pub(crate) fn arguments(
         let folder = Path::new(listing.sources.path(kernel.span.file)).parent().unwrap_or(Path::new(""));
         return Ok(found.arguments.into_iter().map(|(name, text)| (name, beside(&text, folder))).collect());
     }
-    let Found { diagnostics, .. } = found;
+    let RunLine { diagnostics, .. } = found;
     Err(Malformed { kernel: kernel.name.clone(), diagnostics, sources: listing.sources })
 }
 
@@ -126,14 +126,14 @@ fn above(text: &str, name: usize) -> Vec<(usize, usize)> {
 }
 
 /// The content of a kernel's run lines.
-struct Found<'a> {
+struct RunLine<'a> {
     file: FileId,
     kernel: &'a KernelInfo,
     arguments: Vec<(String, String)>,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Found<'_> {
+impl RunLine<'_> {
     /// Reads one line.
     fn read(&mut self, text: &str, (start, end): (usize, usize)) {
         let line = &text[start..end];

@@ -131,7 +131,7 @@ struct MetadataExtension {
 pub(crate) struct Call<'a> {
     attributes: Vec<(&'a str, &'a str)>,
     pub(crate) arguments: Vec<Argument>,
-    pub(crate) results: Vec<Place<'a>>,
+    pub(crate) results: Vec<HostBuffer<'a>>,
 }
 
 impl<'a> Call<'a> {
@@ -156,7 +156,7 @@ impl Argument {
 }
 
 /// A result: memory to be filled.
-pub(crate) struct Place<'a> {
+pub(crate) struct HostBuffer<'a> {
     pub(crate) dtype: c_int,
     pub(crate) dims: Vec<usize>,
     pub(crate) bytes: &'a mut [u8],
@@ -326,7 +326,7 @@ unsafe fn run(frame: *mut Frame) -> Result<(), String> {
                 .into_iter()
                 .map(|(buffer, dims, length)| {
                     let start = if length == 0 { NonNull::dangling().as_ptr() } else { buffer.data.cast::<u8>() };
-                    Place { dtype: buffer.dtype, dims, bytes: std::slice::from_raw_parts_mut(start, length) }
+                    HostBuffer { dtype: buffer.dtype, dims, bytes: std::slice::from_raw_parts_mut(start, length) }
                 })
                 .collect(),
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::Failure;
 use crate::cli::BatchArgs;
 use crate::jobs::pool::{INTERVAL, Launcher, Limits, WorkerSlot, cores};
-use crate::jobs::work::{Kept, Reply, Status, Task};
+use crate::jobs::work::{ProtectedFile, Reply, Status, Task};
 use crate::jobs::{self, Job};
 use crate::output::{NewFile, print};
 use crate::places::{Inputs, check_places};
@@ -119,7 +119,7 @@ impl ResultLine {
 }
 
 /// A job in the queue.
-struct Waiting {
+struct QueuedJob {
     /// Its position among the results, from 1.
     place: u64,
     /// Its line.
@@ -130,7 +130,7 @@ struct Waiting {
     key: String,
     limits: Limits,
     /// Files that its outputs must not replace.
-    kept: Vec<Kept>,
+    kept: Vec<ProtectedFile>,
 }
 
 /// The jobs in progress, and the results that cannot be written yet.
@@ -150,9 +150,9 @@ struct State {
     closed: bool,
     /// The error that ended reading early.
     failure: Option<String>,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<QueuedJob>,
     /// Jobs that wait for the result of an equal job.
-    duplicates: HashMap<String, Vec<Waiting>>,
+    duplicates: HashMap<String, Vec<QueuedJob>>,
     answers: BTreeMap<u64, ResultLine>,
     known: Known,
     places: Places,
@@ -254,7 +254,7 @@ impl Scheduler {
             }
             state = self.lock();
         }
-        let waiting = Waiting { place, number, id, job, key, limits, kept };
+        let waiting = QueuedJob { place, number, id, job, key, limits, kept };
         match state.duplicates.get_mut(&waiting.key) {
             Some(duplicates) => duplicates.push(waiting),
             None => {
@@ -276,7 +276,7 @@ impl Scheduler {
                 }
             };
             drop(state);
-            let Waiting { place, number, id, job, key, limits, kept } = waiting;
+            let QueuedJob { place, number, id, job, key, limits, kept } = waiting;
             let keeps = job.out.is_none();
             let reply = slot.perform(&Task::Run(Box::new(job), kept), limits);
             let mut state = self.lock();
@@ -298,7 +298,7 @@ impl Scheduler {
     }
 
     /// Answers the waiting jobs with this result if their files have not changed; otherwise the next of them is queued.
-    fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut duplicates: Vec<Waiting>) {
+    fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut duplicates: Vec<QueuedJob>) {
         if current {
             for f in duplicates {
                 state.answers.insert(f.place, Head { number: f.number, id: f.id }.answer(reply));

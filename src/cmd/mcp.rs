@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::cli::McpArgs;
 use crate::jobs::pool::{INTERVAL, Launcher, Limits, WorkerSlot, cores};
 use crate::jobs::work::{Reply, Status, Task};
-use crate::jobs::{self, CheckJob, CompareJob, ExplainJob, Job, SweepJob, Wanted};
+use crate::jobs::{self, CheckJob, CompareJob, ExplainJob, Job, JobLimits, SweepJob};
 use crate::{Failure, VERSION};
 
 /// The description of the server for agents.
@@ -107,7 +107,7 @@ impl Server {
                 Ok((Task::Sweep(Box::new(job)), limits))
             }),
             "compare" => jobs::read::<CompareJob>(&json).and_then(|job| {
-                let limits = limits.for_job(Wanted { seconds: job.max_seconds, memory: None })?;
+                let limits = limits.for_job(JobLimits { seconds: job.max_seconds, memory: None })?;
                 Ok((Task::Compare(Box::new(job)), limits))
             }),
             "explain" => jobs::read::<ExplainJob>(&json).map(|job| (Task::Explain(job), limits)),

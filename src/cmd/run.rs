@@ -16,7 +16,7 @@ use crate::expected::{self, Comparisons, Expected, Tolerances};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
-use crate::output::{self, Waiting, eprint, output_file, print, write_file, write_outputs};
+use crate::output::{self, PendingOutput, eprint, output_file, print, write_file, write_outputs};
 use crate::places::{Inputs, check_places};
 use crate::python::{Stepped, Tracer};
 use crate::report::{Report, page, trace_file};
@@ -59,7 +59,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     }
     // Detects an invalid --expect file before the work.
     let expected = expected::read(&args.expect)?;
-    let waiting = Waiting::new("compiling");
+    let waiting = PendingOutput::new("compiling");
     let (placed, of_rank) = place_all(args, &session, &expected)?;
     waiting.say("executing and timing");
     let mut found: Vec<Diagnostic> = placed.iter().flat_map(|p| p.compiled.diagnostics.iter().cloned()).collect();
@@ -236,7 +236,7 @@ fn report_alone(
     } else {
         remedies::QUICK
     };
-    let waiting = Waiting::new("analysing");
+    let waiting = PendingOutput::new("analysing");
     let (analysis, table) = rayon::join(
         || stage("analyse", || kernel.analyse(&ran.trace, timeline, budget)),
         || report::table(timeline, kernel.error_bar(timeline).as_ref()),

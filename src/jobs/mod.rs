@@ -151,8 +151,8 @@ macro_rules! kernel_job {
             }
 
             /// The job's own limits.
-            pub(crate) fn limits(&self) -> Wanted<'_> {
-                Wanted { seconds: self.max_seconds, memory: self.max_memory.as_deref() }
+            pub(crate) fn limits(&self) -> JobLimits<'_> {
+                JobLimits { seconds: self.max_seconds, memory: self.max_memory.as_deref() }
             }
         }
     };
@@ -160,7 +160,7 @@ macro_rules! kernel_job {
 
 /// Limits that a job states.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct JobLimits<'a> {
     /// Seconds.
     pub(crate) seconds: Option<f64>,
     /// Memory, as --max-memory takes it.

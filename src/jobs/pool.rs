@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nki_diag::memory::size;
 
-use super::Wanted;
+use super::JobLimits;
 use super::work::{Reply, Status, Task};
 use crate::cli::LimitArgs;
 use crate::{memory, python};
@@ -46,7 +46,7 @@ impl Limits {
     ///
     /// # Errors
     /// If they exceed them, or are invalid.
-    pub(crate) fn for_job(self, wanted: Wanted<'_>) -> Result<Limits, String> {
+    pub(crate) fn for_job(self, wanted: JobLimits<'_>) -> Result<Limits, String> {
         let mut limits = self;
         if let Some(seconds) = wanted.seconds {
             if !(seconds > 0.0 && seconds.is_finite()) {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_job_may_lower_the_limits_of_the_run() {
-        let wanted = |seconds, memory| RUN.for_job(Wanted { seconds, memory });
+        let wanted = |seconds, memory| RUN.for_job(JobLimits { seconds, memory });
         assert_eq!(wanted(None, None), Ok(RUN));
         assert_eq!(wanted(Some(0.5), Some("64MiB")), Ok(Limits { seconds: 0.5, memory: 64 << 20 }));
         for (seconds, memory, why) in [

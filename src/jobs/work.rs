@@ -32,7 +32,7 @@ use crate::{Failure, VERSION, project, run_line};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
     /// Runs a kernel; its outputs must not replace these files.
-    Run(Box<Job>, Vec<Kept>),
+    Run(Box<Job>, Vec<ProtectedFile>),
     /// Checks one.
     Check(Box<CheckJob>),
     /// Times a kernel at the points of a grid.
@@ -45,7 +45,7 @@ pub(crate) enum Task {
 
 /// A file that no output of a job may replace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct ProtectedFile {
     /// What it is, in words.
     pub(crate) what: String,
     /// The path, which may not exist.
@@ -332,7 +332,7 @@ fn compare(job: &CompareJob) -> Result<Reply, Failure> {
 }
 
 /// Runs a kernel.
-fn run(job: &Job, kept: &[Kept], read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Failure> {
+fn run(job: &Job, kept: &[ProtectedFile], read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Failure> {
     let outcome = run_reported(job, kept, read, None)?;
     Ok(Reply::new(&outcome, outcome.status))
 }
@@ -340,7 +340,7 @@ fn run(job: &Job, kept: &[Kept], read: &mut BTreeMap<PathBuf, Option<u64>>) -> R
 /// Runs a kernel, and writes the complete report to a file.
 fn run_reported(
     job: &Job,
-    kept: &[Kept],
+    kept: &[ProtectedFile],
     read: &mut BTreeMap<PathBuf, Option<u64>>,
     report: Option<&Path>,
 ) -> Result<Outcome, Failure> {
@@ -357,7 +357,7 @@ fn run_reported(
 
 fn run_at<'a>(
     args: &'a RunArgs,
-    kept: &[Kept],
+    kept: &[ProtectedFile],
     sources: &mut Sources<'a>,
     point: &'a [(String, String)],
     read: &mut BTreeMap<PathBuf, Option<u64>>,

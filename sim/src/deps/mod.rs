@@ -206,7 +206,7 @@ struct Analyzer<'p> {
     /// By queue: its last operation in a block of `nl.no_reorder()`, with the block and its tag.
     ordered: [Option<(u32, u32, TagId)>; QUEUES],
     /// The dependences of the current operation.
-    found: Found,
+    found: Conflicts,
 }
 
 /// Whether an edge between two instructions of one compute engine only constrains their start order.
@@ -232,7 +232,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         queues: ops.iter().map(|o| o.queue).collect(),
         tagged: vec![None; program.tags.len()],
         ordered: [None; QUEUES],
-        found: Found::new(reach.map(|r| r.max(1))),
+        found: Conflicts::new(reach.map(|r| r.max(1))),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
     let touched = |ops: &[Op<'_>]| Touched::of(program, placement, ops, written);
@@ -367,7 +367,7 @@ pub fn written_tensors(program: &Program) -> Vec<bool> {
 }
 
 /// The conflicts of one operation.
-struct Found {
+struct Conflicts {
     reach: Reach,
     /// For queues in program order: the latest dependence.
     latest: [Option<Dep>; QUEUES],
@@ -377,9 +377,9 @@ struct Found {
     all: Vec<Dep>,
 }
 
-impl Found {
+impl Conflicts {
     fn new(reach: Reach) -> Self {
-        Found { reach, latest: [None; QUEUES], queues: 0, all: Vec::new() }
+        Conflicts { reach, latest: [None; QUEUES], queues: 0, all: Vec::new() }
     }
 
     fn add(&mut self, on: u32, queue: u8, hazard: Hazard, subject: Subject) {

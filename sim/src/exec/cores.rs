@@ -9,8 +9,8 @@ use nki_isa::program::{Control, Node};
 use nki_isa::{Arch, Contribution, Participants};
 
 use super::findings::{iterations, name_of};
-use super::interpreter::{Interpreter, Waiting};
-use super::rendezvous::{self, Cores, Kind, Place, Stop};
+use super::interpreter::{Interpreter, PendingRendezvous};
+use super::rendezvous::{self, Cores, Kind, RendezvousPoint, Stop};
 use crate::place::span;
 use crate::trace::CoreId;
 
@@ -33,12 +33,12 @@ impl Cores for [Interpreter<'_>] {
         interpreter.advance().map_err(|error| Stopped { rank: core.rank, error })
     }
 
-    fn place(&self, core: CoreId) -> Option<Place> {
+    fn place(&self, core: CoreId) -> Option<RendezvousPoint> {
         let state = self[core.rank].state(core.core);
         let participants = state.waiting.as_ref()?.inst.participants()?;
         let (members, missing) = rendezvous::members(&participants, core, &self.counts());
         let members = missing.is_empty().then_some(members);
-        Some(Place { event: state.executed(), kind: Kind::of(&participants), members })
+        Some(RendezvousPoint { event: state.executed(), kind: Kind::of(&participants), members })
     }
 
     /// Each member receives the contributions and executes its instruction.
@@ -99,25 +99,25 @@ fn all<'r>(ranks: &'r [Interpreter<'_>]) -> impl Iterator<Item = CoreId> + 'r {
     (0..ranks.len()).flat_map(move |rank| (0..cores(rank)).map(move |core| CoreId { rank, core }))
 }
 
-fn waits<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiting<'p>> {
+fn waits<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i PendingRendezvous<'p>> {
     ranks[core.rank].state(core.core).waiting.as_ref()
 }
 
 /// The rendezvous at which a core waits, else its first posted exchange.
-fn waiting_at<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiting<'p>> {
+fn waiting_at<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i PendingRendezvous<'p>> {
     let state = ranks[core.rank].state(core.core);
     state.waiting.as_ref().or_else(|| state.posted.first().map(|p| &p.waiting))
 }
 
 /// The rendezvous of this kind at which a core waits, or that it has posted.
-fn side<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId, wanted: Kind) -> Option<&'i Waiting<'p>> {
+fn side<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId, wanted: Kind) -> Option<&'i PendingRendezvous<'p>> {
     let state = ranks[core.rank].state(core.core);
     let mut all = state.waiting.iter().chain(state.posted.iter().map(|p| &p.waiting));
     all.find(|w| w.inst.participants().is_some_and(|m| Kind::of(&m) == wanted))
 }
 
 /// The cores that `core` waits for, itself included, and the names of those that do not exist.
-fn members(ranks: &[Interpreter<'_>], core: CoreId, at: Option<&Waiting<'_>>) -> (Vec<CoreId>, Vec<String>) {
+fn members(ranks: &[Interpreter<'_>], core: CoreId, at: Option<&PendingRendezvous<'_>>) -> (Vec<CoreId>, Vec<String>) {
     let Some(participants) = at.and_then(|w| w.inst.participants()) else { return Default::default() };
     rendezvous::members(&participants, core, &ranks.counts())
 }
@@ -126,7 +126,7 @@ fn kind(ranks: &[Interpreter<'_>], core: CoreId) -> Option<Kind> {
     waiting_at(ranks, core)?.inst.participants().map(|m| Kind::of(&m))
 }
 
-fn is_of(waiting: &Waiting<'_>, wanted: Kind) -> bool {
+fn is_of(waiting: &PendingRendezvous<'_>, wanted: Kind) -> bool {
     waiting.inst.participants().is_some_and(|m| Kind::of(&m) == wanted)
 }
 
@@ -145,8 +145,8 @@ fn agree(ranks: &[Interpreter<'_>], all: &[CoreId], wanted: Kind) -> Result<(), 
 
 fn fit(
     ranks: &[Interpreter<'_>],
-    (a, wa): (CoreId, &Waiting<'_>),
-    (b, wb): (CoreId, &Waiting<'_>),
+    (a, wa): (CoreId, &PendingRendezvous<'_>),
+    (b, wb): (CoreId, &PendingRendezvous<'_>),
 ) -> Result<(), String> {
     if members(ranks, a, Some(wa)) != members(ranks, b, Some(wb)) {
         return Err("they name different members".into());

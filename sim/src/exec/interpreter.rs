@@ -82,7 +82,7 @@ pub(super) struct CoreState<'p> {
     /// Tensors that are created anew in each iteration.
     loop_local: LoopLocalTensors,
     /// The instruction that waits for other cores.
-    pub(super) waiting: Option<Waiting<'p>>,
+    pub(super) waiting: Option<PendingRendezvous<'p>>,
     /// Posted exchanges: the core has sent its data, and continues until it needs the data to be received.
     pub(super) posted: Vec<Posted<'p>>,
     trace: CoreTrace,
@@ -128,7 +128,7 @@ enum Counter {
 }
 
 /// An instruction that waits for other cores.
-pub(super) struct Waiting<'p> {
+pub(super) struct PendingRendezvous<'p> {
     pub(super) node: &'p Node,
     pub(super) inst: &'p Inst,
     at: NodeIndex,
@@ -137,7 +137,7 @@ pub(super) struct Waiting<'p> {
 
 /// An exchange whose peer has not arrived.
 pub(super) struct Posted<'p> {
-    pub(super) waiting: Waiting<'p>,
+    pub(super) waiting: PendingRendezvous<'p>,
     /// The tiles that the core has sent.
     pub(super) tiles: Vec<Array2<u32>>,
 }
@@ -237,7 +237,7 @@ impl<'p> Interpreter<'p> {
 
     /// The current core's contribution to the rendezvous at which it waits.
     pub(super) fn contribute(&mut self) -> Result<Vec<Array2<u32>>, Box<Diagnostic>> {
-        let Some(Waiting { node, inst, .. }) = self.core.waiting else { return Ok(Vec::new()) };
+        let Some(PendingRendezvous { node, inst, .. }) = self.core.waiting else { return Ok(Vec::new()) };
         self.core.node = Some(node);
         inst.contribute(self).map_err(|fault| self.diagnose(fault))
     }
@@ -385,7 +385,7 @@ impl<'p> Interpreter<'p> {
                         None => false,
                     };
                     if waits {
-                        self.core.waiting = Some(Waiting { node, inst, at, resolved });
+                        self.core.waiting = Some(PendingRendezvous { node, inst, at, resolved });
                         return Ok(Stop::Waits);
                     }
                     self.deferred.account().executes(node);

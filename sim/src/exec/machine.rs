@@ -14,7 +14,7 @@ use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
 use nki_isa::{Arch, Contribution, Dim, Fault, Index, Machine, Tensor, View, Violation};
 
-use super::deferred::What;
+use super::deferred::StepKind;
 use super::findings::Place;
 use super::interpreter::Interpreter;
 use crate::memory::access::{Access, Accumulation, Shift, beyond};
@@ -245,7 +245,7 @@ impl Machine for Interpreter<'_> {
         f: RowsF32,
         update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.defer_rows(dsts, srcs, What::Map(f), update)
+        self.defer_rows(dsts, srcs, StepKind::Map(f), update)
     }
 
     fn map_f32_batch(
@@ -255,7 +255,7 @@ impl Machine for Interpreter<'_> {
         f: BatchF32,
         update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.defer_rows(dsts, srcs, What::Batch(f), update)
+        self.defer_rows(dsts, srcs, StepKind::Batch(f), update)
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {

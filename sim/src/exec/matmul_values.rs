@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::deferred::Source;
 use super::interpreter::Interpreter;
-use super::value_findings::Place;
+use super::value_findings::ValueSite;
 use super::values::{Limit, NonFiniteElement};
 use crate::memory::access::Access;
 
@@ -121,8 +121,12 @@ impl<'p> Interpreter<'p> {
         let Some((k, row, element, value, cover)) = found else { return };
         let (product, [left, right]) = (&products[k], &tiles[k]);
         let operands = smallvec![(0, largest(left.view(), row)), (1, largest(right.view(), element))];
-        let at =
-            Place { node: product.node, loops: &product.loops, to: std::slice::from_ref(to), from: &product.operands };
+        let at = ValueSite {
+            node: product.node,
+            loops: &product.loops,
+            to: std::slice::from_ref(to),
+            from: &product.operands,
+        };
         let from_infinite = cover >= INFINITE;
         self.report_non_finite(&at, &NonFiniteElement { row, element, output: 0, value, operands, from_infinite });
     }
@@ -209,6 +213,6 @@ impl<'p> Interpreter<'p> {
         let found =
             NonFiniteElement { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };
         let loops = self.core.loops.clone();
-        self.report_non_finite(&Place { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
+        self.report_non_finite(&ValueSite { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
     }
 }

@@ -76,7 +76,7 @@ pub(super) enum Stop {
 
 /// The instruction at which a core waits.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct RendezvousPoint {
     /// Its position among the events of the core.
     pub(super) event: u32,
     pub(super) kind: Kind,
@@ -94,7 +94,7 @@ pub(super) trait Cores {
     /// Lets a core advance until it ends or waits.
     fn advance(&mut self, core: CoreId) -> Result<Stop, Self::Stopped>;
     /// The place of a core that stopped with [`Stop::Waits`].
-    fn place(&self, core: CoreId) -> Option<Place>;
+    fn place(&self, core: CoreId) -> Option<RendezvousPoint>;
     /// Completes the rendezvous at which `core` waits: all members have arrived or posted it.
     fn complete(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
     /// Posts the exchange at which a core waits: it sends its data and proceeds.
@@ -106,9 +106,9 @@ pub(super) trait Cores {
 /// The position of one core.
 #[derive(Debug, Default)]
 struct RendezvousState {
-    waits: Option<Place>,
+    waits: Option<RendezvousPoint>,
     /// Its posted exchanges.
-    posted: Vec<Place>,
+    posted: Vec<RendezvousPoint>,
     completed: Vec<Rendezvous>,
 }
 

@@ -6,7 +6,7 @@ use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, Statements};
 use nki_isa::{Fault, Index, Program, View};
 
-use super::rendezvous::{self, Cores, Kind, Pairing, Place, Stop};
+use super::rendezvous::{self, Cores, Kind, Pairing, RendezvousPoint, Stop};
 use crate::trace::{CoreId, CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 
 /// The trace of this program depends on values in memory.
@@ -63,10 +63,11 @@ fn pair(program: &Program, trace: &mut Trace) {
             let participants = inst.participants()?;
             let (members, _) = rendezvous::members(&participants, CoreId { rank: 0, core }, &[program.cores.len()]);
             let kind = Kind::of(&participants);
-            (!members.is_empty()).then_some(Place { event, kind, members: Some(members) })
+            (!members.is_empty()).then_some(RendezvousPoint { event, kind, members: Some(members) })
         };
         let events = executed.events.iter().zip(0..).filter(|(e, _)| matches!(e.kind, EventKind::Inst { .. }));
-        let mut places: Vec<Place> = events.filter_map(|(e, at)| rendezvous((at, nodes.node(e.node.0)?))).collect();
+        let mut places: Vec<RendezvousPoint> =
+            events.filter_map(|(e, at)| rendezvous((at, nodes.node(e.node.0)?))).collect();
         places.reverse();
         places
     });
@@ -82,8 +83,8 @@ fn pair(program: &Program, trace: &mut Trace) {
 /// Traced cores, which advance once more from rendezvous to rendezvous.
 struct Traced {
     /// By core: the remaining rendezvous, the next one last.
-    stops: Vec<Vec<Place>>,
-    waits: Vec<Option<Place>>,
+    stops: Vec<Vec<RendezvousPoint>>,
+    waits: Vec<Option<RendezvousPoint>>,
 }
 
 impl Cores for Traced {
@@ -99,7 +100,7 @@ impl Cores for Traced {
         Ok(if self.waits[core].is_some() { Stop::Waits } else { Stop::Done })
     }
 
-    fn place(&self, core: CoreId) -> Option<Place> {
+    fn place(&self, core: CoreId) -> Option<RendezvousPoint> {
         self.waits[core.core as usize].clone()
     }
 

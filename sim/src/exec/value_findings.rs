@@ -56,7 +56,7 @@ impl ValueFindings {
 }
 
 /// A finding that is about to be reported.
-pub(super) struct Place<'a> {
+pub(super) struct ValueSite<'a> {
     pub(super) node: &'a Node,
     pub(super) loops: &'a [(Loc, u32)],
     pub(super) to: &'a [Access],
@@ -197,7 +197,7 @@ impl<'p> Interpreter<'p> {
 
     /// Reports the findings of a watch.
     pub(super) fn report_values(&mut self, watch: &Watch<'_>, to: &[Access], from: &[Access]) {
-        let at = Place { node: watch.node, loops: &watch.loops, to, from };
+        let at = ValueSite { node: watch.node, loops: &watch.loops, to, from };
         if let Some(found) = watch.inexact.take() {
             self.report_inexact(&at, &found);
         }
@@ -215,12 +215,12 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Whether a finding of this kind is the first of its line and tensor.
-    fn is_first(&mut self, slug: &'static str, at: &Place<'_>) -> bool {
+    fn is_first(&mut self, slug: &'static str, at: &ValueSite<'_>) -> bool {
         let tensor = at.to.first().map_or(at.node.loc, |to| self.program.tensor(to.tensor).loc);
         self.values.seen.insert((slug, at.node.loc, tensor))
     }
 
-    fn report_value(&mut self, slug: &'static str, at: &Place<'_>, message: String, label: String, help: &str) {
+    fn report_value(&mut self, slug: &'static str, at: &ValueSite<'_>, message: String, label: String, help: &str) {
         let loc = at.node.loc;
         let mut out = Diagnostic::warning(slug, message).at_loc(span(loc), loc.line, loc.column, label);
         if !help.is_empty() {
@@ -233,7 +233,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// "first at partition 3, element 17 of `dst` (`t`)".
-    fn first_at(&self, at: &Place<'_>, output: usize, row: usize, element: usize) -> String {
+    fn first_at(&self, at: &ValueSite<'_>, output: usize, row: usize, element: usize) -> String {
         let Some(to) = at.to.get(output) else { return "first in the result".into() };
         let tensor = self.program.tensor(to.tensor);
         let name = names(at.node, at.to, true).get(output).copied().unwrap_or("dst");
@@ -245,7 +245,7 @@ impl<'p> Interpreter<'p> {
         &program.tensor(tensor).name
     }
 
-    pub(super) fn report_non_finite(&mut self, at: &Place<'_>, found: &NonFiniteElement) {
+    pub(super) fn report_non_finite(&mut self, at: &ValueSite<'_>, found: &NonFiniteElement) {
         if found.from_infinite && self.values.infinity && found.value.is_nan() {
             return;
         }
@@ -295,7 +295,7 @@ impl<'p> Interpreter<'p> {
         if self.values.checks.saturated_store {
             let (row, element) = (at / to.width().max(1), at % to.width().max(1));
             let loops = self.core.loops.clone();
-            let place = Place { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
+            let place = ValueSite { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
             self.report_clipped(&place, &Clipped { row, element, output: 0, value });
         }
     }
@@ -339,7 +339,7 @@ impl<'p> Interpreter<'p> {
             }
             let Some(first) = values.iter().position(wraps) else { continue };
             let loops = self.core.loops.clone();
-            let at = Place { node, loops: &loops, to, from: &[] };
+            let at = ValueSite { node, loops: &loops, to, from: &[] };
             if !inst.values().exact.is_some_and(|exact| exact.is_arithmetic()) || !self.is_first("wrapped-integer", &at)
             {
                 continue;
@@ -362,7 +362,7 @@ impl<'p> Interpreter<'p> {
             return;
         }
         let loops = self.core.loops.clone();
-        let at = Place { node, loops: &loops, to: &[], from: std::slice::from_ref(from) };
+        let at = ValueSite { node, loops: &loops, to: &[], from: std::slice::from_ref(from) };
         if self.is_first("float-register", &at) {
             let mut value = [0.0];
             from.codec.to_f32(bytes, &mut value);
@@ -386,7 +386,7 @@ impl<'p> Interpreter<'p> {
         let new = NewNonFinite { limit, arises: false };
         if self.values.checks.non_finite && new.is_new(value, 0) {
             let loops = self.core.loops.clone();
-            let place = Place { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
+            let place = ValueSite { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
             let operands = SmallVec::new();
             self.report_non_finite(
                 &place,
@@ -395,7 +395,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    fn report_clipped(&mut self, at: &Place<'_>, found: &Clipped) {
+    fn report_clipped(&mut self, at: &ValueSite<'_>, found: &Clipped) {
         let Some(to) = at.to.get(found.output) else { return };
         let (dtype, tensor) = (to.codec.dtype, to.tensor);
         let Some((low, high)) = dtype.int_range() else { return };
@@ -411,7 +411,7 @@ impl<'p> Interpreter<'p> {
         self.report_value("saturated-store", at, message, format!("{value} becomes {limit} here"), help);
     }
 
-    fn report_inexact(&mut self, at: &Place<'_>, found: &Inexact) {
+    fn report_inexact(&mut self, at: &ValueSite<'_>, found: &Inexact) {
         if !self.is_first("inexact-integer", at) {
             return;
         }
@@ -444,7 +444,7 @@ impl<'p> Interpreter<'p> {
         self.report_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
     }
 
-    fn report_argument(&mut self, at: &Place<'_>, arguments: &Arguments, found: &Argument) {
+    fn report_argument(&mut self, at: &ValueSite<'_>, arguments: &Arguments, found: &Argument) {
         if !self.values.seen.insert(("activation-range", at.node.loc, at.node.loc)) {
             return;
         }

@@ -10,7 +10,7 @@ use nki_isa::{Arch, Inst, Loc, Program, Space, Tensor, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, added, has_fixed_order, inst, leaves_values, overflows_of};
+use super::{ChangeKind, Changes, added, has_fixed_order, inst, leaves_values, overflows_of};
 
 /// Alignment of small tiles that share a PSUM bank, as in the placement.
 const SHARED: u32 = 32;
@@ -78,7 +78,7 @@ enum BankPolicy {
 
 /// The dependences of a waiting instruction.
 #[derive(Default)]
-struct Waiting {
+struct WaitingTile {
     /// Number of waiting instructions on which it depends.
     blockers: usize,
     dependents: Vec<u32>,
@@ -110,7 +110,7 @@ struct Banks<'p> {
     /// Tiles in PSUM.
     alive: BTreeSet<TensorId>,
     /// Waiting instructions, by position.
-    waiting: FxHashMap<u32, Waiting>,
+    waiting: FxHashMap<u32, WaitingTile>,
     /// Instructions that wait only for space.
     for_room: BTreeSet<u32>,
     /// Waiting instructions that are the first to use a PSUM tile, if banks are assigned in program order.
@@ -192,9 +192,9 @@ impl<'p> Banks<'p> {
         }
         if blockers.is_empty() {
             self.for_room.insert(at);
-            self.changes.add(What::Delayed, self.node(at).loc, 0);
+            self.changes.add(ChangeKind::Delayed, self.node(at).loc, 0);
         }
-        self.waiting.insert(at, Waiting { blockers: blockers.len(), dependents: Vec::new() });
+        self.waiting.insert(at, WaitingTile { blockers: blockers.len(), dependents: Vec::new() });
         for on in blockers {
             self.waiting.get_mut(&on)?.dependents.push(at);
         }
@@ -274,7 +274,7 @@ impl<'p> Banks<'p> {
                     self.issue(at)?;
                 } else {
                     self.for_room.insert(at);
-                    self.changes.add(What::Delayed, self.node(at).loc, 0);
+                    self.changes.add(ChangeKind::Delayed, self.node(at).loc, 0);
                 }
                 continue;
             }
@@ -374,7 +374,7 @@ impl<'p> Banks<'p> {
         let copy = added(Inst::copy(whole(tile), whole(bank)), self.node(next));
         self.stream.push(copy);
         let tensor = self.program.tensor(bank);
-        self.changes.add(What::Evicted, tensor.loc, tensor.elements() * tensor.dtype.size());
+        self.changes.add(ChangeKind::Evicted, tensor.loc, tensor.elements() * tensor.dtype.size());
         self.alive.remove(&bank);
         self.free += self.size(bank);
         self.copied.insert(bank, tile);

@@ -92,7 +92,7 @@ fn a_row_is_broadcast_once_for_all_iterations() {
     ] {
         let program = program(between, same_line);
         let (less, changes) = rewritten(&program, ONLY);
-        assert_eq!(counted(&changes, What::DroppedBroadcast), drops, "{between:?} {same_line}");
+        assert_eq!(counted(&changes, ChangeKind::DroppedBroadcast), drops, "{between:?} {same_line}");
         let left = 2 - drops as usize;
         assert_eq!(number(&less, "nc_matmul"), 2 * left);
         assert_eq!(number(&less, "tensor_copy"), 2 * left);
@@ -105,8 +105,8 @@ fn a_row_is_broadcast_once_for_all_iterations() {
 fn a_row_that_is_loaded_again_is_broadcast_again() {
     let program = program(Between::Loaded, true);
     let (less, changes) = rewritten(&program, Passes { reloads: true, ..ONLY });
-    assert_eq!(counted(&changes, What::DroppedBroadcast), 0);
-    assert!(counted(&changes, What::DroppedLoad) >= 1);
+    assert_eq!(counted(&changes, ChangeKind::DroppedBroadcast), 0);
+    assert!(counted(&changes, ChangeKind::DroppedLoad) >= 1);
     assert_eq!(number(&less, "nc_matmul"), number(&program, "nc_matmul"));
     assert_eq!(results(&less), results(&program));
 }

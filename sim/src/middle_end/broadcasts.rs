@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::reloads::{replace, stays};
 use super::room::Room;
 use super::uses::{Uses, is_whole};
-use super::{Changes, RESERVED, STAYING, What, inst};
+use super::{ChangeKind, Changes, RESERVED, STAYING, inst};
 
 /// Drops each broadcast of a row over the partitions (ones times the row, and the copies of the products to a tile) that the same line
 /// has computed before, if the row has not been written since and the tile is still in use or can be kept: its limit is [`STAYING`], as for a
@@ -44,7 +44,7 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
             {
                 let node = &program.cores[core][at as usize];
                 changes.add(
-                    What::DroppedBroadcast,
+                    ChangeKind::DroppedBroadcast,
                     node.loc,
                     program.tensor(tile).elements() * program.tensor(tile).dtype.size(),
                 );

@@ -7,7 +7,7 @@ use nki_isa::{Arch, Inst, Program, View};
 use smallvec::SmallVec;
 
 use super::uses::each_view;
-use super::{Changes, What};
+use super::{ChangeKind, Changes};
 use crate::timeline::Ps;
 use crate::timing::cost::{CostKind, CostModel, Direction, Place};
 use crate::trace::NodeIndex;
@@ -74,7 +74,7 @@ impl<'p> Clock<'p> {
         }
         self.note(node, run);
         if let Some(new) = moved {
-            changes.add(What::OnScalar, node.loc, 0);
+            changes.add(ChangeKind::OnScalar, node.loc, 0);
             node.kind = NodeKind::Inst(new);
         }
     }

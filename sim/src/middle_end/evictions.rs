@@ -8,7 +8,7 @@ use nki_isa::program::NodeKind;
 use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 
 use super::uses::{Uses, is_whole};
-use super::{Changes, Overflows, What, inst, overflows_of, remove};
+use super::{ChangeKind, Changes, Overflows, inst, overflows_of, remove};
 
 /// Drops each copy of a whole PSUM tile to a whole SBUF tile of the same type, if every reader of the SBUF tile can read PSUM instead and
 /// the PSUM tile is not overwritten before the last read. If PSUM becomes too small, all copies are kept. Returns the memories that the
@@ -57,7 +57,7 @@ fn drop_of_core(program: &mut Program, core: usize, changes: &mut Changes) {
             replaced.extend(new);
             dropped.push(at);
             changes.add(
-                What::DroppedCopy,
+                ChangeKind::DroppedCopy,
                 node.loc,
                 program.tensor(tile).elements() * program.tensor(tile).dtype.size(),
             );

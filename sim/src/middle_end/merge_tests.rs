@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::tests::{counted, results, rewritten};
-use super::{Change, Passes, What};
+use super::{Change, ChangeKind, Passes};
 use crate::exec;
 use crate::place::place;
 use crate::simulate::simulate;
@@ -150,7 +150,7 @@ pub(super) fn latency(program: &Program) -> u64 {
 
 fn merged(program: &Program) -> (Program, Vec<Change>, u32) {
     let (less, changes) = rewritten(program, MERGES);
-    let saved = counted(&changes, What::MergedCopy) + counted(&changes, What::MergedTransfer);
+    let saved = counted(&changes, ChangeKind::MergedCopy) + counted(&changes, ChangeKind::MergedTransfer);
     (less, changes, saved)
 }
 
@@ -163,18 +163,18 @@ fn iterations_share_copies_and_transfers() {
     // A bank has 512 columns: four tiles of 128.
     let program = looped(&[Between::Nothing; ITERATIONS], &in_order(), 128);
     let (less, changes, saved) = merged(&program);
-    assert_eq!((counted(&changes, What::MergedCopy), counted(&changes, What::MergedTransfer)), (6, 14));
+    assert_eq!((counted(&changes, ChangeKind::MergedCopy), counted(&changes, ChangeKind::MergedTransfer)), (6, 14));
     assert_eq!(size(&less), (size(&program).0 - saved as usize, size(&program).1));
     assert_eq!(results(&less), results(&program));
     assert!(latency(&less) <= latency(&program), "{} {}", latency(&less), latency(&program));
     // Each product fills a bank.
-    assert_eq!(counted(&merged(&looped(&[Between::Nothing; 3], &in_order(), 512)).1, What::MergedCopy), 0);
+    assert_eq!(counted(&merged(&looped(&[Between::Nothing; 3], &in_order(), 512)).1, ChangeKind::MergedCopy), 0);
 }
 
 #[test]
 fn cores_that_do_not_synchronise_merge_their_own_transfers() {
     let alone = looped(&[Between::Nothing; 4], &in_order(), 128);
-    let transfers = |program: &Program| counted(&merged(program).1, What::MergedTransfer);
+    let transfers = |program: &Program| counted(&merged(program).1, ChangeKind::MergedTransfer);
     let mut two = alone.clone();
     two.cores.push(Vec::new());
     assert!(transfers(&alone) > 0);
@@ -207,7 +207,7 @@ fn transfers_of_512_kib_stay() {
             }
         }
         let (less, changes, _) = merged(&b.program);
-        assert_eq!(counted(&changes, What::MergedTransfer), transfers, "{columns}");
+        assert_eq!(counted(&changes, ChangeKind::MergedTransfer), transfers, "{columns}");
         assert_eq!(results(&less), results(&b.program));
     }
 }
@@ -248,7 +248,7 @@ fn what_is_used_in_between_stays_apart() {
     ] {
         let program = looped(&steps(1, step), &in_order(), 128);
         let (less, changes, _) = merged(&program);
-        let found = (counted(&changes, What::MergedCopy), counted(&changes, What::MergedTransfer));
+        let found = (counted(&changes, ChangeKind::MergedCopy), counted(&changes, ChangeKind::MergedTransfer));
         assert_eq!(found, (copies, transfers), "{step:?}");
         assert_eq!(results(&less), results(&program), "{step:?}");
     }

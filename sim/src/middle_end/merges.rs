@@ -10,7 +10,7 @@ use nki_isa::{Arch, Dim, Inst, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, fits, has_fixed_order, hbm_and_tile, inst, remove, transfer};
+use super::{ChangeKind, Changes, fits, has_fixed_order, hbm_and_tile, inst, remove, transfer};
 
 /// Maximum bytes of a merged transfer. Evidence: see [`merge_transfers`].
 const MOST_BYTES: usize = 512 << 10;
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 512 << 10;
 /// Evidence: in all eight public profiles of attention on trn2 groups of four transposes of 128 columns share a bank (fp32), and one copy of
 /// 512 columns moves each group out, with or without type conversion: 5 copies instead of the 24 in the fused kernel's source for S = 512.
 pub(super) fn merge_evictions(program: &mut Program, changes: &mut Changes) {
-    merge(program, changes, What::MergedCopy, |program, uses, at, node| {
+    merge(program, changes, ChangeKind::MergedCopy, |program, uses, at, node| {
         let Action::Copies(dst, src) = inst(node)?.action() else { return None };
         let bank = Arch::of(program.target).psum_bank_bytes as usize;
         let evicts = src.space == Space::Psum && dst.space == Space::Sbuf && is_row(dst) && dst.indirect.is_none();
@@ -42,7 +42,7 @@ pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
     if program.cores.len() > 1 && has_fixed_order(program) {
         return;
     }
-    merge(program, changes, What::MergedTransfer, |program, uses, at, node| {
+    merge(program, changes, ChangeKind::MergedTransfer, |program, uses, at, node| {
         let transfer = transfer(node)?;
         let (hbm, tile) = hbm_and_tile(&transfer)?;
         let loads = transfer.src.space.is_hbm();
@@ -88,7 +88,7 @@ fn step(other: &View) -> i64 {
 fn merge(
     program: &mut Program,
     changes: &mut Changes,
-    what: What,
+    what: ChangeKind,
     part: impl Fn(&Program, &Uses, u32, &Node) -> Option<Part>,
 ) {
     let mut changed = program.clone();
@@ -194,7 +194,14 @@ struct Joined {
 
 impl Joined {
     /// Merges the tiles of a run, if every instruction that uses one of them can use a part of the new tile.
-    fn merge(&mut self, program: &mut Program, core: usize, uses: &Uses, run: &[Part], changes: (&mut Changes, What)) {
+    fn merge(
+        &mut self,
+        program: &mut Program,
+        core: usize,
+        uses: &Uses,
+        run: &[Part],
+        changes: (&mut Changes, ChangeKind),
+    ) {
         let stays = run.last().filter(|p| p.last).unwrap_or(&run[0]);
         let first = program.tensor(run[0].tile).clone();
         let bytes = first.bytes();

@@ -127,7 +127,7 @@ impl Passes {
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum What {
+pub enum ChangeKind {
     /// A load was dropped: the same bytes were in SBUF.
     DroppedLoad,
     /// A broadcast of a row was dropped: SBUF held its result.
@@ -156,43 +156,47 @@ pub enum What {
     SeparateValue,
 }
 
-impl What {
+impl ChangeKind {
     /// Whether it is due to a tile that left SBUF or PSUM.
     pub fn is_spill(self) -> bool {
-        matches!(self, What::Evicted | What::Reloaded | What::Spilled | What::Restored)
+        matches!(self, ChangeKind::Evicted | ChangeKind::Reloaded | ChangeKind::Spilled | ChangeKind::Restored)
     }
 
     /// A description of the change for `count` instructions.
     pub fn text(self, count: u32) -> String {
         let plural = if count == 1 { "" } else { "s" };
         match self {
-            What::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
-            What::DroppedBroadcast => format!("{count} broadcast{plural} of a row dropped: SBUF held the result"),
-            What::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
-            What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
-            What::Split => {
+            ChangeKind::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
+            ChangeKind::DroppedBroadcast => format!("{count} broadcast{plural} of a row dropped: SBUF held the result"),
+            ChangeKind::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
+            ChangeKind::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
+            ChangeKind::Split => {
                 format!("{count} iterations in phases: all of them up to a small instruction, then that, then the rest")
             }
-            What::MergedCopy if count == 1 => "1 copy from PSUM merged into another: their tiles share a bank".into(),
-            What::MergedCopy => format!("{count} copies from PSUM merged into others: their tiles share a bank"),
-            What::MergedTransfer if count == 1 => "1 transfer merged into another: successive rows".into(),
-            What::MergedTransfer => format!("{count} transfers merged into others: successive rows"),
-            What::Delayed => {
+            ChangeKind::MergedCopy if count == 1 => {
+                "1 copy from PSUM merged into another: their tiles share a bank".into()
+            }
+            ChangeKind::MergedCopy => format!("{count} copies from PSUM merged into others: their tiles share a bank"),
+            ChangeKind::MergedTransfer if count == 1 => "1 transfer merged into another: successive rows".into(),
+            ChangeKind::MergedTransfer => format!("{count} transfers merged into others: successive rows"),
+            ChangeKind::Delayed => {
                 format!("{count} instruction{plural} delayed until PSUM has a bank for the result")
             }
-            What::Evicted if count == 1 => "1 copy to SBUF added: PSUM is too small to keep the tile".into(),
-            What::Evicted => format!("{count} copies to SBUF added: PSUM is too small to keep the tiles"),
-            What::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
-            What::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
-            What::OnScalar => format!("{count} instruction{plural} moved to the scalar engine, which finishes first"),
-            What::SeparateValue if count == 1 => {
+            ChangeKind::Evicted if count == 1 => "1 copy to SBUF added: PSUM is too small to keep the tile".into(),
+            ChangeKind::Evicted => format!("{count} copies to SBUF added: PSUM is too small to keep the tiles"),
+            ChangeKind::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
+            ChangeKind::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
+            ChangeKind::OnScalar => {
+                format!("{count} instruction{plural} moved to the scalar engine, which finishes first")
+            }
+            ChangeKind::SeparateValue if count == 1 => {
                 "1 later value of this tile has a place of its own, so that writing it waits for no reader of the first"
                     .into()
             }
-            What::SeparateValue => format!(
+            ChangeKind::SeparateValue => format!(
                 "{count} later values of this tile have places of their own, so that writing them waits for no reader of older ones"
             ),
-            What::Restored => format!("{count} load{plural} of stored tiles added"),
+            ChangeKind::Restored => format!("{count} load{plural} of stored tiles added"),
         }
     }
 }
@@ -201,7 +205,7 @@ impl What {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The kind of the change.
-    pub what: What,
+    pub what: ChangeKind,
     /// The line of the dropped instruction, or of the tile that moved or whose values have places of their own.
     pub loc: Loc,
     /// The number of changes.
@@ -213,20 +217,20 @@ pub struct Change {
 /// Bytes that the kernel stores to HBM, and loads again from there, because SBUF is too small. Repeated loads of inputs do not count, as in
 /// Neuron's profiles: a matmul of NKIBench reads 9.06 GB where its source loads 1.26 GB, and has 0 (profile_results.csv of AccelOpt).
 pub fn spilled_bytes(changes: &[Change]) -> (u64, u64) {
-    let of = |what: What| changes.iter().filter(|c| c.what == what).map(|c| c.bytes).sum();
-    (of(What::Spilled), of(What::Restored))
+    let of = |what: ChangeKind| changes.iter().filter(|c| c.what == what).map(|c| c.bytes).sum();
+    (of(ChangeKind::Spilled), of(ChangeKind::Restored))
 }
 
 /// Collects changes by line.
 #[derive(Debug, Default)]
-struct Changes(std::collections::BTreeMap<(u32, u32, u32, What), Change>);
+struct Changes(std::collections::BTreeMap<(u32, u32, u32, ChangeKind), Change>);
 
 impl Changes {
-    fn add(&mut self, what: What, loc: Loc, bytes: usize) {
+    fn add(&mut self, what: ChangeKind, loc: Loc, bytes: usize) {
         self.add_many(what, loc, 1, bytes);
     }
 
-    fn add_many(&mut self, what: What, loc: Loc, count: usize, bytes: usize) {
+    fn add_many(&mut self, what: ChangeKind, loc: Loc, count: usize, bytes: usize) {
         let change = Change { what, loc, count: 0, bytes: 0 };
         let entry = self.0.entry((loc.file, loc.line, loc.column, what)).or_insert(change);
         entry.count += count as u32;
@@ -305,7 +309,7 @@ fn is_plain(program: &Program) -> bool {
 
 /// A warning if spilling causes many repeated loads: more bytes than [`MUCH`] times all arguments.
 pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
-    let again = || changes.iter().filter(|change| matches!(change.what, What::Reloaded | What::Restored));
+    let again = || changes.iter().filter(|change| matches!(change.what, ChangeKind::Reloaded | ChangeKind::Restored));
     let bytes: u64 = again().map(|change| change.bytes).sum();
     let arguments: u64 = program.inputs.iter().map(|input| program.tensor(input.tensor).bytes() as u64).sum();
     let most = again().max_by_key(|change| change.bytes)?;

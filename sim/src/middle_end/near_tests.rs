@@ -79,7 +79,7 @@ fn program(steps: &[Step], columns: u32, dims: usize) -> Program {
 
 /// How many loads are dropped.
 fn dropped(program: &Program) -> u32 {
-    as_compiled(program).map_or(0, |(_, changes)| counted(&changes, What::DroppedLoad))
+    as_compiled(program).map_or(0, |(_, changes)| counted(&changes, ChangeKind::DroppedLoad))
 }
 
 #[test]

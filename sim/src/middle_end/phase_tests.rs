@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::tests::{counted, results, rewritten};
-use super::{Change, Passes, What};
+use super::{Change, ChangeKind, Passes};
 use crate::testing::*;
 
 const PHASES: Passes = Passes { phases: true, ..Passes::NONE };
@@ -144,7 +144,7 @@ fn small_instructions_stand_side_by_side() {
     let (changed, changes) = split(&program);
     let phase = |lines: &[u32]| lines.repeat(ITERATIONS);
     assert_eq!(lines(&changed), [phase(&[99, 1]), phase(&[2]), phase(&[3, 4])].concat());
-    assert_eq!(counted(&changes, What::Split), ITERATIONS as u32);
+    assert_eq!(counted(&changes, ChangeKind::Split), ITERATIONS as u32);
     // In each phase, iterations are in order.
     let values = |line: u32| -> Vec<u32> {
         changed.cores[0].iter().filter(|n| n.loc.line == line && n.trail != TrailId::ROOT).map(|n| n.trail.0).collect()

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::uses::each_view;
-use super::{Changes, What, fits, has_fixed_order, inst, leaves_values, transfer};
+use super::{ChangeKind, Changes, fits, has_fixed_order, inst, leaves_values, transfer};
 
 /// Maximum elements per partition in an operand of a small instruction: an instruction of the vector or the scalar engine takes at least 64
 /// cycles (instruction costs of nki.isa 2.20 to 2.26).
@@ -56,7 +56,7 @@ pub(super) fn split(program: &mut Program, changes: &mut Changes) {
     let Some((changed, loops)) = best else { return };
     *program = changed;
     for (at, iterations) in loops {
-        changes.add_many(What::Split, at, iterations, 0);
+        changes.add_many(ChangeKind::Split, at, iterations, 0);
     }
 }
 

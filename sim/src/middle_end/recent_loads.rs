@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::reloads::{Key, load, replace, stays};
 use super::room::Room;
 use super::uses::{Uses, each_view};
-use super::{Changes, What, has_one_partition, transfer};
+use super::{ChangeKind, Changes, has_one_partition, transfer};
 
 /// Drops each repeated load of a two-dimensional tile: the same bytes into a tile of the same kind, neither written since, and with at
 /// most half of SBUF loaded per partition since, dropped loads included. The readers of the second tile read the first
@@ -66,7 +66,7 @@ fn drop_repeated(program: &mut Program, changes: &mut Changes) {
                 first.last = first.last.max(end);
                 instead.insert(tile, first.tile);
                 dropped.push(at);
-                changes.add(What::DroppedLoad, node.loc, kind.elements() * key.dtype.size());
+                changes.add(ChangeKind::DroppedLoad, node.loc, kind.elements() * key.dtype.size());
             } else {
                 known.insert(key, Known { at, loaded: before, tile, last: end });
             }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::room::Room;
 use super::uses::{Uses, is_whole};
-use super::{Changes, RESERVED, STAYING, What, remove, transfer};
+use super::{ChangeKind, Changes, RESERVED, STAYING, remove, transfer};
 
 /// A load of a whole tile that nothing else writes.
 struct Load {
@@ -48,7 +48,7 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
             {
                 instead.insert(tile, first.tile);
                 dropped.push(at);
-                changes.add(What::DroppedLoad, node.loc, program.tensor(tile).elements() * key.dtype.size());
+                changes.add(ChangeKind::DroppedLoad, node.loc, program.tensor(tile).elements() * key.dtype.size());
                 last.entry(first.tile).and_modify(|l| *l = (*l).max(end));
                 continue;
             }

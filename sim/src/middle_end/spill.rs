@@ -10,7 +10,7 @@ use nki_isa::{Arch, Inst, Program, Space, Tensor, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Use, Uses, each_view, is_whole};
-use super::{Changes, RESERVED, STAYING, What, added, fits, inst};
+use super::{ChangeKind, Changes, RESERVED, STAYING, added, fits, inst};
 
 /// Shares of SBUF for the tiles, tried in this order until the placement succeeds. Smaller shares help against fragmentation,
 /// the largest one is for instructions that need it.
@@ -187,7 +187,7 @@ impl<'p> Residents<'p> {
         let bytes = self.program.tensor(tile).elements() * self.program.tensor(tile).dtype.size();
         let load = match self.tiles[tile.0 as usize].origin.clone()? {
             Origin::Load(load, loc) => {
-                self.changes.add(What::Reloaded, loc, bytes);
+                self.changes.add(ChangeKind::Reloaded, loc, bytes);
                 load.with_views(&mut |view| {
                     if view.tensor == tile {
                         view.tensor = tensor;
@@ -195,7 +195,7 @@ impl<'p> Residents<'p> {
                 })?
             }
             Origin::Stored(hbm) => {
-                self.changes.add(What::Restored, self.program.tensor(tile).loc, bytes);
+                self.changes.add(ChangeKind::Restored, self.program.tensor(tile).loc, bytes);
                 Inst::transfer(
                     View::whole(tensor, &self.tensors[tensor.0 as usize]),
                     View::whole(hbm, &self.tensors[hbm.0 as usize]),
@@ -238,7 +238,7 @@ impl<'p> Residents<'p> {
             let writer = complete.checked_sub(1).map_or(node, |at| &self.stream[at]);
             self.stores.push((complete, added(store, writer)));
             let whole = self.program.tensor(found);
-            self.changes.add(What::Spilled, whole.loc, whole.elements() * whole.dtype.size());
+            self.changes.add(ChangeKind::Spilled, whole.loc, whole.elements() * whole.dtype.size());
             self.tiles[index].origin = Some(Origin::Stored(hbm));
         }
         self.bytes -= size;

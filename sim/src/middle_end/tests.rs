@@ -42,7 +42,7 @@ pub(super) fn results(program: &Program) -> (Vec<Vec<f32>>, Vec<String>) {
     (result.outputs.iter().map(f32s).collect(), result.findings.iter().map(|d| d.id.to_string()).collect())
 }
 
-pub(super) fn counted(changes: &[Change], what: What) -> u32 {
+pub(super) fn counted(changes: &[Change], what: ChangeKind) -> u32 {
     changes.iter().filter(|c| c.what == what).map(|c| c.count).sum()
 }
 
@@ -74,8 +74,8 @@ fn a_tile_that_does_not_fit_is_loaded_again() {
     let (fitted, changes) = rewritten(&b.program, Passes::ALL);
     // Nine tenths of the compiler's 212992 bytes hold 9 tiles of 20000 bytes, one of which is the sum: four of twelve are evicted, and
     // with furthest-first eviction no other one.
-    assert_eq!(counted(&changes, What::Reloaded), 4);
-    assert_eq!(counted(&changes, What::Spilled), 0);
+    assert_eq!(counted(&changes, ChangeKind::Reloaded), 4);
+    assert_eq!(counted(&changes, ChangeKind::Spilled), 0);
     assert_eq!(transfers(&fitted), (16, 1));
     let bytes: u64 = changes.iter().map(|c| c.bytes).sum();
     assert_eq!(bytes, 4 * 128 * 5000 * 4);
@@ -100,7 +100,7 @@ fn a_computed_tile_that_does_not_fit_is_stored() {
     }
     b.push(dma(b.whole(out), b.whole(tiles[12])));
     let (fitted, changes) = rewritten(&b.program, Passes::ALL);
-    let (spilled, restored) = (counted(&changes, What::Spilled), counted(&changes, What::Restored));
+    let (spilled, restored) = (counted(&changes, ChangeKind::Spilled), counted(&changes, ChangeKind::Restored));
     assert!(spilled >= 1 && restored >= spilled, "{spilled} {restored}");
     let tile = 128 * 5000 * 4;
     assert_eq!(spilled_bytes(&changes), (spilled as u64 * tile, restored as u64 * tile));
@@ -129,7 +129,7 @@ fn a_load_is_dropped_while_its_bytes_are_in_sbuf() {
         b.push(add(b.whole(sum), b.whole(second), b.whole(other)));
         b.push(dma(b.whole(out), b.whole(sum)));
         let (less, changes) = rewritten(&b.program, Passes::ALL);
-        assert_eq!(counted(&changes, What::DroppedLoad), drops, "alive {alive}, written {written}");
+        assert_eq!(counted(&changes, ChangeKind::DroppedLoad), drops, "alive {alive}, written {written}");
         assert_eq!(transfers(&less).0, 2 - drops as usize);
         assert_eq!(results(&less), results(&b.program));
         let (same, none) = rewritten(&b.program, Passes::NONE);
@@ -153,7 +153,7 @@ fn a_copy_from_psum_is_dropped_if_its_readers_may_read_psum() {
         b.push(add(b.whole(sum), b.whole(read), b.whole(if other_in_psum { more } else { tile })));
         b.push(dma(b.whole(out), b.whole(sum)));
         let (less, changes) = rewritten(&b.program, Passes { evictions: true, ..Passes::NONE });
-        assert_eq!(counted(&changes, What::DroppedCopy), drops);
+        assert_eq!(counted(&changes, ChangeKind::DroppedCopy), drops);
         assert_eq!(results(&less), results(&b.program));
     }
 }
@@ -303,7 +303,7 @@ fn a_copy_is_on_the_engine_that_is_done_first() {
         b.push(dma(b.whole(out), b.whole(result)));
         let (moved, changes) = rewritten(&b.program, Passes { engines: true, ..Passes::NONE });
         assert_eq!(chosen(&moved)[2].0, on, "{target} {columns}");
-        assert_eq!(counted(&changes, What::OnScalar), u32::from(on == Engine::Scalar));
+        assert_eq!(counted(&changes, ChangeKind::OnScalar), u32::from(on == Engine::Scalar));
         // The scalar engine cannot add two tiles.
         assert_eq!(chosen(&moved)[1].0, Engine::Unknown);
     }
@@ -456,7 +456,7 @@ fn a_tile_stays_for_a_later_load_only_where_there_is_room() {
             made_by_their_loads(&mut b.program, &tiles);
         }
         let (less, changes) = rewritten(&b.program, Passes { reloads: true, ..Passes::NONE });
-        assert_eq!(counted(&changes, What::DroppedLoad), drops, "{between} {held} {by_load}");
+        assert_eq!(counted(&changes, ChangeKind::DroppedLoad), drops, "{between} {held} {by_load}");
         assert_eq!(transfers(&less).0, between + 2 - drops as usize);
         assert_eq!(results(&less), results(&b.program));
     }
@@ -511,7 +511,7 @@ fn accumulations_wait_for_a_bank() {
         }
     }
     let (fitted, changes) = banked(&b.program);
-    assert_eq!((counted(&changes, What::Delayed), counted(&changes, What::Evicted)), (6, 0));
+    assert_eq!((counted(&changes, ChangeKind::Delayed), counted(&changes, ChangeKind::Evicted)), (6, 0));
     assert_eq!(fitted.cores[0].len(), b.program.cores[0].len());
 }
 
@@ -539,7 +539,7 @@ fn loops_over_results_are_joined() {
         b.push(dma(row_of(&b, out, i), b.whole(sum)));
     }
     let (_, changes) = banked(&b.program);
-    assert_eq!((counted(&changes, What::Delayed), counted(&changes, What::Evicted)), (4, 0));
+    assert_eq!((counted(&changes, ChangeKind::Delayed), counted(&changes, ChangeKind::Evicted)), (4, 0));
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn a_result_leaves_psum_if_all_instructions_wait() {
     b.push(dma(b.whole(out), b.whole(sum)));
     let (fitted, changes) = banked(&b.program);
     // Two evictions of the results with the furthest next use: for the ninth product, and for the tenth.
-    assert_eq!(counted(&changes, What::Evicted), 2);
+    assert_eq!(counted(&changes, ChangeKind::Evicted), 2);
     assert_eq!(fitted.cores[0].len(), b.program.cores[0].len() + 2);
 }
 
@@ -595,7 +595,7 @@ fn all_results_of_a_statement_leave_psum_where_some_have_to() {
         }
     }
     let (_, changes) = banked(&b.program);
-    assert_eq!(counted(&changes, What::Evicted), 24);
+    assert_eq!(counted(&changes, ChangeKind::Evicted), 24);
 }
 
 #[test]
@@ -652,7 +652,7 @@ fn random_numbers_keep_their_order() {
         b.push(dma(row_of(&b, out, i), b.whole(copied)));
     }
     let (_, changes) = banked(&b.program);
-    assert_eq!(counted(&changes, What::Delayed), 1);
+    assert_eq!(counted(&changes, ChangeKind::Delayed), 1);
 }
 
 fn random_numbers(dst: View) -> nki_isa::Inst {

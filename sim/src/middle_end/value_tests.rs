@@ -72,7 +72,7 @@ fn kernel(steps: &[Step], stored: [bool; TILES]) -> Program {
 
 /// How many values get places of their own.
 fn separated(program: &Program) -> u32 {
-    as_compiled(program).map_or(0, |(_, changes)| counted(&changes, What::SeparateValue))
+    as_compiled(program).map_or(0, |(_, changes)| counted(&changes, ChangeKind::SeparateValue))
 }
 
 #[test]

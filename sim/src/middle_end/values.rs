@@ -6,7 +6,7 @@ use nki_isa::{Arch, Engine, Inst, Program, Space, Tensor, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::is_whole;
-use super::{Changes, What, inst};
+use super::{ChangeKind, Changes, inst};
 
 /// Gives each value of a tile in SBUF a tile of its own, so that an instruction that overwrites a tile need not wait for the readers of its old
 /// value. That needs tiles which are only written as a whole, by instructions that do not read them, and whose values are all read. Tiles that the
@@ -35,7 +35,7 @@ pub(super) fn separate(program: &Program, changes: &mut Changes) -> Option<Progr
     let mut changed = program.clone();
     rename(&mut changed, tiles.into_keys())?;
     for (id, values) in sorted {
-        changes.add_many(What::SeparateValue, program.tensor(id).loc, values as usize - 1, 0);
+        changes.add_many(ChangeKind::SeparateValue, program.tensor(id).loc, values as usize - 1, 0);
     }
     Some(changed)
 }

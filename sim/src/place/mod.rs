@@ -178,7 +178,7 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
                 spilled = true;
                 placement.over_capacity.push(report::times_nothing(finding));
                 let addresses = spill::beyond(region, &explicit, &automatic);
-                Ok(Found::at_bytes(addresses, report::peak(&explicit, &automatic).0))
+                Ok(RegionLayout::at_bytes(addresses, report::peak(&explicit, &automatic).0))
             });
             match found {
                 Ok(found) => {
@@ -239,7 +239,7 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
 }
 
 /// Addresses of the automatic tensors of a region, in their order.
-struct Found {
+struct RegionLayout {
     /// First byte in each partition.
     bytes: Vec<u32>,
     /// First partition of each tensor; empty if all start at partition 0.
@@ -248,10 +248,10 @@ struct Found {
     peak: u32,
 }
 
-impl Found {
+impl RegionLayout {
     /// Tensors that start at partition 0 and at these bytes.
     fn at_bytes(bytes: Vec<u32>, peak: u32) -> Self {
-        Found { bytes, partitions: Vec::new(), peak }
+        RegionLayout { bytes, partitions: Vec::new(), peak }
     }
 
     fn addresses(&self) -> impl Iterator<Item = Address> {
@@ -270,8 +270,9 @@ fn arrange(
     region: Region,
     explicit: &[Item],
     automatic: &mut [Item],
-) -> Result<Found, usize> {
-    let plain = |addresses: Vec<u32>, counted: &[Item]| Found::at_bytes(addresses, report::peak(explicit, counted).0);
+) -> Result<RegionLayout, usize> {
+    let plain =
+        |addresses: Vec<u32>, counted: &[Item]| RegionLayout::at_bytes(addresses, report::peak(explicit, counted).0);
     let mut found = fit(region, explicit, automatic);
     if found.is_err() && bodies::shorten(program, core, automatic) {
         found = fit(region, explicit, automatic);
@@ -315,13 +316,13 @@ fn pack(
     explicit: &[Item],
     automatic: &[Item],
     shared: &Shared,
-) -> Option<Found> {
+) -> Option<RegionLayout> {
     let halves = packing::choose_halves(program, core, automatic, shared)?;
     let bytes = offline(region, &shared.items, |i| halves[i], |item, at| beside(explicit, item, at))?;
     let peak = shared.items.iter().zip(&bytes).map(|(item, at)| at + item.taken).max().unwrap_or(0);
     let partition = |&p: &usize| if halves[p] == packing::UPPER { packing::HALF } else { 0 };
     let partitions = shared.place.iter().map(partition).collect();
-    Some(Found { bytes: shared.place.iter().map(|&p| bytes[p]).collect(), partitions, peak })
+    Some(RegionLayout { bytes: shared.place.iter().map(|&p| bytes[p]).collect(), partitions, peak })
 }
 
 /// Addresses for the automatic tensors, or the index of one that does not fit.

@@ -1,7 +1,7 @@
 //! The vocabulary of all reports: the results of the analysis in English.
 
 use crate::analysis::error_bar::ErrorBar;
-use crate::analysis::remedies::{Change, Moved, Remedy, Slice, Spot};
+use crate::analysis::remedies::{Moved, Remedy, RemedyChange, Slice, Spot};
 use crate::analysis::roofline::Roofline;
 use crate::analysis::{Bound, Resource, Verdict, is_bank, waited_for};
 use crate::timeline::{Cause, EventId, Release, Timeline};
@@ -214,24 +214,24 @@ fn spot(timeline: &Timeline, spot: &Spot) -> String {
 /// The recommendation, with its numbers.
 pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
     match &remedy.change {
-        Change::LargerDma { before, after } => format!("larger DMA: {after} transfers in place of {before}"),
-        Change::RedundantLoads { loads, bytes: size, kept } => {
+        RemedyChange::LargerDma { before, after } => format!("larger DMA: {after} transfers in place of {before}"),
+        RemedyChange::RedundantLoads { loads, bytes: size, kept } => {
             let size = bytes(*size);
             format!("redundant loads: {loads} loads of the same {size} kept in SBUF ({kept} more bytes per partition)")
         }
-        Change::FewerDescriptors { shortest } => format!(
+        RemedyChange::FewerDescriptors { shortest } => format!(
             "fewer descriptors: data laid out so that each partition is one run (now runs of {shortest} bytes and more)"
         ),
-        Change::DmaQueue { engine } => format!(
+        RemedyChange::DmaQueue { engine } => format!(
             "one more DMA queue: every other load with hardware descriptors, triggered by the {engine} engine (dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine})"
         ),
-        Change::DmaQueueOfLine { engine } => {
+        RemedyChange::DmaQueueOfLine { engine } => {
             let place = remedy.lines.first().map(|l| timeline.place(*l)).unwrap_or_default();
             format!(
                 "another DMA queue: the transfers at {place} with hardware descriptors, triggered by the {engine} engine (dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine})"
             )
         }
-        Change::SplitDma { before, after, first, engine } => {
+        RemedyChange::SplitDma { before, after, first, engine } => {
             let queue = engine.map_or(String::new(), |engine| {
                 format!(", every other one with dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine}")
             });
@@ -243,7 +243,7 @@ pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
                 slice(&first.src)
             )
         }
-        Change::EarlierLoads { loads, first, before } => {
+        RemedyChange::EarlierLoads { loads, first, before } => {
             let many = if *loads == 1 {
                 "1 load".to_owned()
             } else {
@@ -256,14 +256,14 @@ pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
                 spot(timeline, before)
             )
         }
-        Change::DoubleBuffering { tensors, sbuf, psum } => {
+        RemedyChange::DoubleBuffering { tensors, sbuf, psum } => {
             let tensors: Vec<String> = tensors.iter().map(|t| format!("`{t}`")).collect();
             format!(
                 "overlap by double buffering: two buffers in turn for {} ({sbuf} more bytes of SBUF, {psum} of PSUM per partition)",
                 tensors.join(", ")
             )
         }
-        Change::IdleEngine { moved, label, from, to } => {
+        RemedyChange::IdleEngine { moved, label, from, to } => {
             let part = match moved {
                 Moved::All => "the".to_string(),
                 Moved::EveryOther(moved) => format!("every other ({moved})"),
@@ -271,13 +271,13 @@ pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
             let place = remedy.lines.first().map(|l| timeline.place(*l)).unwrap_or_default();
             format!("idle engine: {part} {label} at {place} on the {to} engine instead of the {from} engine")
         }
-        Change::FullMatmuls { merged } => format!(
+        RemedyChange::FullMatmuls { merged } => format!(
             "better tile shape: the same multiplications in full tiles (128 x 128 x 512), {merged} fewer matmuls"
         ),
-        Change::FullRows { merged } => format!(
+        RemedyChange::FullRows { merged } => format!(
             "better tile shape: all 128 partitions and longer rows in each instruction, {merged} fewer instructions"
         ),
-        Change::LowerPrecision { percent } => format!(
+        RemedyChange::LowerPrecision { percent } => format!(
             "lower precision: bfloat16 for float32 in HBM, SBUF and the tensor engine ({percent}% of the instructions)"
         ),
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{line, without_mark};
 use crate::cli::BatchArgs;
-use crate::jobs::work::Kept;
+use crate::jobs::work::ProtectedFile;
 use crate::jobs::{self, Job};
 use crate::places::{Inputs, resolved};
 
@@ -20,7 +20,7 @@ pub(super) struct Places {
     /// The line of the job that writes to each folder.
     folders: HashMap<PathBuf, u64>,
     /// Files of the call itself, which may not exist.
-    own: Vec<Kept>,
+    own: Vec<ProtectedFile>,
     /// Whether all jobs were read in advance.
     complete: bool,
 }
@@ -32,7 +32,7 @@ impl Places {
         let files = [("the file of jobs", Some(&args.jobs_file)), ("--json-lines", args.json_lines.as_ref())];
         for (what, path) in files {
             if let Some(path) = path.filter(|path| *path != Path::new("-")) {
-                out.own.push(Kept { what: what.into(), path: path.clone() });
+                out.own.push(ProtectedFile { what: what.into(), path: path.clone() });
             }
         }
         out.complete = fs::metadata(&args.jobs_file).is_ok_and(|m| m.is_file());
@@ -63,7 +63,7 @@ impl Places {
     ///
     /// # Errors
     /// If an earlier job writes to the same folder.
-    pub(super) fn take(&mut self, number: u64, job: &Job) -> Result<Vec<Kept>, String> {
+    pub(super) fn take(&mut self, number: u64, job: &Job) -> Result<Vec<ProtectedFile>, String> {
         if !self.complete {
             self.add(number, job);
         }
@@ -79,7 +79,7 @@ impl Places {
             if path.extension().is_some_and(|e| e == "npy")
                 && let Some(what) = self.inputs.find(&path)
             {
-                kept.push(Kept { what: what.to_owned(), path });
+                kept.push(ProtectedFile { what: what.to_owned(), path });
             }
         }
         Ok(kept)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::grid::Axis;
-use crate::row::{Found, Rank, Row};
+use crate::row::{Rank, Row, RowFinding};
 use crate::{VERSION, count};
 
 /// Suffix of the bottleneck of a point with an invalid latency.
@@ -19,7 +19,7 @@ pub(super) fn text(axes: &[Axis], rows: &[Row], front: &[usize], top: usize) -> 
     let warned: Vec<&Row> = good.iter().copied().filter(|r| r.warnings().next().is_some()).collect();
     section(&mut out, &warned, "with warnings", top, |r| {
         let more = r.warnings().count() - 1;
-        let first = r.warnings().next().map(Found::text).unwrap_or_default();
+        let first = r.warnings().next().map(RowFinding::text).unwrap_or_default();
         if more == 0 { first } else { format!("{first}, and {more} more") }
     });
     let wrong: Vec<&Row> = rows.iter().filter(|r| r.rank() == Rank::Wrong && !r.pruned).collect();

@@ -68,7 +68,7 @@ pub(super) fn shape(value: &Value, what: &str, span: Span) -> EvalResult<(Vec<i6
 }
 
 /// The common arguments.
-struct Wanted {
+struct TileRequest {
     shape: Vec<i64>,
     partitions: Option<usize>,
     dtype: DType,
@@ -78,7 +78,7 @@ struct Wanted {
     fill: Option<Imm>,
 }
 
-fn allocate(interp: &mut Interp<'_>, wanted: Wanted, what: &str, span: Span) -> EvalResult<Value> {
+fn allocate(interp: &mut Interp<'_>, wanted: TileRequest, what: &str, span: Span) -> EvalResult<Value> {
     let name: Rc<str> = match wanted.name {
         Some(name) => name,
         None => (&*target_name(interp, span)).into(),
@@ -158,7 +158,7 @@ fn made(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Optio
     let (space, placement) = place(b, what, span)?;
     let dtype = to_dtype(&d, format_args!("{what}: dtype"), span)?;
     let name = named(name, what, span)?;
-    allocate(interp, Wanted { shape, partitions, dtype, space, placement, name, fill }, what, span)
+    allocate(interp, TileRequest { shape, partitions, dtype, space, placement, name, fill }, what, span)
 }
 
 fn place(value: Option<Value>, what: &str, span: Span) -> EvalResult<(Space, Placement)> {
@@ -201,7 +201,7 @@ pub(super) fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let (space, placement) = place(b, what, span)?;
     let dtype = to_dtype(&d.unwrap_or(Value::None), "nl.full: dtype", span)?;
     let name = named(name, what, span)?;
-    allocate(interp, Wanted { shape, partitions, dtype, space, placement, name, fill }, what, span)
+    allocate(interp, TileRequest { shape, partitions, dtype, space, placement, name, fill }, what, span)
 }
 
 fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Option<Imm>) -> EvalResult<Value> {
@@ -215,7 +215,12 @@ fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Optio
     };
     let dtype = given(d).map_or(Ok(of.view.dtype), |v| to_dtype(&v, format_args!("{what}: dtype"), span))?;
     let name = named(name, what, span)?;
-    allocate(interp, Wanted { shape: extents(&of), partitions: None, dtype, space, placement, name, fill }, what, span)
+    allocate(
+        interp,
+        TileRequest { shape: extents(&of), partitions: None, dtype, space, placement, name, fill },
+        what,
+        span,
+    )
 }
 
 /// `nl.zeros_like(a, dtype=None, buffer=None, name="")`

@@ -27,7 +27,7 @@ use crate::eval::value::Value;
 use crate::host::HostDtype;
 
 /// The common arguments.
-struct Wanted {
+struct AllocRequest {
     shape: Vec<i64>,
     dtype: DType,
     space: Space,
@@ -42,7 +42,7 @@ enum Fill {
     Random,
 }
 
-fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) -> EvalResult<Value> {
+fn allocate(interp: &mut Interp<'_>, wanted: &AllocRequest, fill: Fill, span: Span) -> EvalResult<Value> {
     if let Some([partition, _]) = wanted.address.as_deref()
         && !matches!(partition, 0 | 32 | 64 | 96)
     {
@@ -144,7 +144,7 @@ pub(super) fn tensor(
     span: Span,
 ) -> EvalResult<Value> {
     let (name, address) = place;
-    let wanted = Wanted { shape, dtype, space, name: named(name, "view", span)?, address };
+    let wanted = AllocRequest { shape, dtype, space, name: named(name, "view", span)?, address };
     allocate(interp, &wanted, Fill::Nothing, span)
 }
 
@@ -165,7 +165,7 @@ pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
 fn made(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Fill) -> EvalResult<Value> {
     let span = args.span;
     let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
-    let wanted = Wanted {
+    let wanted = AllocRequest {
         shape: shape(s, what, span)?,
         dtype: dtype(d, what, span)?,
         space: space_of(interp, buffer, what, Space::Sbuf, span)?,
@@ -191,7 +191,7 @@ pub(super) fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let what = "nl.full";
     let [s, v, d, buffer, name] = args.bind(interp, what, ["shape", "fill_value", "dtype", "buffer", "name"], 3)?;
     let value = number(&v.unwrap_or(Value::None), "nl.full: fill_value", span)?;
-    let wanted = Wanted {
+    let wanted = AllocRequest {
         shape: shape(s, what, span)?,
         dtype: dtype(d, what, span)?,
         space: space_of(interp, buffer, what, Space::Sbuf, span)?,
@@ -206,7 +206,7 @@ pub(super) fn rand(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let span = args.span;
     let what = "nl.rand";
     let [s, d, buffer, name] = args.bind(interp, what, ["shape", "dtype", "buffer", "name"], 2)?;
-    let wanted = Wanted {
+    let wanted = AllocRequest {
         shape: shape(s, what, span)?,
         dtype: dtype(d, what, span)?,
         space: space_of(interp, buffer, what, Space::Sbuf, span)?,
@@ -222,7 +222,7 @@ pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     let [x, d, buffer, name] = args.bind(interp, what, ["x", "dtype", "buffer", "name"], 1)?;
     let x = x.unwrap_or(Value::None);
     let x = values::tensor(&x, what, span)?;
-    let wanted = Wanted {
+    let wanted = AllocRequest {
         shape: extents(x),
         dtype: given(d).map_or(Ok(x.view.dtype), |v| to_dtype(&v, format_args!("{what}: dtype"), span))?,
         space: space_of(interp, buffer, what, Space::Sbuf, span)?,
@@ -263,7 +263,7 @@ pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
             Some(order) => grids::transposed(source, order, span)?,
             None => extents(source),
         };
-        return allocate(interp, &Wanted { shape, dtype, space, name, address }, Fill::Nothing, span);
+        return allocate(interp, &AllocRequest { shape, dtype, space, name, address }, Fill::Nothing, span);
     };
     let (name, sharing) = name_of(interp, name.as_deref(), span);
     grids::empty_like(interp, grid, &grids::Like { dtype, space, name, sharing, address, order }, span)

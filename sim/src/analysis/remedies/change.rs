@@ -7,7 +7,7 @@ use nki_isa::names::Engine;
 
 /// The recommended change, with its numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum RemedyChange {
     /// Fewer and larger transfers.
     LargerDma {
         /// Number of transfers that are merged.
@@ -142,21 +142,21 @@ pub enum Moved {
     EveryOther(u32),
 }
 
-impl Change {
+impl RemedyChange {
     /// `larger-dma`, `fewer-descriptors`, `double-buffering`, `tile-shape`, `lower-precision`, `idle-engine`, `redundant-loads`, `dma-queues`, `split-dma` or
     /// `earlier-loads`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Change::LargerDma { .. } => "larger-dma",
-            Change::RedundantLoads { .. } => "redundant-loads",
-            Change::FewerDescriptors { .. } => "fewer-descriptors",
-            Change::DmaQueue { .. } | Change::DmaQueueOfLine { .. } => "dma-queues",
-            Change::SplitDma { .. } => "split-dma",
-            Change::EarlierLoads { .. } => "earlier-loads",
-            Change::DoubleBuffering { .. } => "double-buffering",
-            Change::IdleEngine { .. } => "idle-engine",
-            Change::FullMatmuls { .. } | Change::FullRows { .. } => "tile-shape",
-            Change::LowerPrecision { .. } => "lower-precision",
+            RemedyChange::LargerDma { .. } => "larger-dma",
+            RemedyChange::RedundantLoads { .. } => "redundant-loads",
+            RemedyChange::FewerDescriptors { .. } => "fewer-descriptors",
+            RemedyChange::DmaQueue { .. } | RemedyChange::DmaQueueOfLine { .. } => "dma-queues",
+            RemedyChange::SplitDma { .. } => "split-dma",
+            RemedyChange::EarlierLoads { .. } => "earlier-loads",
+            RemedyChange::DoubleBuffering { .. } => "double-buffering",
+            RemedyChange::IdleEngine { .. } => "idle-engine",
+            RemedyChange::FullMatmuls { .. } | RemedyChange::FullRows { .. } => "tile-shape",
+            RemedyChange::LowerPrecision { .. } => "lower-precision",
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
 use crate::timing::lower::Dependences;
 use crate::timing::{CostModel, Laws, Params};
 use crate::trace::Trace;
-pub use change::{Change, Cut, Moved, Slice, Spot};
+pub use change::{Cut, Moved, RemedyChange, Slice, Spot};
 use model::{Changed, Replacement, Whole, is_scattered};
 use rewrite::top_level;
 
@@ -57,7 +57,7 @@ pub struct Case<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remedy {
     /// The change.
-    pub change: Change,
+    pub change: RemedyChange,
     /// Changed source lines, first to last, without repeats.
     pub lines: Vec<Loc>,
     /// Latency with the change.
@@ -96,7 +96,7 @@ const KINDS: [&str; 10] = [
 
 /// Times a kernel with one change, or with several of one kind, of which the best is kept.
 struct Trial<'a> {
-    /// See [`Change::kind`].
+    /// See [`RemedyChange::kind`].
     kind: &'static str,
     /// Maximum number of times that it times the kernel.
     cost: usize,
@@ -160,7 +160,7 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
 }
 
 impl Case<'_> {
-    fn outcome(&self, change: Change, mut lines: Vec<Loc>, elapsed: Ps) -> Remedy {
+    fn outcome(&self, change: RemedyChange, mut lines: Vec<Loc>, elapsed: Ps) -> Remedy {
         lines.sort_unstable_by_key(|l| (l.file, l.line));
         lines.dedup_by_key(|l| (l.file, l.line));
         Remedy { change, lines, elapsed, gain: self.timeline.elapsed as i64 - elapsed as i64 }
@@ -211,14 +211,14 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
         trials.push(Trial::new("larger-dma", move || {
             let merged = rewrite::merged(case.program, case.trace, most)?;
             let elapsed = case.with_program(&merged.program, &merged.trace)?;
-            let change = Change::LargerDma { before: merged.before, after: merged.after };
+            let change = RemedyChange::LargerDma { before: merged.before, after: merged.after };
             Some(case.outcome(change, merged.lines, elapsed))
         }));
     }
     trials.push(Trial::new("redundant-loads", move || {
         let RepeatedLoads { replaced, loads, bytes, kept, lines } = repeated_loads(&case)?;
         let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
-        Some(case.outcome(Change::RedundantLoads { loads, bytes, kept }, lines, elapsed))
+        Some(case.outcome(RemedyChange::RedundantLoads { loads, bytes, kept }, lines, elapsed))
     }));
     trials.push(Trial::new("fewer-descriptors", move || {
         let context = case.context();
@@ -239,7 +239,7 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
             return None;
         }
         let elapsed = case.with_model(&Changed::new(case.params, Whole::Contiguous, FxHashMap::default()).ok()?);
-        Some(case.outcome(Change::FewerDescriptors { shortest }, lines, elapsed))
+        Some(case.outcome(RemedyChange::FewerDescriptors { shortest }, lines, elapsed))
     }));
     trials.push(Trial::new("dma-queues", move || {
         if !Arch::of(case.program.target).hwdge {
@@ -253,7 +253,7 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
         params.set_text("dma.load_queues", &format!("[{}]", list.join(", "))).ok()?;
         let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
         let used = t.rows.iter().any(|r| r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra));
-        used.then(|| case.outcome(Change::DmaQueue { engine: extra }, Vec::new(), t.elapsed))
+        used.then(|| case.outcome(RemedyChange::DmaQueue { engine: extra }, Vec::new(), t.elapsed))
     }));
 }
 
@@ -364,7 +364,7 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
             }
             tensors.truncate(4);
             let lines = chosen.iter().map(|t| case.program.tensor(*t).loc).collect();
-            Some(case.outcome(Change::DoubleBuffering { tensors, sbuf, psum }, lines, elapsed))
+            Some(case.outcome(RemedyChange::DoubleBuffering { tensors, sbuf, psum }, lines, elapsed))
         }));
     }
 }
@@ -411,7 +411,7 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
                 let (program, moved) = rewrite::on_engine(case.program, &some, target)?;
                 let elapsed = case.with_program(&program, case.trace)?;
                 let moved = if every == 1 { Moved::All } else { Moved::EveryOther(moved) };
-                let change = Change::IdleEngine { moved, label, from: busiest, to: target };
+                let change = RemedyChange::IdleEngine { moved, label, from: busiest, to: target };
                 Some(case.outcome(change, vec![loc], elapsed))
             }));
         }
@@ -425,7 +425,7 @@ fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
         trials.push(Trial::new("tile-shape", move || {
             let (replaced, lines, merged) = full_tiles(&case, matmuls)?;
             let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
-            let change = if matmuls { Change::FullMatmuls { merged } } else { Change::FullRows { merged } };
+            let change = if matmuls { RemedyChange::FullMatmuls { merged } } else { RemedyChange::FullRows { merged } };
             Some(case.outcome(change, lines, elapsed))
         }));
     }
@@ -454,7 +454,7 @@ fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
             return None;
         }
         let elapsed = case.with_model(&Changed::new(case.params, Whole::HalfWidth, FxHashMap::default()).ok()?);
-        Some(case.outcome(Change::LowerPrecision { percent: percent(fp32, all) }, lines, elapsed))
+        Some(case.outcome(RemedyChange::LowerPrecision { percent: percent(fp32, all) }, lines, elapsed))
     }));
 }
 

@@ -233,7 +233,7 @@ fn a_load_in_parts_is_the_best_offer_where_each_part_has_its_reader() {
     let best = &found.tried[0];
     assert_eq!(best.change.kind(), "split-dma", "{found:#?}");
     assert!(best.gain * 20 > best.elapsed as i64, "{found:#?}");
-    let Change::SplitDma { before: 1, after, first, engine: _ } = &best.change else { panic!("{best:#?}") };
+    let RemedyChange::SplitDma { before: 1, after, first, engine: _ } = &best.change else { panic!("{best:#?}") };
     assert_eq!((*after, first.parts, first.dst.axis, &*first.dst.tensor), (first.parts, first.parts, 1, "ws"));
     assert!(first.dst.whole && first.dst.step * first.parts == 16);
 }

@@ -8,7 +8,7 @@ use nki_isa::names::{Engine, Named};
 use rustc_hash::FxHashMap;
 
 use super::rearrange::{self, Parts};
-use super::{Case, Change, Remedy, Trial, rewrite};
+use super::{Case, Remedy, RemedyChange, Trial, rewrite};
 use crate::analysis::path::critical_path;
 use crate::timeline::Ps;
 
@@ -66,7 +66,7 @@ fn waited_for(case: &Case<'_>) -> Vec<Line> {
 fn on_queue(case: &Case<'_>, line: Line, engine: Engine) -> Option<Remedy> {
     let (program, lines) = rewrite::on_queue(case.program, line, engine)?;
     let elapsed = case.with_program(&program, case.trace)?;
-    Some(case.outcome(Change::DmaQueueOfLine { engine: engine.name() }, lines, elapsed))
+    Some(case.outcome(RemedyChange::DmaQueueOfLine { engine: engine.name() }, lines, elapsed))
 }
 
 /// Splits the transfers of one line after another, and keeps the changes that make the kernel faster. Parts on two queues must also beat the whole
@@ -107,7 +107,7 @@ fn split(case: &Case<'_>, lines: &[Line], other: Option<Engine>) -> Option<Remed
     }
     let (elapsed, split) = best.or(none)?;
     let change =
-        Change::SplitDma { before: split.before, after: split.after, first: split.first, engine: split.engine };
+        RemedyChange::SplitDma { before: split.before, after: split.after, first: split.first, engine: split.engine };
     Some(case.outcome(change, split.lines, elapsed))
 }
 
@@ -117,5 +117,5 @@ fn earlier(case: &Case<'_>, lines: &[Line]) -> Option<Remedy> {
     let elapsed = case.with_program(&moved.program, &moved.trace)?;
     let (first, before) = moved.first;
     let lines = vec![first.loc];
-    Some(case.outcome(Change::EarlierLoads { loads: moved.loads, first, before }, lines, elapsed))
+    Some(case.outcome(RemedyChange::EarlierLoads { loads: moved.loads, first, before }, lines, elapsed))
 }

@@ -29,7 +29,7 @@ use moves::Moves;
 use packs::Packs;
 use run::Run;
 
-pub(super) use run::{BLOCK, What, apart};
+pub(super) use run::{BLOCK, StepKind, apart};
 pub(super) use source::Source;
 
 use super::interpreter::Interpreter;

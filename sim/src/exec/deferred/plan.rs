@@ -4,7 +4,7 @@ use nki_isa::machine::{BatchF32, RowF32, RowsF32};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-use super::run::{BLOCK, Step, Transient, What};
+use super::run::{BLOCK, Step, StepKind, Transient};
 use crate::Buffer;
 use crate::exec::values::Watch;
 use crate::memory::Memory;
@@ -39,11 +39,11 @@ struct Input<'m> {
     /// Dense fp32 that is read in place.
     plain: bool,
     rows: Rows,
-    from: From<'m>,
+    from: InputSource<'m>,
 }
 
 #[derive(Clone, Copy)]
-enum From<'m> {
+enum InputSource<'m> {
     /// A storage that the run does not write.
     Elsewhere(&'m [u8]),
     /// A storage that the run writes, by number.
@@ -69,7 +69,7 @@ struct Output {
 pub(super) struct Plan<'m> {
     inputs: SmallVec<[Input<'m>; 4]>,
     outputs: SmallVec<[Output; 2]>,
-    what: &'m What,
+    what: &'m StepKind,
     watch: Option<&'m Watch<'m>>,
     /// Elements of a row that need scratch memory: of sources, and of destinations.
     space: (usize, usize),
@@ -118,11 +118,11 @@ pub(super) fn plan<'m>(
     let input = |a: &'m Access| {
         let (steps, rows) = (memory.steps(a), Rows::of(memory, a));
         let (from, aligned) = match (slot(a), piece(a)) {
-            (Some(n), _) => (From::Beside(n), false),
-            (None, Some(k)) => (From::Here(k), all_aligned(k)),
+            (Some(n), _) => (InputSource::Beside(n), false),
+            (None, Some(k)) => (InputSource::Here(k), all_aligned(k)),
             (None, None) => {
                 let bytes = memory.storages[a.storage].bytes();
-                (From::Elsewhere(bytes), aligned(bytes))
+                (InputSource::Elsewhere(bytes), aligned(bytes))
             }
         };
         let plain = aligned && is_plain(a.codec, &steps, rows);
@@ -156,12 +156,12 @@ pub(super) fn without_copies<'m>(
     while n < plans.len() {
         let writes = |k: usize| plans.iter().flat_map(|p| &p.outputs).filter(|o| o.piece == k).count();
         let is = |p: &Plan<'_>, i: &Input<'_>, k: usize| match i.from {
-            From::Elsewhere(_) => false,
-            From::Here(here) => here == k,
-            From::Beside(slot) => p.outputs[slot].piece == k,
+            InputSource::Elsewhere(_) => false,
+            InputSource::Here(here) => here == k,
+            InputSource::Beside(slot) => p.outputs[slot].piece == k,
         };
         let reads = |k: usize| plans.iter().map(|p| p.inputs.iter().filter(|i| is(p, i, k)).count()).sum::<usize>();
-        let Plan { what: What::Copy, inputs, outputs, .. } = &plans[n] else {
+        let Plan { what: StepKind::Copy, inputs, outputs, .. } = &plans[n] else {
             n += 1;
             continue;
         };
@@ -171,17 +171,17 @@ pub(super) fn without_copies<'m>(
         let (from, source, count, codec) = (input.from, input.rows, input.count, input.codec);
         let (to, target) = (output.piece, output.rows);
         match from {
-            From::Elsewhere(bytes) if same && passes(to) && writes(to) == 1 => {
+            InputSource::Elsewhere(bytes) if same && passes(to) && writes(to) == 1 => {
                 for input in plans.iter_mut().flat_map(|p| &mut p.inputs) {
-                    if matches!(input.from, From::Here(k) if k == to) {
+                    if matches!(input.from, InputSource::Here(k) if k == to) {
                         let first = source.first + input.rows.first - target.first;
                         input.rows = Rows { first, pitch: source.pitch };
-                        input.from = From::Elsewhere(bytes);
+                        input.from = InputSource::Elsewhere(bytes);
                         input.plain = aligned(bytes) && is_plain(input.codec, &input.steps, input.rows);
                     }
                 }
             }
-            From::Here(k) if same && passes(k) && writes(k) == 1 && reads(k) == 1 => {
+            InputSource::Here(k) if same && passes(k) && writes(k) == 1 && reads(k) == 1 => {
                 let made = plans[..n].iter().position(|p| p.outputs.iter().any(|o| o.piece == k));
                 let touches =
                     |p: &Plan<'_>| p.outputs.iter().any(|o| o.piece == to) || p.inputs.iter().any(|i| is(p, i, to));
@@ -234,11 +234,11 @@ impl Plan<'_> {
             }
         }
         match self.what {
-            What::Map(f) if self.is_plain() => self.map_plain(rows, &mut own, pieces, f),
-            What::Map(f) => rows.for_each(|i| self.map(i, &mut own, pieces, f, scratch)),
-            What::Batch(f) => self.batch(rows, &mut own, pieces, f, scratch),
-            What::Copy => rows.for_each(|i| self.copy(i, &mut own, pieces, scratch)),
-            What::Fill(value) => rows.for_each(|i| self.fill(i, &mut own, *value, scratch)),
+            StepKind::Map(f) if self.is_plain() => self.map_plain(rows, &mut own, pieces, f),
+            StepKind::Map(f) => rows.for_each(|i| self.map(i, &mut own, pieces, f, scratch)),
+            StepKind::Batch(f) => self.batch(rows, &mut own, pieces, f, scratch),
+            StepKind::Copy => rows.for_each(|i| self.copy(i, &mut own, pieces, scratch)),
+            StepKind::Fill(value) => rows.for_each(|i| self.fill(i, &mut own, *value, scratch)),
         }
         for (o, piece) in self.outputs.iter().zip(own) {
             if piece.is_some() {
@@ -279,12 +279,12 @@ impl Plan<'_> {
                 &*mine
             };
             let (bytes, at): (&[u8], usize) = match input.from {
-                From::Elsewhere(bytes) => (bytes, at),
-                From::Here(k) => {
+                InputSource::Elsewhere(bytes) => (bytes, at),
+                InputSource::Here(k) => {
                     let Some(p) = &pieces[k] else { continue };
                     (p.bytes, at - p.start)
                 }
-                From::Beside(n) => {
+                InputSource::Beside(n) => {
                     let Some(p) = &own[n] else { continue };
                     ins.push(convert(p.bytes, at - p.start, &mut space, packed));
                     continue;
@@ -305,12 +305,12 @@ impl Plan<'_> {
         let mut sources: [(&[u8], usize); MOST_PLAIN] = [(&[], 0); MOST_PLAIN];
         for (source, input) in sources.iter_mut().zip(&self.inputs) {
             *source = match input.from {
-                From::Elsewhere(bytes) => (bytes, 0),
-                From::Here(k) => {
+                InputSource::Elsewhere(bytes) => (bytes, 0),
+                InputSource::Here(k) => {
                     let piece = pieces[k].as_ref().expect("what is read beside the destinations stays in its place");
                     (&*piece.bytes, piece.start)
                 }
-                From::Beside(_) => unreachable!("sources beside a destination are copied"),
+                InputSource::Beside(_) => unreachable!("sources beside a destination are copied"),
             };
         }
         let [first, second] = own;
@@ -420,8 +420,8 @@ impl Plan<'_> {
     fn copy(&self, i: usize, own: &mut Own<'_>, pieces: &[Option<Piece<'_>>], scratch: &mut Scratch) {
         let ([input], [output], Some(to)) = (&self.inputs[..], &self.outputs[..], &mut own[0]) else { return };
         let (bytes, at) = match input.from {
-            From::Elsewhere(bytes) => (bytes, input.rows.at(i)),
-            From::Here(k) | From::Beside(k) => {
+            InputSource::Elsewhere(bytes) => (bytes, input.rows.at(i)),
+            InputSource::Here(k) | InputSource::Beside(k) => {
                 let piece = pieces[k].as_ref().expect("a copy's source is in another storage");
                 (&*piece.bytes, input.rows.at(i) - piece.start)
             }

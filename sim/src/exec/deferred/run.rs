@@ -47,12 +47,12 @@ pub(super) struct Run<'p> {
 pub(super) struct Step<'p> {
     pub(super) to: Accesses,
     pub(super) from: Accesses,
-    pub(super) what: What,
+    pub(super) what: StepKind,
     pub(super) watch: Option<Box<Watch<'p>>>,
 }
 
 /// The operation on the rows.
-pub(in crate::exec) enum What {
+pub(in crate::exec) enum StepKind {
     Map(RowsF32),
     Batch(BatchF32),
     /// One source to one destination, element by element.
@@ -111,7 +111,7 @@ impl Run<'_> {
             && self
                 .steps
                 .iter()
-                .all(|s| matches!(s.what, What::Copy) && s.watch.is_none() && is_load(memory, &s.to[0], &s.from[0]))
+                .all(|s| matches!(s.what, StepKind::Copy) && s.watch.is_none() && is_load(memory, &s.to[0], &s.from[0]))
     }
 
     /// Destinations and sources of a run of copies.
@@ -140,7 +140,7 @@ impl<'p> Interpreter<'p> {
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
-        what: What,
+        what: StepKind,
         update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
@@ -151,9 +151,9 @@ impl<'p> Interpreter<'p> {
         }
         self.flush();
         match what {
-            What::Map(f) => self.map_rows(&to, &from, &f, watch),
-            What::Batch(f) => self.map_rows(&to, &from, &one_partition(f), watch),
-            What::Copy | What::Fill(_) => unreachable!("they are deferred by functions of their own"),
+            StepKind::Map(f) => self.map_rows(&to, &from, &f, watch),
+            StepKind::Batch(f) => self.map_rows(&to, &from, &one_partition(f), watch),
+            StepKind::Copy | StepKind::Fill(_) => unreachable!("they are deferred by functions of their own"),
         }
         if let Some((name, change)) = update {
             change(self.core.engine_state.entry(name).or_default());
@@ -166,7 +166,7 @@ impl<'p> Interpreter<'p> {
         let to = std::slice::from_ref(to);
         let deferred = apart(&self.deferred.memory, to, &[]);
         if deferred {
-            self.join_run(to.iter().cloned().collect(), Accesses::new(), What::Fill(value), None);
+            self.join_run(to.iter().cloned().collect(), Accesses::new(), StepKind::Fill(value), None);
         }
         deferred
     }
@@ -184,12 +184,18 @@ impl<'p> Interpreter<'p> {
         }
         let converts = to[0].codec != from[0].codec;
         let watch = converts.then(|| self.watch(to, from, true)).flatten();
-        self.join_run(to.iter().cloned().collect(), from.iter().cloned().collect(), What::Copy, watch);
+        self.join_run(to.iter().cloned().collect(), from.iter().cloned().collect(), StepKind::Copy, watch);
         true
     }
 
     /// Adds an instruction to the pending run or to a new one; returns the run.
-    fn join_run(&mut self, to: Accesses, from: Accesses, what: What, watch: Option<Box<Watch<'p>>>) -> &mut Run<'p> {
+    fn join_run(
+        &mut self,
+        to: Accesses,
+        from: Accesses,
+        what: StepKind,
+        watch: Option<Box<Watch<'p>>>,
+    ) -> &mut Run<'p> {
         let admits = |run: &Run<'_>| run.admits(&self.deferred.memory, &to, &from);
         if !matches!(&self.deferred.pending, Pending::Rows(run) if admits(run)) {
             self.compute_pending();

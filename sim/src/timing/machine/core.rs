@@ -66,7 +66,7 @@ pub(super) struct Queue {
 
 /// The operations between two barriers.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Segment {
+pub(super) struct SegmentState {
     /// Operations not yet completed.
     pub(super) pending: u32,
     pub(super) ready: Ps,
@@ -88,8 +88,8 @@ impl<'a, O: Observer> Core<'a, O> {
             complete: machine.head,
             release: Release::Start,
         };
-        let mut segments: Vec<Segment> =
-            low.segments.iter().map(|s| Segment { pending: s.count, ..Segment::default() }).collect();
+        let mut segments: Vec<SegmentState> =
+            low.segments.iter().map(|s| SegmentState { pending: s.count, ..SegmentState::default() }).collect();
         if let Some(first) = segments.first_mut() {
             first.ready = machine.head;
         }
@@ -179,7 +179,9 @@ impl<'a, O: Observer> Core<'a, O> {
             if queue.taken < segment.taken[q] {
                 return true;
             }
-            let Segment { open: Some(open), last, .. } = self.segments[queue.segment as usize] else { return false };
+            let SegmentState { open: Some(open), last, .. } = self.segments[queue.segment as usize] else {
+                return false;
+            };
             self.observer.stall(q, open, Cause::Barrier);
             queue.free = queue.free.max(open);
             queue.release = Release::Barrier(last.map(EventId));

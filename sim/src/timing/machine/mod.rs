@@ -18,7 +18,7 @@ use nki_diag::progress;
 use nki_isa::names::Engine;
 use smallvec::SmallVec;
 
-use self::core::{Moment, Progress, Queue, Segment};
+use self::core::{Moment, Progress, Queue, SegmentState};
 use self::rendezvous::Standing;
 use self::tensor::Array;
 use super::cost::MachineConstants;
@@ -37,7 +37,7 @@ pub(super) struct Core<'a, O> {
     order: &'a Order,
     machine: &'a MachineConstants,
     progress: Vec<Progress>,
-    segments: Vec<Segment>,
+    segments: Vec<SegmentState>,
     queues: [Queue; ENGINES],
     /// By DMA queue: completion time of its last transfer; transfers complete in order.
     transferred: [Ps; ENGINES],
