@@ -75,6 +75,43 @@ fn reductions() {
 }
 
 #[test]
+fn numbers() {
+    same(
+        "migrate/numbers.py",
+        0,
+        &[
+            ("choices", &["x=float32[64,32]"]),
+            ("numpy_numbers", &["x=float32[64,32]"]),
+            ("mean_of_integers", &["x=int32[64,32]:arange"]),
+            ("both_repeat", &["x=float32[64,1]", "y=float32[1,32]"]),
+            ("double_rows", &["x=float8_e4m3[128,2,128]", "y=float8_e4m3[128,2,512]"]),
+            ("in_parts", &["x=float32[64,32]"]),
+        ],
+    );
+}
+
+#[test]
+fn what_has_no_mechanical_replacement_is_announced() {
+    let s = Session::new();
+    let head = "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\n@nki.jit\ndef k(x):\n";
+    for (body, said) in [
+        ("d = {}\n    d['a'] = nl.load(x)\n    r = nl.exp(d['a'])", "a new tile in a list or dict"),
+        ("d = [None] * 4\n    d[1] = nl.load(x)\n    r = nl.exp(d[1])", "a new tile in a list or dict"),
+        (
+            "r = nl.zeros((8, 8), dtype=nl.float32)\n    for i in nl.static_range(8):\n        r[i, 0] = i * 5",
+            "may start at any number",
+        ),
+        (
+            "t = nl.ndarray((8, 4, 16), dtype=nl.float32, buffer=nl.sbuf)\n    t[...] = nl.load(x)\n    r = t - nl.max(t, axis=2)",
+            "nl.subtract of tiles with 3 and 2 dimensions",
+        ),
+    ] {
+        s.write("old.py", format!("{head}    {body}\n    o = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)\n    nl.store(o, r)\n    return o\n"));
+        s.run(&["migrate", "old.py"]).exits(1).says(said);
+    }
+}
+
+#[test]
 fn comparisons_and_rows() {
     let kernels: &[(&str, &[&str])] =
         &[("comparisons", &["x=float32[64,32]"]), ("rows", &["x=float32[64,32]", "y=float32[1,32]"])];

@@ -41,11 +41,6 @@ pub(super) fn opcode_of(p: &Profile<'_>, event: usize) -> String {
     opcode(e, p.run.analysis.counters(e).flops > 0)
 }
 
-/// Executions of MATMUL.
-pub(super) fn products_executed(p: &Profile<'_>) -> usize {
-    opcodes_of(p).iter().filter(|opcode| *opcode == PRODUCT).count()
-}
-
 /// Table Instruction.
 pub(super) fn instructions(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let (t, a) = (p.timeline, p.run.analysis);

@@ -9,7 +9,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 
 use super::table::{self, Values, bools, floats, ints, texts};
-use super::{Profile, active, covered, instructions, ns, numbers, percent, schema, traffic, transfers};
+use super::{Profile, active, covered, ns, numbers, percent, schema, traffic, transfers};
 use crate::VERSION;
 
 /// Common prefix of NKI's activation instructions.
@@ -60,13 +60,11 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "neuroncore_cycle_count" => elapsed / 1e3 * clock,
             "adjusted_transpose_flops" => adjusted_transposes() as f64,
             "trace_count" => (t.events.len() + p.transfers.len()) as f64,
-            "matmul_instruction_count" => instructions::products_executed(p) as f64,
             "dma_packet_time" => seconds(transfers::packet_time(p)),
             "dma_queue_count" => {
                 t.rows.iter().filter(|r| r.count > 0 && matches!(r.kind, RowKind::DmaQueue(_))).count() as f64
             }
             "inputs_and_weights_size_bytes" => inputs(),
-            "inputs_outputs_weights_size_bytes" => inputs() + size(&mut a.program.outputs.iter().map(|o| o.tensor)),
             "mbu_min_read_util_percent" => percent(inputs(), a.roofline.hbm_bytes * elapsed / 1e3),
             "psum_read_sbuf_write_count" => psum_to_sbuf.len() as f64,
             "psum_read_sbuf_write_bytes" => psum_to_sbuf.iter().sum::<u64>() as f64,

@@ -3,7 +3,7 @@
 use super::access::{Bounds, Place, tuple};
 use super::expr::operation;
 use super::instruction::{Target, returns};
-use super::kinds::{Kind, Memory, Tile};
+use super::kinds::{Kind, Memory, Tile, entries};
 use super::language::{COMPARISONS, MAKERS, REDUCTIONS, binary, name_of};
 use super::poly::Poly;
 use super::result::{Made, bare};
@@ -79,11 +79,36 @@ impl Pass<'_> {
         run: impl FnOnce(&mut Self, Target<'_>) -> Outcome<Vec<String>>,
     ) -> Outcome<Vec<String>> {
         if name_of(target).is_none() {
+            if let ExprKind::Subscript(base, _) = &target.kind
+                && name_of(base).is_some_and(|name| self.containers.contains(&name))
+                && !matches!(self.kinds.kind(base), Kind::Tile(_))
+            {
+                let instead = "assign the tile to a name first, and then the name to the item";
+                return Err(by_hand(target.span, "a new tile in a list or dict", instead));
+            }
             return run(self, Target::Into(target));
         }
         let lines = run(self, Target::New(UNNAMED))?;
         self.bind_made(target, value);
         Ok(self.named(target, lines))
+    }
+
+    /// An engine writes partitions from 0, 32, 64 or 96 on; Beta 1 wrote others by DMA.
+    fn check_first_partition(&self, target: &Expr) -> Outcome<()> {
+        let ExprKind::Subscript(base, key) = &target.kind else { return Ok(()) };
+        let blocks = self.tile(base).map_or(0, |tile| tile.blocks.len());
+        let Some(first) = entries(key).get(blocks).copied() else { return Ok(()) };
+        let start = match &first.kind {
+            ExprKind::Slice(Some(from), ..) => from,
+            ExprKind::Slice(None, ..) | ExprKind::Ellipsis => return Ok(()),
+            _ if self.kinds.kind(first) == Kind::Int => first,
+            _ => return Ok(()),
+        };
+        if self.kinds.poly(start).is_some_and(|start| start.is_multiple_of(32)) {
+            return Ok(());
+        }
+        let instead = "write the number to a tile with nisa.memset, and copy that with nisa.dma_copy";
+        Err(by_hand(target.span, "a number assigned to partitions that may start at any number", instead))
     }
 
     /// Inserts the name of the new tile of statements. The name would hide an operand if the statements read the current tile of that
@@ -141,7 +166,7 @@ impl Pass<'_> {
             }
             return Ok(vec![text]);
         };
-        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
+        if matches!(self.number_kind(value), Kind::Int | Kind::Float) {
             let dst = self.place(target, &[])?;
             let (nisa, value) = (self.nisa(), self.expr(self.number(value))?);
             if dst.memory == Some(Memory::Hbm) {
@@ -151,6 +176,7 @@ impl Pass<'_> {
                     "nisa.memset of a tile, and nisa.dma_copy",
                 ));
             }
+            self.check_first_partition(target)?;
             return Ok(vec![format!("{nisa}.memset(dst={}, value={value})", dst.text)]);
         }
         let dtype = to.dtype.clone().or_else(|| match &target.kind {
@@ -440,7 +466,7 @@ impl Pass<'_> {
         };
         let place = self.place(target, &[])?;
         let (nl, nisa) = (self.nl(), self.nisa());
-        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
+        if matches!(self.number_kind(value), Kind::Int | Kind::Float) {
             let number = self.expr(self.number(value))?;
             let text = &place.text;
             return Ok(vec![format!(

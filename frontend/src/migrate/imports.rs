@@ -28,11 +28,24 @@ pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
 /// The imported names of a file: modules and names of the API, with `nki` for `neuronxcc.nki`, and NumPy.
 pub(super) fn names(body: &[Stmt], interner: &Interner, api: Api) -> FxHashMap<Symbol, String> {
     let mut found = FxHashMap::default();
+    all(body, &mut |stmt| imported_by(stmt, interner, api, &mut found));
+    found
+}
+
+/// Those of [`names`] that statements outside of functions and classes import.
+pub(super) fn names_at_top(body: &[Stmt], interner: &Interner, api: Api) -> FxHashMap<Symbol, String> {
+    let mut found = FxHashMap::default();
+    statements(body, &mut |stmt| imported_by(stmt, interner, api, &mut found));
+    found
+}
+
+/// Adds the names of [`names`] that a statement imports.
+fn imported_by(stmt: &Stmt, interner: &Interner, api: Api, found: &mut FxHashMap<Symbol, String>) {
     let current = |path: &str| {
         let is_new = api == Api::Any && (path == "nki" || path.starts_with("nki."));
         current(path).or_else(|| is_new.then(|| path.to_owned()))
     };
-    all(body, &mut |stmt| match &stmt.kind {
+    match &stmt.kind {
         StmtKind::Import(items) => {
             for item in items {
                 let path = current(&item.path).or((item.path == "numpy").then(|| item.path.clone()));
@@ -52,8 +65,7 @@ pub(super) fn names(body: &[Stmt], interner: &Interner, api: Api) -> FxHashMap<S
             }
         }
         _ => {}
-    });
-    found
+    }
 }
 
 /// Whether the current package has a name of a module.
@@ -107,7 +119,7 @@ impl Pass<'_> {
         let missing: Vec<String> = needs
             .into_iter()
             .filter(|(path, name)| {
-                !self.kinds.imported.iter().any(|(n, p)| p == path && **self.kinds.names.name(*n) == **name)
+                !self.imported_at_top.iter().any(|(n, p)| p == path && **self.kinds.names.name(*n) == **name)
             })
             .map(
                 |(path, name)| if path == name { format!("import {path}") } else { format!("import {path} as {name}") },

@@ -10,7 +10,7 @@ use super::kinds::{Kind, Memory, walk};
 use super::poly::Poly;
 use super::result::{Made, bare, promoted};
 use super::{Outcome, Pass, by_hand};
-use crate::dialect::beta1::instruction::{WITH_DST, position};
+use crate::dialect::beta1::instruction::{DOUBLE_ROW, WITH_DST, position};
 use crate::dialect::beta1::ops::spelled;
 use crate::syntax::{Expr, ExprKind};
 
@@ -100,8 +100,24 @@ impl Pass<'_> {
         expr
     }
 
-    /// The operation named by an argument.
+    /// The kind of a number; one of a NumPy type has the kind of its type.
+    pub(super) fn number_kind(&self, expr: &Expr) -> Kind {
+        match &expr.kind {
+            ExprKind::Call(callee, _) if !std::ptr::eq(self.number(expr), expr) => {
+                if self.kinds.source(callee.span).contains("float") { Kind::Float } else { Kind::Int }
+            }
+            _ => self.kinds.kind(expr),
+        }
+    }
+
+    /// The operation or mode named by an argument.
     pub(super) fn named_operation(&mut self, expr: &Expr) -> Outcome<String> {
+        // Beta 1 named the mode of matmuls by generation: "double_row_gen3".
+        if let ExprKind::Str(text) = &expr.kind
+            && text.starts_with(DOUBLE_ROW)
+        {
+            return Ok(format!("{}.matmul_perf_mode.{DOUBLE_ROW}", self.nisa()));
+        }
         if let Some(path) = self.kinds.path(expr)
             && let Some(name) = path.strip_prefix("numpy.").or(path.strip_prefix("nki.language."))
         {

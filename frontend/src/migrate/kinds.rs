@@ -389,12 +389,14 @@ impl<'a> Kinds<'a> {
             ExprKind::Int(_) | ExprKind::Bool(_) => Kind::Int,
             ExprKind::Float(_) => Kind::Float,
             ExprKind::Unary(UnaryOp::Neg, of) => self.kind(of),
-            ExprKind::Binary(op, left, right) if !matches!(op, BinOp::Div | BinOp::Pow) => {
-                match (self.kind(left), self.kind(right)) {
-                    (Kind::Int, Kind::Int) => Kind::Int,
-                    _ => Kind::Other,
-                }
-            }
+            ExprKind::Binary(op, left, right) => match (self.kind(left), self.kind(right)) {
+                (Kind::Int, Kind::Int) if *op == BinOp::Div => Kind::Float,
+                // A negative exponent gives a float.
+                (Kind::Int, Kind::Int) if *op == BinOp::Pow => Kind::Other,
+                (Kind::Int, Kind::Int) => Kind::Int,
+                (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => Kind::Float,
+                _ => Kind::Other,
+            },
             // `x.shape[0]`
             ExprKind::Subscript(base, at)
                 if matches!(&base.kind, ExprKind::Attr(_, name) if &**self.names.name(*name) == "shape")

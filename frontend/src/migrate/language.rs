@@ -244,6 +244,7 @@ impl Pass<'_> {
 
     /// An operator on tiles.
     pub(super) fn operator(&mut self, name: &str, left: &Expr, right: &Expr, dtype: Option<&str>) -> Outcome<String> {
+        self.check_ranks(name, left, right)?;
         let own = self.operation_type(name, left, right);
         let (a, b) = (self.operand(left)?, self.operand(right)?);
         let b = if self.both_in_psum(left, right) { format!("{}.copy({b})", self.nl()) } else { b };
@@ -326,7 +327,7 @@ impl Pass<'_> {
             return None;
         }
         // As in Python, the quotient of ints is not an int.
-        if name == "divide" && matches!(self.kinds.kind(self.number(number)), Kind::Int) {
+        if name == "divide" && matches!(self.number_kind(number), Kind::Int) {
             match dtype {
                 Some("bfloat16" | "float16" | "tfloat32") => return None,
                 Some(d) if integer(d).is_some() => return Some(format!("{}.float32", self.nl())),
@@ -336,7 +337,7 @@ impl Pass<'_> {
             self.report(by_hand(number.span, "the type of nl.divide of a tile and an int", instead));
             return None;
         }
-        match self.kinds.kind(self.number(number)) {
+        match self.number_kind(number) {
             Kind::Float => Some(format!("{}.float32", self.nl())),
             // Python's ints counted as int32.
             Kind::Int => match dtype {
@@ -367,7 +368,7 @@ impl Pass<'_> {
     /// type of both.
     fn chosen_type(&mut self, x: &Expr, y: &Expr) -> Option<String> {
         if self.tile(x).is_none() && self.tile(y).is_none() {
-            return match [x, y].map(|number| self.kinds.kind(self.number(number))) {
+            return match [x, y].map(|number| self.number_kind(number)) {
                 [Kind::Float, Kind::Float | Kind::Int] | [Kind::Int, Kind::Float] => {
                     Some(format!("{}.float32", self.nl()))
                 }
@@ -390,6 +391,10 @@ impl Pass<'_> {
         let instead = "dtype= the wider of the two, if they differ";
         self.report(by_hand(y.span, "the type of nl.where of two tiles", instead));
         None
+    }
+
+    fn is_of_integers(&self, expr: &Expr) -> bool {
+        self.tile(expr).is_some_and(|t| t.dtype.as_deref().is_some_and(|dtype| integer(bare(dtype)).is_some()))
     }
 
     /// A function of `nl` that exists in the current language.
@@ -421,6 +426,10 @@ impl Pass<'_> {
         }
         let chosen = match (&parts.given[..], has_dtype || parts.given.len() > 3) {
             ([_, x, y], false) if name == "where" => self.chosen_type(x.value, y.value),
+            // The mean of integers is not an integer.
+            ([x, ..], false) if name == "mean" && self.is_of_integers(x.value) => {
+                Some(format!("{}.float32", self.nl()))
+            }
             // Results that had Python's type bool.
             (_, false) if matches!(&*name, "logical_not" | "all") => Some(format!("{}.uint8", self.nl())),
             // The type was optional.

@@ -140,6 +140,10 @@ struct Pass<'a> {
     in_class: bool,
     /// Number of generated names in this file.
     made: usize,
+    /// Names imported outside of functions, which serve all of them.
+    imported_at_top: FxHashMap<Symbol, String>,
+    /// Names that are bound to lists and dicts.
+    containers: FxHashSet<Symbol>,
     /// Modules that the new text uses, with their local names.
     needs: FxHashMap<&'static str, String>,
     /// Calls of NumPy's functions with tiles, with the functions of the language that they call.
@@ -189,6 +193,8 @@ impl<'a> Pass<'a> {
             overwritten: FxHashSet::default(),
             zeroed: FxHashSet::default(),
             functions: flow::parameters(body),
+            containers: tree::containers(body),
+            imported_at_top: imports::names_at_top(body, names, api),
             function: None,
             flow,
             learned: Flow::default(),

@@ -7,6 +7,7 @@ use super::call::Parts;
 use super::kinds::{Kind, Tile, entries};
 use super::language::{binary, is_reduction};
 use super::poly::Poly;
+use super::reduction::numbers;
 use super::{Outcome, Pass, by_hand};
 use crate::build::ops::{OPS, OpKind};
 use crate::syntax::{Argument, Expr, ExprKind};
@@ -53,6 +54,9 @@ impl Pass<'_> {
     /// The shape of a tile, if known, without rewriting its expression.
     pub(super) fn extents(&self, expr: &Expr) -> Option<Vec<Poly>> {
         let tile = self.tile(expr)?;
+        if let (ExprKind::Call(callee, args), None) = (&expr.kind, &tile.shape) {
+            return self.extents_of_reduction(callee, args);
+        }
         let ExprKind::Subscript(base, key) = &expr.kind else { return tile.shape };
         let own = self.tile(base)?;
         if tile.shape.is_some() || !own.blocks.is_empty() {
@@ -72,6 +76,30 @@ impl Pass<'_> {
             _ => None,
         };
         keys.iter().enumerate().map(extent).collect()
+    }
+
+    /// The shape of the result of a reduction in Beta 1, which has at least two dimensions.
+    fn extents_of_reduction(&self, callee: &Expr, args: &[Argument]) -> Option<Vec<Poly>> {
+        self.kinds.language(callee).filter(|name| is_reduction(name))?;
+        let given = |at: usize, wanted: &str| {
+            let of_name = args.iter().find_map(|arg| match arg {
+                Argument::Keyword(name, value) if &**self.kinds.names.name(*name) == wanted => Some(value),
+                _ => None,
+            });
+            of_name.or_else(|| match args.get(at) {
+                Some(Argument::Positional(value)) => Some(value),
+                _ => None,
+            })
+        };
+        let (shape, axes) = (self.extents(given(0, "x")?)?, numbers(given(1, "axis")?)?);
+        if given(usize::MAX, "keepdims").is_some() {
+            return None;
+        }
+        let rank = shape.len() as i64;
+        let is_kept = |at: i64| !axes.iter().any(|&axis| axis == at || axis + rank == at);
+        let mut left: Vec<Poly> = (0..).zip(shape).filter(|(at, _)| is_kept(*at)).map(|(_, n)| n).collect();
+        left.resize(left.len().max(2), Poly::number(1));
+        Some(left)
     }
 
     /// The number of partitions of a shape expression (`t.shape`).
@@ -142,6 +170,17 @@ impl Pass<'_> {
         }
     }
 
+    /// Rejects operands with different numbers of dimensions, which Beta 1 pairs by position.
+    pub(super) fn check_ranks(&self, name: &str, a: &Expr, b: &Expr) -> Outcome<()> {
+        match (self.extents(a), self.extents(b)) {
+            (Some(first), Some(second)) if first.len() != second.len() => {
+                let what = format!("nl.{name} of tiles with {} and {} dimensions", first.len(), second.len());
+                Err(by_hand(b.span, &what, "keepdims=True of a reduction, or a reshape to the same dimensions"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The operand of a function with a single partition, which has to be broadcast: its span, and the target shape.
     pub(super) fn row_and_other(&mut self, name: &str, parts: &Parts<'_>) -> Outcome<Option<(Span, String)>> {
         let (Some(a), Some(b)) = (parts.given.first(), parts.given.get(1)) else { return Ok(None) };
@@ -150,6 +189,7 @@ impl Pass<'_> {
         if !(binary(name) || weighted) || self.tile(a).is_none() || self.tile(b).is_none() {
             return Ok(None);
         }
+        self.check_ranks(name, a, b)?;
         let is_one = |rows: &Option<String>| rows.as_deref() == Some("1");
         let (rows, others) = (self.rows(a), self.rows(b));
         let (row, other) = match (is_one(&rows), is_one(&others)) {
@@ -172,6 +212,13 @@ impl Pass<'_> {
         if !is_plain(other) {
             let instead = "assign the operands to names, and nl.broadcast_to(row, other.shape)";
             return Err(by_hand(other.span, &format!("nl.{name} of an expression and a row"), instead));
+        }
+        if let (Some(own), Some(all)) = (self.extents(row), self.extents(other))
+            && own.len() == all.len()
+        {
+            // Both operands may repeat: (128, 1) and (1, 512).
+            let joint: Vec<Poly> = own.into_iter().zip(all).map(|(o, a)| if a.is(1) { o } else { a }).collect();
+            return Ok(Some((row.span, tuple(&joint))));
         }
         let place = self.place(other, &[])?;
         Ok(Some((row.span, place.shape.as_ref().map_or_else(|| format!("{}.shape", place.text), |s| tuple(s)))))

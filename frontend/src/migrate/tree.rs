@@ -1,7 +1,10 @@
 //! The statements of a file, and the names that they bind.
 
 use crate::syntax::resolve::pattern_targets;
-use crate::syntax::{Expr, ExprKind, Stmt, StmtKind, Symbol};
+use rustc_hash::FxHashSet;
+
+use super::imports::all;
+use crate::syntax::{BinOp, CompKind, Expr, ExprKind, Stmt, StmtKind, Symbol};
 
 /// The expressions of a statement, without those of statements in it.
 pub(super) fn expressions(stmt: &Stmt) -> Vec<&Expr> {
@@ -49,6 +52,30 @@ pub(super) fn assigned(body: &[Stmt], found: &mut dyn FnMut(Symbol, &Stmt)) {
             }
         }
     });
+}
+
+/// The names that a file binds to lists and dicts: `[]`, `{}`, `[None] * 4`, comprehensions.
+pub(super) fn containers(body: &[Stmt]) -> FxHashSet<Symbol> {
+    fn is_container(value: &Expr) -> bool {
+        match &value.kind {
+            ExprKind::List(_) | ExprKind::Dict(_) => true,
+            ExprKind::Comp(comp) => matches!(comp.kind, CompKind::List | CompKind::Dict),
+            ExprKind::Binary(BinOp::Mul, left, right) => is_container(left) || is_container(right),
+            _ => false,
+        }
+    }
+    let mut names = FxHashSet::default();
+    all(body, &mut |stmt| {
+        if let StmtKind::Assign(targets, value) = &stmt.kind
+            && is_container(value)
+        {
+            names.extend(targets.iter().filter_map(|target| match &target.kind {
+                ExprKind::Name(name, _) => Some(*name),
+                _ => None,
+            }));
+        }
+    });
+    names
 }
 
 /// The targets of an assignment to several targets.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nki_isa::Program;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::values::Feeds;
 use nki_isa::names::Engine;
@@ -248,7 +249,7 @@ pub fn summary_columns(a: &Analysis<'_>, changes: &[Change]) -> BTreeMap<&'stati
         ("dma_transfer_total_bytes", t.dma.bytes as f64),
         ("dma_transfer_average_bytes", t.dma.bytes as f64 / (t.dma.transfers.max(1)) as f64),
         ("dma_transfer_time", seconds(t.events.iter().filter_map(transfer).map(|(from, to)| to - from).sum())),
-        ("inputs_outputs_weights_size_bytes", (r.minimum_read + r.minimum_write) as f64),
+        ("inputs_outputs_weights_size_bytes", arguments_bytes(a.program) as f64),
         ("hbm_read_bytes", c.hbm_read as f64),
         ("hbm_write_bytes", c.hbm_write as f64),
         ("sbuf_read_bytes", c.sbuf_read as f64),
@@ -296,7 +297,13 @@ pub fn summary_columns(a: &Analysis<'_>, changes: &[Change]) -> BTreeMap<&'stati
     out
 }
 
-/// The number of executed matmuls, excluding those of MX types.
+/// Bytes of all inputs and outputs.
+fn arguments_bytes(program: &Program) -> u64 {
+    let tensors = program.inputs.iter().map(|i| i.tensor).chain(program.outputs.iter().map(|o| o.tensor));
+    tensors.map(|tensor| program.tensor(tensor).bytes() as u64).sum()
+}
+
+/// The number of executed matmuls, excluding those of MX types, with the transposes of the tensor engine, which are matmuls, too.
 fn matmuls(a: &Analysis<'_>) -> usize {
     let is_matmul = |node: &&Node| {
         let NodeKind::Inst(inst) = &node.kind else { return false };
@@ -306,7 +313,9 @@ fn matmuls(a: &Analysis<'_>) -> usize {
     };
     let of = |stream| index_nodes(stream).iter().map(is_matmul).collect();
     let nodes: Vec<Vec<bool>> = a.program.cores.iter().map(|stream| of(stream)).collect();
-    let counts = |e: &&Event| nodes.get(e.origin.core as usize).and_then(|n| n.get(e.node.0 as usize)) == Some(&true);
+    let is_product =
+        |e: &Event| nodes.get(e.origin.core as usize).and_then(|n| n.get(e.node.0 as usize)) == Some(&true);
+    let counts = |e: &&Event| is_product(e) || a.counters(e).transpose_flops > 0;
     a.timeline.events.iter().filter(counts).count()
 }
 

@@ -66,7 +66,7 @@ const OF_ELEMENTS: &[&str] = &[
 const OWN_FREE_AXIS: &[&str] = &["bn_aggr", "bn_stats", "max8", "nc_find_index8"];
 
 /// The mode of a matmul that contracts two rows of fp8 at once.
-pub(super) const DOUBLE_ROW: &str = "double_row";
+pub(crate) const DOUBLE_ROW: &str = "double_row";
 
 /// Functions of `nisa` that are not single instructions.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
