@@ -91,12 +91,24 @@ fn numbers() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    let s = Session::new();
+    let old = "\u{feff}import neuronxcc.nki as nki, neuronxcc.nki.language as nl\n@nki.jit\ndef k(x):\n    \
+               o = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)\n    nl.store(o, nl.exp(nl.load(x)))\n    return o\n";
+    s.write("old.py", old);
+    s.run(&["migrate", "old.py", "--output", "new.py"]).exits(0);
+    let x = ["x=float32[8,8]"];
+    assert_eq!(outputs(&s, "old.py", "k", &x), outputs(&s, "new.py", "k", &x));
+}
+
+#[test]
 fn what_has_no_mechanical_replacement_is_announced() {
     let s = Session::new();
     let head = "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\n@nki.jit\ndef k(x):\n";
     for (body, said) in [
-        ("d = {}\n    d['a'] = nl.load(x)\n    r = nl.exp(d['a'])", "a new tile in a list or dict"),
-        ("d = [None] * 4\n    d[1] = nl.load(x)\n    r = nl.exp(d[1])", "a new tile in a list or dict"),
+        ("c = [1]\n    c.t = nl.load(x)\n    r = nl.exp(c.t)", "a new tile in a list, dict or object"),
+        ("d = {}\n    d['a'] = nl.load(x)\n    r = nl.exp(d['a'])", "a new tile in a list, dict or object"),
+        ("d = [None] * 4\n    d[1] = nl.load(x)\n    r = nl.exp(d[1])", "a new tile in a list, dict or object"),
         (
             "r = nl.zeros((8, 8), dtype=nl.float32)\n    for i in nl.static_range(8):\n        r[i, 0] = i * 5",
             "may start at any number",

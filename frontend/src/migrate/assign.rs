@@ -79,12 +79,21 @@ impl Pass<'_> {
         run: impl FnOnce(&mut Self, Target<'_>) -> Outcome<Vec<String>>,
     ) -> Outcome<Vec<String>> {
         if name_of(target).is_none() {
-            if let ExprKind::Subscript(base, _) = &target.kind
-                && name_of(base).is_some_and(|name| self.containers.contains(&name))
-                && !matches!(self.kinds.kind(base), Kind::Tile(_))
-            {
-                let instead = "assign the tile to a name first, and then the name to the item";
-                return Err(by_hand(target.span, "a new tile in a list or dict", instead));
+            let is_item = match &target.kind {
+                ExprKind::Subscript(base, _) => {
+                    name_of(base).is_some_and(|name| self.containers.contains(&name))
+                        && !matches!(self.kinds.kind(base), Kind::Tile(_))
+                }
+                ExprKind::Attr(..) => true,
+                _ => false,
+            };
+            if is_item {
+                let what = "a new tile in a list, dict or object";
+                return Err(by_hand(
+                    target.span,
+                    what,
+                    "assign the tile to a name first, and then the name to the item",
+                ));
             }
             return run(self, Target::Into(target));
         }

@@ -143,7 +143,7 @@ impl Pass<'_> {
             match text {
                 Some(text) => {
                     let start = self.text[..span.start as usize].rfind('\n').map_or(0, |at| at + 1);
-                    let indent = self.text[start..span.start as usize].to_owned();
+                    let indent = self.text[start..span.start as usize].trim_start_matches('\u{feff}').to_owned();
                     self.replaced(span, text.replace('\n', &format!("\n{indent}")));
                 }
                 None => self.import_gone(span),

@@ -130,9 +130,9 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     let mask = take(interp, &mut args, "mask");
     let dtype = if with_dst(schema) { None } else { take(interp, &mut args, "dtype") };
     if !with_dst(schema) && take(interp, &mut args, "dst").is_some() {
-        let help =
-            "the file is for neuronxcc.nki, where this instruction returns its result: write t[...] = nisa.name(...)";
-        ignore(interp, schema, "dst", help, span);
+        let call = schema.path();
+        let help = format!("in neuronxcc.nki the instruction returns its result: write t[...] = {call}(...)");
+        ignore(interp, schema, "dst", &help, span);
     }
     let dtype = opt_dtype(dtype, schema.name, span)?;
     if schema.name == "nc_matmul" {
@@ -163,7 +163,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     };
     let no_mask_here = NO_MASK.contains(&schema.name) || TRANSPOSES.contains(&schema.name) && !in_two_axes();
     if no_mask_here && clips.iter().flatten().any(restricts) {
-        return Err(no_mask(&format!("{}", schema.path()), span));
+        return Err(no_mask(&schema.path().to_string(), span));
     }
     if !with_dst(schema) {
         return returning(interp, args, clips, dtype);

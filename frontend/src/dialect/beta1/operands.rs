@@ -39,7 +39,7 @@ pub(super) fn tensors(
     span: Span,
 ) -> EvalResult<CallArgs> {
     let mut out = args.clone();
-    let what = format!("{}", schema.path());
+    let what = schema.path().to_string();
     let mut widest = 0;
     for value in out.positional.iter().chain(out.keyword.iter().map(|k| &k.1)) {
         widest = widest.max(Place::of(value, &what, span)?.map_or(0, |place| place.rank()));
@@ -76,7 +76,7 @@ fn tile(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) ->
 /// The arguments, with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
 /// compiler inserted such copies.
 pub(super) fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs) -> EvalResult<CallArgs> {
-    let what = format!("{}", schema.path());
+    let what = schema.path().to_string();
     let span = args.span;
     let mut args = arranged(interp, schema, args)?;
     let is_dma = schema.name.starts_with("dma_");
@@ -185,7 +185,7 @@ fn repeat_predicate(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArg
 /// The arguments with each access as if it were inside its tensor: for the shape of the result.
 pub(super) fn outlined(schema: &Schema, args: &CallArgs, span: Span) -> EvalResult<CallArgs> {
     let mut out = args.clone();
-    let what = format!("{}", schema.path());
+    let what = schema.path().to_string();
     for value in out.positional.iter_mut().chain(out.keyword.iter_mut().map(|k| &mut k.1)) {
         if let Some(place) = Place::of(value, &what, span)? {
             *value = Value::object(place.outline(span)?);
@@ -218,7 +218,7 @@ const VECTORS: &[(&str, &[&str])] = &[
 /// Replaces vectors that repeat along free axes, as `v[i, 0]` does by index tiles of two axes, by columns; and those of types that the
 /// engines do not read by copies in float32, the type of the computation.
 fn prepare_vectors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
-    let what = format!("{}", schema.path());
+    let what = schema.path().to_string();
     let span = args.span;
     let operator = |name| match given(interp, &POLICY, schema, args, name).and_then(ops::named)?.op().kind {
         OpKind::Binary(alu) => Some(alu),

@@ -370,7 +370,7 @@ pub(crate) fn given_tensor<'a>(
 /// A broken rule of a call.
 fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
     let schema = entry.schema;
-    let what = format!("{}", schema.path());
+    let what = schema.path().to_string();
     // Rules of an instruction have this slug too, if one operand requires another: they have their own message.
     let absent = |o: &OperandSchema| {
         o.default.is_none()
