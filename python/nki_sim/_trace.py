@@ -25,9 +25,9 @@ _OURS = (_PACKAGE, functools.__file__, "<frozen", os.path.dirname(os.path.abspat
 
 
 def about_code(code, globals_):
-    """About code: whether its frames count as no position in a kernel, the name of its text as reports show it, the
-    text, the number of lines, the modules that it uses, the start and end of each instruction in
-    the text, and the possible jump targets, in order."""
+    """About code: whether its frames count as no position in a kernel, the name of its text as reports
+    show it, the text, the number of lines, the modules that it uses, the start and end of each
+    instruction in the text, and the possible jump targets, in order."""
     filename = code.co_filename
     if filename.startswith(_OURS):
         return True, filename, None, 0, [], [], []
