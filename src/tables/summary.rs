@@ -51,10 +51,7 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let collectives = traffic::collective_spans(p);
     let activations = || t.events.iter().filter(|e| e.origin.label.starts_with(ACTIVATION));
     let queue_bytes = |kind: &str| transfers::packets_of(p, |queue_type| queue_type == kind).1 as f64;
-    let size = |ids: &mut dyn Iterator<Item = nki_isa::TensorId>| -> f64 {
-        ids.map(|id| a.program.tensor(id).bytes() as f64).sum()
-    };
-    let inputs = || size(&mut a.program.inputs.iter().map(|i| i.tensor));
+    let inputs = || -> f64 { a.program.inputs.iter().map(|i| a.program.tensor(i.tensor).bytes() as f64).sum() };
     numbers(&schema::SUMMARY, |column| {
         Some(match column {
             "neuroncore_cycle_count" => elapsed / 1e3 * clock,

@@ -2,9 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::imports::all;
 use super::kinds::{Kind, Memory, Tile, entries, walk};
-use super::tree::parts;
+use super::tree::{all, parts};
 use super::{Api, Pass};
 use crate::syntax::{Argument, Expr, ExprKind, Interner, Stmt, StmtKind, Symbol};
 

@@ -5,9 +5,8 @@ use std::ops::Range;
 use nki_diag::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::imports::all as every;
 use super::kinds::{Kind, Memory, Tile, walk};
-use super::tree::{expressions, parts, statements};
+use super::tree::{all as every, expressions, parts, statements};
 use super::{Change, Definition, Edit, Outcome, Pass, by_hand};
 use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
 

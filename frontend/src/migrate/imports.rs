@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
-use super::tree::statements;
+use super::tree::{all, statements};
 use super::{Api, Edit, Pass, by_hand};
 use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, Symbol};
 
@@ -11,18 +11,6 @@ use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, 
 fn current(path: &str) -> Option<String> {
     let rest = path.strip_prefix("neuronxcc.nki")?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("nki{rest}"))
-}
-
-/// All statements, including those of functions and classes.
-pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
-    statements(body, &mut |stmt| {
-        found(stmt);
-        match &stmt.kind {
-            StmtKind::Def(def, _) => all(&def.body, found),
-            StmtKind::Class(class, _) => all(&class.body, found),
-            _ => {}
-        }
-    });
 }
 
 /// The imported names of a file: modules and names of the API, with `nki` for `neuronxcc.nki`, and NumPy.

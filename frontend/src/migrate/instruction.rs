@@ -81,33 +81,29 @@ impl Pass<'_> {
 
     /// A number as written, without an enclosing NumPy type.
     pub(super) fn number<'e>(&self, expr: &'e Expr) -> &'e Expr {
-        if let ExprKind::Call(callee, args) = &expr.kind
-            && let [crate::syntax::Argument::Positional(value)] = &args[..]
-        {
-            let typed = match &callee.kind {
-                ExprKind::Attr(base, _) if let ExprKind::Call(of, _) = &base.kind => {
-                    self.kinds.path(of).as_deref() == Some("numpy.dtype")
-                }
-                _ => self.kinds.path(callee).is_some_and(|p| {
-                    p.strip_prefix("numpy.")
-                        .is_some_and(|n| n.starts_with("float") || n.starts_with("int") || n.starts_with("uint"))
-                }),
-            };
-            if typed && matches!(value.kind, ExprKind::Int(_) | ExprKind::Float(_)) {
-                return value;
-            }
-        }
-        expr
+        self.typed_number(expr).map_or(expr, |(number, _)| number)
     }
 
     /// The kind of a number; one of a NumPy type has the kind of its type.
     pub(super) fn number_kind(&self, expr: &Expr) -> Kind {
-        match &expr.kind {
-            ExprKind::Call(callee, _) if !std::ptr::eq(self.number(expr), expr) => {
-                if self.kinds.source(callee.span).contains("float") { Kind::Float } else { Kind::Int }
+        self.typed_number(expr).map_or_else(|| self.kinds.kind(expr), |(_, kind)| kind)
+    }
+
+    /// The number in `np.float32(2)` or `np.dtype(...).type(2)`, and the kind of its type.
+    fn typed_number<'e>(&self, expr: &'e Expr) -> Option<(&'e Expr, Kind)> {
+        let ExprKind::Call(callee, args) = &expr.kind else { return None };
+        let [crate::syntax::Argument::Positional(value)] = &args[..] else { return None };
+        let typed = match &callee.kind {
+            ExprKind::Attr(base, _) if let ExprKind::Call(of, _) = &base.kind => {
+                self.kinds.path(of).as_deref() == Some("numpy.dtype")
             }
-            _ => self.kinds.kind(expr),
-        }
+            _ => self.kinds.path(callee).is_some_and(|p| {
+                p.strip_prefix("numpy.")
+                    .is_some_and(|n| n.starts_with("float") || n.starts_with("int") || n.starts_with("uint"))
+            }),
+        };
+        let kind = if self.kinds.source(callee.span).contains("float") { Kind::Float } else { Kind::Int };
+        (typed && matches!(value.kind, ExprKind::Int(_) | ExprKind::Float(_))).then_some((value, kind))
     }
 
     /// The operation or mode named by an argument.

@@ -55,6 +55,11 @@ pub(super) fn name_of(expr: &Expr) -> Option<Symbol> {
     }
 }
 
+/// Whether the source shows that a tile holds integers.
+fn is_of_integers(tile: &Tile) -> bool {
+    tile.dtype.as_deref().is_some_and(|dtype| integer(bare(dtype)).is_some())
+}
+
 /// The lowest finite number of a format; the current language has no such constant.
 fn lowest(path: &str) -> Option<&'static str> {
     Some(match path {
@@ -308,12 +313,11 @@ impl Pass<'_> {
             (Some(t), None) => (t, right),
             (None, Some(t)) => (t, left),
             (Some(a), Some(b)) => {
-                let is_int = |t: &Tile| t.dtype.as_deref().is_some_and(|d| integer(bare(d)).is_some());
                 let is_float = |t: &Tile| t.dtype.as_deref().is_some_and(|d| bare(d).contains("float"));
                 if name != "divide" || is_float(&a) || is_float(&b) {
                     return None;
                 }
-                if is_int(&a) && is_int(&b) {
+                if is_of_integers(&a) && is_of_integers(&b) {
                     return Some(format!("{}.float32", self.nl()));
                 }
                 let instead = "dtype=nl.float32 if both are of integers";
@@ -393,10 +397,6 @@ impl Pass<'_> {
         None
     }
 
-    fn is_of_integers(&self, expr: &Expr) -> bool {
-        self.tile(expr).is_some_and(|t| t.dtype.as_deref().is_some_and(|dtype| integer(bare(dtype)).is_some()))
-    }
-
     /// A function of `nl` that exists in the current language.
     pub(super) fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         let (callee, mut parts) = self.arguments(call)?;
@@ -427,7 +427,7 @@ impl Pass<'_> {
         let chosen = match (&parts.given[..], has_dtype || parts.given.len() > 3) {
             ([_, x, y], false) if name == "where" => self.chosen_type(x.value, y.value),
             // The mean of integers is not an integer.
-            ([x, ..], false) if name == "mean" && self.is_of_integers(x.value) => {
+            ([x, ..], false) if name == "mean" && self.tile(x.value).is_some_and(|t| is_of_integers(&t)) => {
                 Some(format!("{}.float32", self.nl()))
             }
             // Results that had Python's type bool.

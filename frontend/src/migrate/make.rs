@@ -70,7 +70,7 @@ impl Pass<'_> {
             Some("nki.language.sbuf") => Some(Memory::Sbuf),
             _ => None,
         };
-        let (tuple_text, shape, blocks) = match get("shape") {
+        let (shape_text, shape, blocks) = match get("shape") {
             Some(shape) => self.shape(shape, memory)?,
             None => (String::new(), None, Vec::new()),
         };
@@ -93,7 +93,7 @@ impl Pass<'_> {
                 continue;
             }
             let text = match operand {
-                "shape" => tuple_text.clone(),
+                "shape" => shape_text.clone(),
                 "buffer" if is_output => format!("{}.shared_hbm", self.nl()),
                 "buffer" if path.as_deref().is_some_and(|p| p.starts_with("nki.language.")) => {
                     let memory = path.as_deref().and_then(|p| p.rsplit('.').next()).unwrap_or("sbuf").to_owned();
@@ -112,7 +112,7 @@ impl Pass<'_> {
             _ => self.expr(callee)?,
         };
         let text = parts.call(&callee, written);
-        let rows = self.rows_of_shape(&tuple_text);
+        let rows = self.rows_of_shape(&shape_text);
         let known = Tile { memory, shape, dtype, blocks, rows };
         Ok((known, text))
     }

@@ -80,12 +80,12 @@ impl Poly {
         Some(out)
     }
 
-    /// Whether it contains a subtraction.
     /// Whether it certainly is a multiple of a number.
     pub(super) fn is_multiple_of(&self, of: i64) -> bool {
         self.constant % of == 0 && self.terms.iter().all(|term| term.1 % of == 0)
     }
 
+    /// Whether it contains a subtraction.
     pub(super) fn may_be_negative(&self) -> bool {
         self.constant < 0 || self.terms.iter().any(|t| t.1 < 0)
     }

@@ -183,7 +183,7 @@ fn left_of(shape: &[Poly], axes: &[i64], kept: bool) -> Vec<Poly> {
 }
 
 /// The numbers of an argument that names axes.
-pub(super) fn numbers(axis: &Expr) -> Option<Vec<i64>> {
+fn numbers(axis: &Expr) -> Option<Vec<i64>> {
     let number = |e: &Expr| match &e.kind {
         ExprKind::Int(n) => Some(*n),
         ExprKind::Unary(UnaryOp::Neg, of) => match of.kind {

@@ -7,7 +7,6 @@ use super::call::Parts;
 use super::kinds::{Kind, Tile, entries};
 use super::language::{binary, is_reduction};
 use super::poly::Poly;
-use super::reduction::numbers;
 use super::{Outcome, Pass, by_hand};
 use crate::build::ops::{OPS, OpKind};
 use crate::syntax::{Argument, Expr, ExprKind};
@@ -55,7 +54,7 @@ impl Pass<'_> {
     pub(super) fn extents(&self, expr: &Expr) -> Option<Vec<Poly>> {
         let tile = self.tile(expr)?;
         if let (ExprKind::Call(callee, args), None) = (&expr.kind, &tile.shape) {
-            return self.extents_of_reduction(callee, args);
+            return self.shape_of_function(&self.kinds.language(callee)?, args);
         }
         let ExprKind::Subscript(base, key) = &expr.kind else { return tile.shape };
         let own = self.tile(base)?;
@@ -76,30 +75,6 @@ impl Pass<'_> {
             _ => None,
         };
         keys.iter().enumerate().map(extent).collect()
-    }
-
-    /// The shape of the result of a reduction in Beta 1, which has at least two dimensions.
-    fn extents_of_reduction(&self, callee: &Expr, args: &[Argument]) -> Option<Vec<Poly>> {
-        self.kinds.language(callee).filter(|name| is_reduction(name))?;
-        let given = |at: usize, wanted: &str| {
-            let of_name = args.iter().find_map(|arg| match arg {
-                Argument::Keyword(name, value) if &**self.kinds.names.name(*name) == wanted => Some(value),
-                _ => None,
-            });
-            of_name.or_else(|| match args.get(at) {
-                Some(Argument::Positional(value)) => Some(value),
-                _ => None,
-            })
-        };
-        let (shape, axes) = (self.extents(given(0, "x")?)?, numbers(given(1, "axis")?)?);
-        if given(usize::MAX, "keepdims").is_some() {
-            return None;
-        }
-        let rank = shape.len() as i64;
-        let is_kept = |at: i64| !axes.iter().any(|&axis| axis == at || axis + rank == at);
-        let mut left: Vec<Poly> = (0..).zip(shape).filter(|(at, _)| is_kept(*at)).map(|(_, n)| n).collect();
-        left.resize(left.len().max(2), Poly::number(1));
-        Some(left)
     }
 
     /// The number of partitions of a shape expression (`t.shape`).

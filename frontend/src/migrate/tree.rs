@@ -1,9 +1,9 @@
 //! The statements of a file, and the names that they bind.
 
-use crate::syntax::resolve::pattern_targets;
 use rustc_hash::FxHashSet;
 
-use super::imports::all;
+use super::language::name_of;
+use crate::syntax::resolve::pattern_targets;
 use crate::syntax::{BinOp, CompKind, Expr, ExprKind, Stmt, StmtKind, Symbol};
 
 /// The expressions of a statement, without those of statements in it.
@@ -30,6 +30,18 @@ pub(super) fn statements<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) 
         found(stmt);
         stmt.blocks().into_iter().for_each(|b| statements(b, found));
     }
+}
+
+/// All statements, including those of functions and classes.
+pub(super) fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
+    statements(body, &mut |stmt| {
+        found(stmt);
+        match &stmt.kind {
+            StmtKind::Def(def, _) => all(&def.body, found),
+            StmtKind::Class(class, _) => all(&class.body, found),
+            _ => {}
+        }
+    });
 }
 
 /// Calls `found` with the names that statements bind or update.
@@ -69,10 +81,7 @@ pub(super) fn containers(body: &[Stmt]) -> FxHashSet<Symbol> {
         if let StmtKind::Assign(targets, value) = &stmt.kind
             && is_container(value)
         {
-            names.extend(targets.iter().filter_map(|target| match &target.kind {
-                ExprKind::Name(name, _) => Some(*name),
-                _ => None,
-            }));
+            names.extend(targets.iter().filter_map(name_of));
         }
     });
     names
