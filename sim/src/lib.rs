@@ -13,6 +13,7 @@ mod buffer;
 pub mod deps;
 pub mod exec;
 pub mod generate;
+pub mod labels;
 pub mod lint;
 pub mod memory;
 pub mod middle_end;

@@ -11,7 +11,7 @@ use nki_isa::{Arch, Contribution, Participants};
 use super::findings::{iterations, name_of};
 use super::interpreter::{Interpreter, PendingRendezvous};
 use super::rendezvous::{self, Cores, Kind, RendezvousPoint, Stop};
-use crate::place::span;
+use crate::labels::Labels;
 use crate::trace::CoreId;
 
 /// The error that stopped the run, and its rank.
@@ -178,8 +178,8 @@ fn mismatch(several: bool, (a, na): (CoreId, &Node), (b, nb): (CoreId, &Node), w
         nb.loc.line
     );
     let error = Diagnostic::error("meeting-mismatch", text)
-        .at_loc(span(na.loc), na.loc.line, na.loc.column, format!("{wa} is here"))
-        .with_loc(span(nb.loc), nb.loc.line, nb.loc.column, format!("{wb} is here"));
+        .at_source(na.loc, format!("{wa} is here"))
+        .with_source(nb.loc, format!("{wb} is here"));
     Stopped { rank: a.rank, error: Box::new(error) }
 }
 
@@ -205,9 +205,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
     let Some((core, w)) = first else { return bug("nobody waits") };
     let (name, loc, me) = (name_of(w.node), w.node.loc, who(core, several));
     let (all, missing) = members(ranks, core, Some(w));
-    let at = |text: String| {
-        Diagnostic::error("deadlock", text).at_loc(span(loc), loc.line, loc.column, format!("{me} waits here forever"))
-    };
+    let at = |text: String| Diagnostic::error("deadlock", text).at_source(loc, format!("{me} waits here forever"));
     let in_loops = |error: Diagnostic, a: CoreId, node: &Node| {
         let interpreter = &ranks[a.rank];
         match iterations(interpreter.program, node, &interpreter.state(a.core).loops) {
@@ -250,7 +248,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
                     there.line
                 ));
                 let text = format!("{they} waits here");
-                in_loops(error.with_loc(span(there), there.line, there.column, text), other, o.node)
+                in_loops(error.with_source(there, text), other, o.node)
             }
             None => {
                 let end = last(&ranks[other.rank].program.cores[other.core as usize]).map(|n| n.loc);
@@ -260,7 +258,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
                     loc.line
                 ));
                 match end {
-                    Some(l) => error.with_loc(span(l), l.line, l.column, format!("{they} ends here")),
+                    Some(l) => error.with_source(l, format!("{they} ends here")),
                     None => error,
                 }
             }

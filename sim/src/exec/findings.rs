@@ -15,11 +15,11 @@ use super::taint::{Reached, keeps_what_it_reads};
 use super::trips;
 use super::unlinked::Crossing;
 use crate::deps::Hazard;
+use crate::labels::Labels;
 use crate::lint::overlap::address;
 use crate::memory::access::{Access, Accumulation, Unwritten};
 use crate::memory::account::Account;
 use crate::memory::{Clobbered, Memory};
-use crate::place::span;
 use crate::trace::Trace;
 
 /// The findings of a run, without repeats.
@@ -134,6 +134,21 @@ pub(super) struct Place<'p, 'l> {
     pub(super) loops: &'l [(Loc, u32)],
 }
 
+impl Place<'_, '_> {
+    /// The iterations around it.
+    fn iterations(&self) -> Option<String> {
+        iterations(self.program, self.node, self.loops)
+    }
+
+    /// The finding with a note of the iterations.
+    fn note_iterations(&self, finding: Diagnostic) -> Diagnostic {
+        match self.iterations() {
+            Some(iterations) => finding.note(format!("in {iterations}")),
+            None => finding,
+        }
+    }
+}
+
 impl Findings {
     /// Checks a read for bytes overwritten through another tensor, and for unwritten bytes. Returns whether there are
     /// unwritten ones.
@@ -144,13 +159,12 @@ impl Findings {
         view: &View,
         access: &Access,
     ) -> bool {
-        let Place { program, node, loops } = at;
         if let Some(clobbered) = account.clobbered(access) {
-            self.clobbered(program, node, loops, view, clobbered);
+            self.clobbered(at, view, clobbered);
         }
         let gap = account.find_unwritten(access);
         if let Some(gap) = gap {
-            self.uninitialized(program, node, loops, view, gap);
+            self.uninitialized(at, view, gap);
         }
         gap.is_some()
     }
@@ -168,19 +182,13 @@ impl Findings {
             && !Arch::of(at.program.target).accumulates_onto_any_write
             && account.find_unwritten(to).is_none()
         {
-            self.foreign_accumulation(at.program, at.node, at.loops, dst);
+            self.foreign_accumulation(at, dst);
         }
     }
 
     /// An instruction reads unwritten bytes.
-    pub(super) fn uninitialized(
-        &mut self,
-        program: &Program,
-        node: &Node,
-        dynamic: &[(Loc, u32)],
-        view: &View,
-        gap: Unwritten,
-    ) {
+    pub(super) fn uninitialized(&mut self, at: Place<'_, '_>, view: &View, gap: Unwritten) {
+        let Place { program, node, .. } = at;
         let tensor = program.tensor(view.tensor);
         if !self.seen.insert((node.loc, tensor.loc)) {
             return;
@@ -193,26 +201,23 @@ impl Findings {
         let part = operand.as_ref().and_then(|o| o.part);
         let of_total = part.map_or_else(|| format!(" of {}", view.elements()), |_| String::new());
         let operand = name(operand);
-        let at = if view.space.is_on_chip() {
+        let first = if view.space.is_on_chip() {
             format!("partition {}, element {} of the access", part.unwrap_or(0) + gap.row, gap.element)
         } else {
             format!("element {} of the access", part.unwrap_or(0) + gap.row * view.free_elements() + gap.element)
         };
         let reads = if !tensor.dtype.is_int() { "NaN" } else { "the pattern 4" };
-        let mut out = Diagnostic::warning(
+        let out = Diagnostic::warning(
             "uninitialized-read",
             format!(
-                "`{inst}` reads {}{of_total} elements of {operand} (`{}`) before anything has written them; first: {at}",
+                "`{inst}` reads {}{of_total} elements of {operand} (`{}`) before anything has written them; first: {first}",
                 gap.elements, tensor.name
             ),
         )
-        .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("reads `{}`", tensor.name))
-        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is allocated here, uninitialised", tensor.name))
+        .at_source(node.loc, format!("reads `{}`", tensor.name))
+        .with_source(tensor.loc, format!("`{}` is allocated here, uninitialised", tensor.name))
         .note(format!("the simulator reads {reads} there, or 0 with NKI_SIM_UNWRITTEN=zero; the device reads whatever was left there"));
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("in {where_}"));
-        }
-        self.list.push(out);
+        self.list.push(at.note_iterations(out));
     }
 
     /// Drops reads that only passed on unwritten bytes, which have not reached a visible tensor.
@@ -226,12 +231,13 @@ impl Findings {
     }
 
     /// A matmul accumulates onto a PSUM value that another instruction has written.
-    pub(super) fn foreign_accumulation(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], view: &View) {
+    pub(super) fn foreign_accumulation(&mut self, at: Place<'_, '_>, view: &View) {
+        let Place { program, node, .. } = at;
         let tensor = program.tensor(view.tensor);
         if !self.seen.insert((node.loc, tensor.loc)) {
             return;
         }
-        let mut out = Diagnostic::warning(
+        let out = Diagnostic::warning(
             "foreign-accumulation",
             format!(
                 "`{}` adds to `{}` (accumulate=True), which another instruction has filled: undefined on {}",
@@ -240,13 +246,10 @@ impl Findings {
                 program.target
             ),
         )
-        .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("adds to `{}`", tensor.name))
-        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is allocated here", tensor.name))
+        .at_source(node.loc, format!("adds to `{}`", tensor.name))
+        .with_source(tensor.loc, format!("`{}` is allocated here", tensor.name))
         .help("let the first matmul overwrite (accumulate=False, or None), and add the initial value afterwards");
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("in {where_}"));
-        }
-        self.list.push(out);
+        self.list.push(at.note_iterations(out));
     }
 
     /// Reports the outputs that the program leaves unwritten.
@@ -288,7 +291,7 @@ impl Findings {
             )
         };
         let made = "is allocated here, uninitialised";
-        let out = Diagnostic::warning(slug, message).at_loc(span(t.loc), t.loc.line, t.loc.column, made);
+        let out = Diagnostic::warning(slug, message).at_source(t.loc, made);
         let out = if count == total {
             out.help("copy the result to it with nisa.dma_copy(dst=...) or nl.store")
         } else if program.cores.len() == 1 && count * 2 == total {
@@ -318,21 +321,15 @@ impl Findings {
         );
         self.list.push(
             Diagnostic::warning("uninitialized-output", message)
-                .at_loc(span(t.loc), t.loc.line, t.loc.column, "this output")
-                .with_loc(span(read), read.line, read.column, format!("reads `{}` before it is written", source.name))
+                .at_source(t.loc, "this output")
+                .with_source(read, format!("reads `{}` before it is written", source.name))
                 .help("write the tensor before it is read (nisa.memset), or do not read the unwritten elements"),
         );
     }
 
     /// An instruction reads bytes through one tensor after they were overwritten through another.
-    pub(super) fn clobbered(
-        &mut self,
-        program: &Program,
-        node: &Node,
-        dynamic: &[(Loc, u32)],
-        view: &View,
-        by: Clobbered<'_>,
-    ) {
+    pub(super) fn clobbered(&mut self, at: Place<'_, '_>, view: &View, by: Clobbered<'_>) {
+        let Place { program, node, .. } = at;
         if !self.seen_clobbers.insert((node.loc, by.node.loc)) {
             return;
         }
@@ -340,7 +337,7 @@ impl Findings {
         let (inst, operand) = operand(node, view);
         let operand = name(operand);
         let over = by.node.loc;
-        let mut out = Diagnostic::warning(
+        let out = Diagnostic::warning(
             "clobbered-read",
             format!(
                 "`{inst}` reads `{}` ({operand}), but `{}` on line {} has overwritten its bytes through `{}`",
@@ -350,17 +347,14 @@ impl Findings {
                 writer.name
             ),
         )
-        .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("reads `{}`", victim.name))
-        .with_loc(span(over), over.line, over.column, format!("writes `{}`", writer.name))
-        .with_loc(span(victim.loc), victim.loc.line, victim.loc.column, format!("`{}` is placed here", victim.name))
-        .with_loc(span(writer.loc), writer.loc.line, writer.loc.column, format!("`{}` is placed here", writer.name))
+        .at_source(node.loc, format!("reads `{}`", victim.name))
+        .with_source(over, format!("writes `{}`", writer.name))
+        .with_source(victim.loc, format!("`{}` is placed here", victim.name))
+        .with_source(writer.loc, format!("`{}` is placed here", writer.name))
         .help(
             "give one of them an address that is free while the other is needed, or read it before it is overwritten",
         );
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("in {where_}"));
-        }
-        self.list.push(out);
+        self.list.push(at.note_iterations(out));
     }
 
     /// The cores iterate a device loop unequally often.
@@ -372,7 +366,7 @@ impl Findings {
         );
         self.list.push(
             Diagnostic::warning("uneven-trips", message)
-                .at_loc(span(loop_), loop_.line, loop_.column, "this loop")
+                .at_source(loop_, "this loop")
                 .help("let both cores iterate equally often, up to the larger count, and let the surplus iterations change nothing"),
         );
     }
@@ -380,13 +374,12 @@ impl Findings {
     /// Two cores access the same bytes of shared memory, at least one writes, and the accesses are unordered. `this` was executed later.
     pub(super) fn race(
         &mut self,
-        program: &Program,
-        this: (u32, &Node),
-        other: (u32, &Node),
+        (core, at): (u32, Place<'_, '_>),
+        (other_core, other): (u32, &Node),
         tensor: nki_isa::TensorId,
         hazard: Hazard,
-        dynamic: &[(Loc, u32)],
     ) {
+        let Place { program, node, .. } = at;
         let tensor = program.tensor(tensor);
         let (does, did) = match hazard {
             Hazard::Raw => ("reads", "writes"),
@@ -395,39 +388,33 @@ impl Findings {
             // The requested order of a kernel is never a conflict between two accesses.
             Hazard::Order => ("follows", "precedes"),
         };
-        let (this_name, other_name) = (name_of(this.1), name_of(other.1));
-        let (a, b) = (this.1.loc, other.1.loc);
+        let (this_name, other_name) = (name_of(node), name_of(other));
+        let (a, b) = (node.loc, other.loc);
         let mut out = Diagnostic::warning(
             "shared-memory-race",
             format!(
                 "core {} {does} `{}` (`{this_name}`, line {}) and core {} {did} the same bytes (`{other_name}`, line {}), with no core_barrier or sendrecv in between",
-                this.0, tensor.name, a.line, other.0, b.line
+                core, tensor.name, a.line, other_core, b.line
             ),
         )
-        .at_loc(span(a), a.line, a.column, format!("core {} {does} here", this.0))
-        .with_loc(span(b), b.line, b.column, format!("core {} {did} here", other.0))
-        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is shared by the cores", tensor.name))
+        .at_source(a, format!("core {core} {does} here"))
+        .with_source(b, format!("core {other_core} {did} here"))
+        .with_source(tensor.loc, format!("`{}` is shared by the cores", tensor.name))
         .help(format!(
             "write nisa.core_barrier(data={}, cores=(0, 1)) between the two, on both cores",
             tensor.name
         ));
-        if let Some(where_) = iterations(program, this.1, dynamic) {
-            out = out.note(format!("core {} in {where_}", this.0));
-        }
-        if let Some(where_) = iterations(program, other.1, &[]) {
-            out = out.note(format!("core {} in {where_}", other.0));
+        for (core, at) in [(core, at), (other_core, Place { program, node: other, loops: &[] })] {
+            if let Some(iterations) = at.iterations() {
+                out = out.note(format!("core {core} in {iterations}"));
+            }
         }
         self.list.push(out);
     }
 
     /// A core reads what the other core has written to a tensor of which each core may have one of its own on the device.
-    pub(super) fn unlinked(
-        &mut self,
-        program: &Program,
-        (core, node): (u32, &Node),
-        dynamic: &[(Loc, u32)],
-        crossing: &Crossing<'_>,
-    ) {
+    pub(super) fn unlinked(&mut self, (core, at): (u32, Place<'_, '_>), crossing: &Crossing<'_>) {
+        let Place { program, node, .. } = at;
         let tensor = program.tensor(crossing.tensor);
         let (other, writer) = crossing.writer;
         let (read, write, name) = (node.loc, writer.loc, &tensor.name);
@@ -437,35 +424,27 @@ impl Findings {
             write.line
         );
         let mut out = Diagnostic::warning("unnamed-shared-hbm", message)
-            .at_loc(span(read), read.line, read.column, format!("core {core} reads here"))
-            .with_loc(span(write), write.line, write.column, format!("core {other} wrote here"))
-            .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{name}` is allocated here"))
+            .at_source(read, format!("core {core} reads here"))
+            .with_source(write, format!("core {other} wrote here"))
+            .with_source(tensor.loc, format!("`{name}` is allocated here"))
             .help(format!("name it: nl.ndarray(..., buffer=nl.shared_hbm, name=\"{name}\")"));
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("core {core} in {where_}"));
+        if let Some(iterations) = at.iterations() {
+            out = out.note(format!("core {core} in {iterations}"));
         }
         self.list.push(out);
     }
 
     /// An operand has values that the instruction does not support.
-    pub(super) fn unexpected_values(
-        &mut self,
-        program: &Program,
-        node: &Node,
-        dynamic: &[(Loc, u32)],
-        found: &Violation,
-    ) {
+    pub(super) fn unexpected_values(&mut self, at: Place<'_, '_>, found: &Violation) {
+        let node = at.node;
         if !self.seen_values.insert((node.loc, found.operand)) {
             return;
         }
         let message = format!("`{}`: {}", name_of(node), found.message);
-        let mut out = Diagnostic::warning(found.id, message)
-            .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("`{}`", found.operand))
+        let out = Diagnostic::warning(found.id, message)
+            .at_source(node.loc, format!("`{}`", found.operand))
             .help(found.help.as_str());
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("in {where_}"));
-        }
-        self.list.push(out);
+        self.list.push(at.note_iterations(out));
     }
 
     /// Whether [`Self::overlapping_store`] would be a repeat.
@@ -476,76 +455,62 @@ impl Findings {
     /// A store overwrites part of an earlier store to an output, with other values. `total` is the number of elements stored.
     pub(super) fn overlapping_store(
         &mut self,
-        (program, dynamic): (&Program, &[(Loc, u32)]),
-        (node, view): (&Node, &View),
+        at: Place<'_, '_>,
+        view: &View,
         (found, total): (Overwritten, usize),
         earlier: Option<&Node>,
     ) {
+        let Place { program, node, .. } = at;
         let tensor = program.tensor(view.tensor);
         if !self.seen.insert((node.loc, tensor.loc)) {
             return;
         }
         let is_static = tensor.dtype == view.dtype && view.indirect.is_none();
-        let at = if is_static {
+        let first = if is_static {
             position(&tensor.shape, usize::try_from(address(view, found.first).1).unwrap_or(0))
         } else {
             format!("element {} of the store", found.first)
         };
         let message = format!(
-            "`{}` overwrites {} of the {total} elements that it stores in output `{}` with different values; first: {at}, which was {:?} and becomes {:?}",
+            "`{}` overwrites {} of the {total} elements that it stores in output `{}` with different values; first: {first}, which was {:?} and becomes {:?}",
             name_of(node),
             found.elements,
             tensor.name,
             found.values.0,
             found.values.1
         );
-        let mut out = Diagnostic::warning("overlapping-store", message).at_loc(
-            span(node.loc),
-            node.loc.line,
-            node.loc.column,
-            format!("stores `{}`", tensor.name),
-        );
+        let mut out =
+            Diagnostic::warning("overlapping-store", message).at_source(node.loc, format!("stores `{}`", tensor.name));
         if let Some(earlier) = earlier.filter(|e| e.loc != node.loc) {
-            out = out.with_loc(span(earlier.loc), earlier.loc.line, earlier.loc.column, "stored here before");
+            out = out.with_source(earlier.loc, "stored here before");
         }
         out = out.help("check the start and the step of the stores: each element of an output is stored once");
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("in {where_}"));
-        }
-        self.list.push(out);
+        self.list.push(at.note_iterations(out));
     }
 
     /// An unset register is read.
-    pub(super) fn unset_register(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], register: RegId) {
+    pub(super) fn unset_register(&mut self, at: Place<'_, '_>, register: RegId) {
+        let node = at.node;
         if !self.seen_registers.insert((node.loc, register)) {
             return;
         }
-        let mut out =
+        let out =
             Diagnostic::warning("uninitialized-read", "a register is read before anything has set it; it reads 0 here")
-                .at_loc(span(node.loc), node.loc.line, node.loc.column, "reads the register")
+                .at_source(node.loc, "reads the register")
                 .help("set it first: nisa.register_move(register, 0), or nisa.register_load");
-        if let Some(where_) = iterations(program, node, dynamic) {
-            out = out.note(format!("in {where_}"));
-        }
-        self.list.push(out);
+        self.list.push(at.note_iterations(out));
     }
 }
 
 /// The error for a fault, which ends the run.
-pub(super) fn fault(program: &Program, node: &Node, dynamic: &[(Loc, u32)], fault: Fault) -> Box<Diagnostic> {
+pub(super) fn fault(at: Place<'_, '_>, fault: Fault) -> Box<Diagnostic> {
+    let node = at.node;
     let what = match &node.kind {
         NodeKind::Inst(inst) => format!("`{}`", inst.schema().name),
         _ => "loop".into(),
     };
-    let mut out = Diagnostic::error(fault.id, format!("{what}: {}", fault.message)).at_loc(
-        span(node.loc),
-        node.loc.line,
-        node.loc.column,
-        "stopped here",
-    );
-    if let Some(where_) = iterations(program, node, dynamic) {
-        out = out.note(format!("in {where_}"));
-    }
+    let mut out = Diagnostic::error(fault.id, format!("{what}: {}", fault.message)).at_source(node.loc, "stopped here");
+    out = at.note_iterations(out);
     if out.id == MEMORY_LIMIT {
         out = out.advise(Advice::MoreMemory);
     } else if out.id == "step-limit" {

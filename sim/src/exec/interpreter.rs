@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
 use super::deferred::Deferred;
-use super::findings::{self, Findings};
+use super::findings::{self, Findings, Place};
 use super::limits::Events;
 use super::loop_local::LoopLocalTensors;
 use super::observe::{Observer, Reached};
@@ -328,7 +328,7 @@ impl<'p> Interpreter<'p> {
 
     fn diagnose(&self, fault: Fault) -> Box<Diagnostic> {
         match self.core.node {
-            Some(node) => findings::fault(self.program, node, &self.core.loops, fault),
+            Some(node) => findings::fault(Place { program: self.program, node, loops: &self.core.loops }, fault),
             None => Box::new(Diagnostic::error(fault.id, fault.message)),
         }
     }
@@ -500,7 +500,8 @@ impl<'p> Interpreter<'p> {
             Some(value) => value,
             None => {
                 if let Some(node) = self.core.node {
-                    self.findings.unset_register(self.program, node, &self.core.loops, register);
+                    let at = Place { program: self.program, node, loops: &self.core.loops };
+                    self.findings.unset_register(at, register);
                 }
                 0
             }

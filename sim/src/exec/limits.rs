@@ -5,7 +5,8 @@ use nki_diag::{Advice, Diagnostic};
 use nki_isa::{Arch, Fault, Program};
 
 use super::ExecOptions;
-use crate::place::{Placement, span};
+use crate::labels::Labels;
+use crate::place::Placement;
 use crate::trace::Trace;
 
 /// The diagnostic of a run that exceeds its memory limit.
@@ -40,7 +41,7 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
     let largest = program.tensors.iter().filter(|t| t.space.is_hbm()).max_by_key(|t| t.bytes());
     if let Some(t) = largest {
         let label = format!("`{}` needs {}", t.name, size(t.bytes() as u64));
-        out = out.at_loc(span(t.loc), t.loc.line, t.loc.column, label);
+        out = out.at_source(t.loc, label);
     }
     Some(out.advise(Advice::MoreMemory))
 }

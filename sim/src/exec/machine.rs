@@ -477,7 +477,8 @@ impl Machine for Interpreter<'_> {
 
     fn note_unexpected(&mut self, found: Violation) {
         if let Some(node) = self.core.node {
-            self.findings.unexpected_values(self.program, node, &self.core.loops, &found);
+            let at = Place { program: self.program, node, loops: &self.core.loops };
+            self.findings.unexpected_values(at, &found);
         }
     }
 

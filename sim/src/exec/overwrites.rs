@@ -8,6 +8,7 @@ use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Fault, Inst, Program, TensorId, View};
 use rustc_hash::FxHashSet;
 
+use super::findings::Place;
 use super::interpreter::Interpreter;
 use crate::lint::overlap::address;
 use crate::memory::access::Access;
@@ -97,12 +98,8 @@ impl<'p> Interpreter<'p> {
             if let Some(found) = compare(&before, &now) {
                 let earlier = self.earlier_store(before.view, found.first);
                 let total = before.access.elements();
-                self.findings.overlapping_store(
-                    (self.program, &self.core.loops),
-                    (node, before.view),
-                    (found, total),
-                    earlier,
-                );
+                let at = Place { program: self.program, node, loops: &self.core.loops };
+                self.findings.overlapping_store(at, before.view, (found, total), earlier);
             }
         }
         Ok(())

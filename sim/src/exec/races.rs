@@ -13,7 +13,7 @@ use nki_isa::program::Node;
 use nki_isa::{Fault, Inst, Program, Space, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::findings::Findings;
+use super::findings::{Findings, Place};
 use super::interpreter::Interpreter;
 use crate::deps::{self, By, Hazard, Index, Partitions, Region, Subject};
 use crate::place::Placement;
@@ -114,16 +114,9 @@ impl<'p> Races<'p> {
     }
 
     /// Reports a race between an instruction of core `me` and a conflicting access.
-    pub(super) fn report(
-        &mut self,
-        findings: &mut Findings,
-        program: &Program,
-        (me, node): (u32, &Node),
-        loops: &[(Loc, u32)],
-        c: &Conflict<'_>,
-    ) {
-        if self.seen.len() < MOST && self.seen.insert((node.loc, c.node.loc)) {
-            findings.race(program, (me, node), (c.core, c.node), c.tensor, c.hazard, loops);
+    pub(super) fn report(&mut self, findings: &mut Findings, me: u32, at: Place<'_, '_>, c: &Conflict<'_>) {
+        if self.seen.len() < MOST && self.seen.insert((at.node.loc, c.node.loc)) {
+            findings.race((me, at), (c.core, c.node), c.tensor, c.hazard);
         }
     }
 }
@@ -141,7 +134,8 @@ impl<'p> Interpreter<'p> {
         let me = self.core.number;
         let conflicts = self.races.note((program, placement), (me, node), footprint, resolved);
         if let Some(crossing) = self.unlinked.note((program, placement), (me, node), footprint, resolved) {
-            self.findings.unlinked(program, (me, node), &self.core.loops, &crossing);
+            let at = Place { program, node, loops: &self.core.loops };
+            self.findings.unlinked((me, at), &crossing);
         }
         if conflicts.is_empty() {
             return inst.execute(self);
@@ -159,7 +153,8 @@ impl<'p> Interpreter<'p> {
                 None => true,
             };
             if races {
-                self.races.report(&mut self.findings, program, (me, node), &self.core.loops, &c);
+                let at = Place { program, node, loops: &self.core.loops };
+                self.races.report(&mut self.findings, me, at, &c);
             }
         }
         Ok(())

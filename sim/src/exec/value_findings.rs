@@ -18,9 +18,9 @@ use super::findings::{self, operands};
 use super::interpreter::Interpreter;
 use super::rows::inspect_integers;
 use super::values::{Argument, Arguments, Clipped, Inexact, Limit, NonFiniteElement, Registers, Watch};
+use crate::labels::Labels;
 use crate::memory::access::Access;
 use crate::memory::elements::Codec;
-use crate::place::span;
 
 /// State of value findings that persists between instructions.
 #[derive(Debug, Default)]
@@ -222,7 +222,7 @@ impl<'p> Interpreter<'p> {
 
     fn report_value(&mut self, slug: &'static str, at: &ValueSite<'_>, message: String, label: String, help: &str) {
         let loc = at.node.loc;
-        let mut out = Diagnostic::warning(slug, message).at_loc(span(loc), loc.line, loc.column, label);
+        let mut out = Diagnostic::warning(slug, message).at_source(loc, label);
         if !help.is_empty() {
             out = out.help(help);
         }

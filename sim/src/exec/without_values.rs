@@ -108,16 +108,17 @@ impl<'p> Visitor<'p> for Account<'p> {
             self.release_before(step.core, step.at);
         }
         self.memory.account().executes(step.node);
+        let at = Place { program: self.program, node: step.node, loops: step.loops };
         if self.races.is_on() {
             let placement = self.memory.placement();
             let conflicts =
                 self.races.note((self.program, placement), (step.core, step.node), footprint, step.resolved);
             let this = (step.core, step.node);
             if let Some(crossing) = self.unlinked.note((self.program, placement), this, footprint, step.resolved) {
-                self.findings.unlinked(self.program, this, step.loops, &crossing);
+                self.findings.unlinked((step.core, at), &crossing);
             }
             for c in conflicts.iter().filter(|c| c.hazard == Hazard::Raw) {
-                self.races.report(&mut self.findings, self.program, (step.core, step.node), step.loops, c);
+                self.races.report(&mut self.findings, step.core, at, c);
             }
         }
         let resolved = step.resolved.unwrap_or(&[]);
@@ -126,7 +127,6 @@ impl<'p> Visitor<'p> for Account<'p> {
         }
         let mut resolved = resolved.iter();
         let mut dynamic = |view: &View| view.indirect.as_ref().and_then(|_| resolved.next());
-        let at = Place { program: self.program, node: step.node, loops: step.loops };
         let accumulation = step.inst.accumulation(self.memory.arch());
         for &view in &footprint.reads {
             let d = dynamic(view);

@@ -15,14 +15,14 @@ use super::overlap::{SameAddress, SameRow, SharedAddress, indices};
 use super::skips::GROUP;
 use super::walk::Step;
 use crate::exec::{iterations, name_of};
-use crate::place::span;
+use crate::labels::Labels;
 
 fn at(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnostic {
-    diagnostic.at_loc(span(loc), loc.line, loc.column, label)
+    diagnostic.at_source(loc, label)
 }
 
 fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnostic {
-    diagnostic.with_loc(span(loc), loc.line, loc.column, label)
+    diagnostic.with_source(loc, label)
 }
 
 /// Whether the instruction reads from HBM.

@@ -38,7 +38,8 @@ use nki_isa::inst::{Action, Footprint, Transfer};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Inst, Program, Space, Tensor, View};
 
-use crate::place::{Capacity, Placement, place_with, span};
+use crate::labels::Labels;
+use crate::place::{Capacity, Placement, place_with};
 use crate::timing::cost::CostModel;
 use nki_diag::Diagnostic;
 use nki_diag::memory::size;
@@ -317,7 +318,7 @@ pub fn thrashes(program: &Program, changes: &[Change]) -> Option<Diagnostic> {
         let (bytes, arguments) = (size(bytes), size(arguments));
         let message = format!("SBUF is too small for the tiles of this kernel: {bytes} are loaded again, but its arguments have {arguments}");
         Diagnostic::warning("sbuf-spill", message)
-            .at_loc(span(most.loc), most.loc.line, most.loc.column, most.what.text(most.count))
+            .at_source(most.loc, most.what.text(most.count))
             .note("whole tiles are loaded again here; the older compiler may load the parts that an instruction needs, so that the latency is an upper bound")
             .help("keep less in SBUF at one time, for example the rows of one iteration")
     })

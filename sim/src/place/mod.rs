@@ -24,7 +24,6 @@ use rustc_hash::FxHashMap;
 
 pub use lifetimes::Lifetime;
 use packing::Halves;
-pub(crate) use report::span;
 use reuse::Shared;
 use space::Order;
 pub(crate) use space::{Free, Order as Rule};
@@ -74,6 +73,27 @@ pub enum Capacity {
     Error,
     /// The kernel runs with tensors beyond the end of the memory; its time is not valid.
     Warn,
+}
+
+impl std::str::FromStr for Capacity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "error" => Ok(Capacity::Error),
+            "warn" => Ok(Capacity::Warn),
+            other => Err(format!("`{other}` is neither error nor warn")),
+        }
+    }
+}
+
+impl std::fmt::Display for Capacity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Capacity::Error => "error",
+            Capacity::Warn => "warn",
+        })
+    }
 }
 
 impl Placement {

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nki_diag::{Diagnostic, FileId, Span};
+use nki_diag::Diagnostic;
 use nki_isa::ids::Loc;
 use nki_isa::{Arch, Program, Space, TensorId};
 use rustc_hash::FxHashMap;
 
-use super::{Item, Lifetime, Placement, Region, share_banks};
+use crate::labels::Labels;
 
-/// A place of the program as a diagnostic's span.
-pub(crate) fn span(loc: Loc) -> Span {
-    Span::new(FileId(loc.file), loc.start, loc.end)
-}
+use super::{Item, Lifetime, Placement, Region, share_banks};
 
 /// Maximum number of findings about overlaps.
 const MOST_FINDINGS: usize = 20;
@@ -58,7 +55,7 @@ pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: 
     } else {
         return None;
     };
-    Some(Diagnostic::error(id, message).at_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, label))
+    Some(Diagnostic::error(id, message).at_source(tensor.loc, label))
 }
 
 /// Peak bytes in use, and the item that starts at that time.
@@ -181,8 +178,8 @@ pub(super) fn overlaps(
                         memory(t.space)
                     ),
                 )
-                .at_loc(span(t.loc), t.loc.line, t.loc.column, format!("`{}` is placed here", t.name))
-                .with_loc(span(o.loc), o.loc.line, o.loc.column, format!("`{}` is placed here", o.name))
+                .at_source(t.loc, format!("`{}` is placed here", t.name))
+                .with_source(o.loc, format!("`{}` is placed here", o.name))
                 .help("give one of them an address that is free from its first to its last use"),
             );
         }
@@ -285,7 +282,7 @@ pub(super) fn does_not_fit(
     };
     let slug = if region.space == Space::Psum { "psum-overflow" } else { "sbuf-overflow" };
     let label = format!("`{}` needs {} per partition", tensor.name, unit(u64::from(item.bytes)));
-    let mut out = Diagnostic::error(slug, message).at_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, label);
+    let mut out = Diagnostic::error(slug, message).at_source(tensor.loc, label);
     const SHOWN: usize = 8;
     for (bytes, n, t) in groups.iter().take(SHOWN) {
         let many = if *n > 1 { format!("{n} x ") } else { String::new() };
