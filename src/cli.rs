@@ -8,11 +8,13 @@ use clap::{Args, Parser, Subcommand};
 use nki_diag::levels::Source;
 use nki_frontend::GridAxis;
 use nki_isa::arch::Target;
+use nki_sim_core::place::Capacity;
 
+use crate::expected::Tolerances;
 use crate::findings::Lists;
 use crate::python::Break;
 use crate::settings::ParamChanges;
-use values::{name_value, number, number_to_1024, place, rows, seconds, step, steps, target, tolerance};
+use values::{capacity, name_value, number, number_to_1024, place, rows, seconds, step, steps, target, tolerance};
 
 /// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
 #[derive(Debug, Parser)]
@@ -59,7 +61,10 @@ pub(crate) enum Command {
     // A sweep reads the source and changes its constants: it takes no lowered kernel, and Python does not execute it.
     #[command(
         mut_arg("file", |file| file.help("Python file with a kernel")),
-        mut_arg("frontend", |frontend| frontend.hide(true))
+        mut_arg("frontend", |frontend| frontend.hide(true)),
+        mut_arg("expect", |expect| expect.help(
+            "Compare an output with an array, and rank only the points where it is equal: FILE.npy, or a tensor as in --arg"
+        ))
     )]
     Sweep(Box<SweepArgs>),
     /// Run many kernels within limits of time and memory: reads a job and writes a result as one line of JSON each
@@ -191,8 +196,8 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) max_memory: Option<String>,
     /// Reject a kernel that does not fit into SBUF or PSUM, or run it with a warning and no valid latency [default: $NKI_SIM_CAPACITY, error]
-    #[arg(long, value_name = "error|warn", value_parser = ["error", "warn"])]
-    pub(crate) capacity: Option<String>,
+    #[arg(long, value_name = "error|warn", value_parser = capacity())]
+    pub(crate) capacity: Option<Capacity>,
     /// The arguments are those of a job, whose messages do not speak of the command line.
     #[arg(skip)]
     pub(crate) of_job: bool,
@@ -245,15 +250,16 @@ fn launch_grid(text: &str) -> Result<LaunchGrid, String> {
     if grid.cores() > 2 { Err("a grid is spread over two cores at most".into()) } else { Ok(grid) }
 }
 
-/// How the timeline is computed.
+/// The order of the instructions of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum InstructionOrder {
+    Compiler,
+    Program,
+}
+
+/// Changes of timing parameters.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct TimingArgs {
-    /// Instruction order: the compiler's (a list schedule) or the program's
-    #[arg(long, value_name = "ORDER", default_value = "compiler", value_parser = ["compiler", "program"])]
-    pub(crate) schedule: String,
-    /// What the latency predicts: a profiler's total time, or the result of the runtime's device benchmark [default: profile]
-    #[arg(long, value_name = "profile|device", value_parser = ["profile", "device"])]
-    pub(crate) measure: Option<String>,
+pub(crate) struct ParamArgs {
     /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) set: Vec<(String, String)>,
@@ -262,13 +268,52 @@ pub(crate) struct TimingArgs {
     pub(crate) params: Option<PathBuf>,
 }
 
+/// Expected values of outputs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExpectArgs {
+    /// Compare an output with an array, and fail if they differ: FILE.npy, or a tensor as in --arg
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
+    pub(crate) expect: Vec<(String, String)>,
+    /// Relative tolerance of --expect [default: by dtype]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
+    pub(crate) rtol: Option<f64>,
+    /// Absolute tolerance of --expect [default: by dtype]
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
+    pub(crate) atol: Option<f64>,
+}
+
+impl ExpectArgs {
+    /// The tolerances that the user gave.
+    pub(crate) fn tolerances(&self) -> Tolerances {
+        Tolerances { rtol: self.rtol, atol: self.atol }
+    }
+}
+
+/// How the timeline is computed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TimingArgs {
+    /// Instruction order: the compiler's (a list schedule) or the program's
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = InstructionOrder::Compiler)]
+    pub(crate) schedule: InstructionOrder,
+    /// What the latency predicts: a profiler's total time, or the result of the runtime's device benchmark [default: profile]
+    #[arg(long, value_name = "profile|device", value_parser = ["profile", "device"])]
+    pub(crate) measure: Option<String>,
+    #[command(flatten)]
+    pub(crate) changes: ParamArgs,
+}
+
+impl From<&ParamArgs> for ParamChanges {
+    fn from(args: &ParamArgs) -> Self {
+        ParamChanges { file: args.params.clone(), set: args.set.clone(), ..ParamChanges::default() }
+    }
+}
+
 impl From<&TimingArgs> for ParamChanges {
     fn from(args: &TimingArgs) -> Self {
         ParamChanges {
-            program_order: args.schedule == "program",
+            program_order: args.schedule == InstructionOrder::Program,
             measure: args.measure.clone(),
-            file: args.params.clone(),
-            set: args.set.clone(),
+            ..(&args.changes).into()
         }
     }
 }
@@ -285,15 +330,8 @@ pub(crate) struct RunArgs {
     /// Write each output to DIR/NAME.npy (DIR/rankN/NAME.npy with --ranks)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Compare an output with an array, and fail if they differ: FILE.npy, or a tensor as in --arg
-    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
-    pub(crate) expect: Vec<(String, String)>,
-    /// Relative tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
-    pub(crate) rtol: Option<f64>,
-    /// Absolute tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
-    pub(crate) atol: Option<f64>,
+    #[command(flatten)]
+    pub(crate) expected: ExpectArgs,
     /// Write a tensor as it is after an execution of a line; ITERATION counts the executions from 0 [default: the last]
     #[arg(long, value_name = "NAME@LINE[:ITERATION]=FILE.npy", value_parser = name_value, conflicts_with = "ranks")]
     pub(crate) dump: Vec<(String, String)>,
@@ -385,12 +423,8 @@ pub(crate) struct ReplayArgs {
     /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4, trn3pre) [default: the profile's]
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
-    /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
-    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
-    pub(crate) set: Vec<(String, String)>,
-    /// Change timing parameters to the values in a TOML file
-    #[arg(long, value_name = "FILE.toml")]
-    pub(crate) params: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) changes: ParamArgs,
     /// Rows to show of each table
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = rows, allow_negative_numbers = true)]
     pub(crate) top: usize,
@@ -424,15 +458,8 @@ pub(crate) struct SweepArgs {
     /// Values of a kernel argument or of a constant at the top of the file
     #[arg(long, value_name = "NAME=V1,V2,...", value_parser = name_value, required = true)]
     pub(crate) grid: Vec<(String, String)>,
-    /// Compare an output with an array, and rank only the points where it is equal: FILE.npy, or a tensor as in --arg
-    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
-    pub(crate) expect: Vec<(String, String)>,
-    /// Relative tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
-    pub(crate) rtol: Option<f64>,
-    /// Absolute tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true, requires = "expect")]
-    pub(crate) atol: Option<f64>,
+    #[command(flatten)]
+    pub(crate) expected: ExpectArgs,
     /// Let Optuna choose the points, which needs the Python package and Optuna: pip install 'nki-sim[search]'
     #[arg(long, conflicts_with = "state")]
     pub(crate) search: bool,

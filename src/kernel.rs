@@ -62,7 +62,7 @@ pub(crate) fn session(
         judge: Judge::new(mode, args.strict, vec![args.levels.source()?], Some(&args.file))?,
         memory: memory::limit(args.max_memory.as_deref())?,
         reported: false,
-        capacity: settings::capacity(args.capacity.as_deref())?,
+        capacity: settings::capacity(args.capacity)?,
         numerics,
         static_descriptors: args.disable_dge,
         precise: numerics == Numerics::Never || settings::precise_fp()?,

@@ -126,7 +126,7 @@ impl Inputs {
 
     /// With the file of `--params`.
     pub(crate) fn and_timing(mut self, args: &TimingArgs) -> Self {
-        if let Some(path) = &args.params {
+        if let Some(path) = &args.changes.params {
             self.add("--params", path);
         }
         self

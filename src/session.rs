@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use nki_diag::memory::Limit;
-use nki_diag::{Diagnostic, FileId, SourceMap, Span};
+use nki_diag::{Diagnostic, SourceMap};
 use nki_frontend::{Options, Returned};
 use nki_isa::{Program, Target};
 use nki_sim_core::HostTensor;
@@ -15,6 +15,7 @@ use nki_sim_core::analysis::Analysis;
 use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, NeedsData, Observer, UnwrittenValue};
+use nki_sim_core::labels::Labels;
 use nki_sim_core::lint;
 use nki_sim_core::middle_end::descriptors::{self, Descriptors};
 use nki_sim_core::middle_end::{self, Change, Passes, RESERVED};
@@ -113,8 +114,7 @@ fn violations(program: &Program) -> Vec<Diagnostic> {
         .validate()
         .into_iter()
         .map(|(violation, loc, _)| {
-            let span = Span::new(FileId(loc.file), loc.start, loc.end);
-            let d = Diagnostic::error(violation.id, violation.to_string()).at_loc(span, loc.line, loc.column, "");
+            let d = Diagnostic::error(violation.id, violation.to_string()).at_source(loc, "");
             if violation.help.is_empty() { d } else { d.help(violation.help) }
         })
         .collect()

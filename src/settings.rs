@@ -83,37 +83,22 @@ pub fn logical_cores() -> Result<u32, String> {
 /// The setting of a caller of the library.
 static CAPACITY_CONFIGURED: Mutex<Option<Capacity>> = Mutex::new(None);
 
-fn capacity_named(text: &str) -> Result<Capacity, String> {
-    match text.trim() {
-        "error" => Ok(Capacity::Error),
-        "warn" => Ok(Capacity::Warn),
-        other => Err(format!("`{other}` is neither error nor warn")),
-    }
-}
-
-/// Sets for this process the handling of an SBUF or PSUM that is too small, `error` or `warn`; `None` resets it.
-///
-/// # Errors
-/// If it is another word.
-pub fn configure_capacity(word: Option<&str>) -> Result<(), String> {
-    let set = word.map(capacity_named).transpose()?;
-    *CAPACITY_CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner) = set;
-    Ok(())
+/// Sets for this process the handling of an SBUF or PSUM that is too small; `None` resets it.
+pub fn configure_capacity(capacity: Option<Capacity>) {
+    *CAPACITY_CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner) = capacity;
 }
 
 /// The handling of an SBUF or PSUM that is too small: the option, else the value of [`configure_capacity`], else a variable, else an error.
 ///
 /// # Errors
-/// If the option or the variable has an invalid value.
-pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
+/// If the variable has an invalid value.
+pub fn capacity(option: Option<Capacity>) -> Result<Capacity, String> {
     let configured = *CAPACITY_CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner);
-    match (option, configured) {
-        (Some(word), _) => capacity_named(word).map_err(|e| format!("capacity: {e}")),
-        (None, Some(set)) => Ok(set),
-        (None, None) => match variable(CAPACITY)? {
-            Some(word) => capacity_named(&word).map_err(|e| format!("environment variable {CAPACITY}: {e}")),
-            None => Ok(Capacity::Error),
-        },
+    match (option.or(configured), variable(CAPACITY)) {
+        (Some(set), _) => Ok(set),
+        (None, Ok(Some(word))) => word.parse().map_err(|e| format!("environment variable {CAPACITY}: {e}")),
+        (None, Ok(None)) => Ok(Capacity::Error),
+        (None, Err(wrong)) => Err(wrong),
     }
 }
 

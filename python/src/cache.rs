@@ -22,11 +22,11 @@ use crate::convert::{Conversion, helpers, tracer};
 use crate::errors::{as_json, call_error, kernel_error, value_error};
 use crate::host::{Live, Read, Table, same};
 use crate::levels::Judge;
-use crate::named_target;
 use crate::run::{Outcome, shaped};
 use crate::threads::detached;
 use crate::trace::{Mode, Place, Run};
 use crate::values::Wanted;
+use crate::{capacity_named, named_target};
 
 /// Maximum number of programs cached per kernel; the least recently used is evicted.
 const MOST: usize = 64;
@@ -263,7 +263,7 @@ impl Cache {
     ) -> PyResult<Option<Compiled>> {
         let given = args;
         let args: Vec<(String, Bound<'_, PyAny>)> = given.extract()?;
-        let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
+        let capacity = nki_sim::settings::capacity(capacity_named(capacity)?).map_err(value_error)?;
         let judge = judge.0.clone();
         let strict = judge.includes_strict();
         let axis = |(sequential, cores, cores_outside)| GridAxis { sequential, cores, cores_outside };

@@ -27,6 +27,7 @@ use std::ffi::OsString;
 
 use nki_isa::names::Named;
 use nki_isa::{DType, Target};
+use nki_sim_core::place::Capacity;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -111,12 +112,19 @@ fn unknown_option(decorator: &str, name: &str) -> Option<String> {
     nki_frontend::unknown_option(decorator, name)
 }
 
+/// The value of an argument `capacity`.
+fn capacity_named(word: Option<&str>) -> PyResult<Option<Capacity>> {
+    let parsed = word.map(str::parse).transpose();
+    parsed.map_err(|e: String| errors::value_error(format!("capacity: {e}")))
+}
+
 /// Sets this process's memory and step limits of kernels, and the handling of an SBUF or PSUM that is too small. None resets a setting.
 #[pyfunction]
 #[pyo3(signature = (max_memory, capacity, max_steps))]
 fn set_limits(max_memory: Option<&str>, capacity: Option<&str>, max_steps: Option<u64>) -> PyResult<()> {
+    let capacity = capacity_named(capacity)?;
     nki_sim::memory::configure(max_memory).map_err(|e| errors::value_error(format!("max_memory: {e}")))?;
-    nki_sim::settings::configure_capacity(capacity).map_err(|e| errors::value_error(format!("capacity: {e}")))?;
+    nki_sim::settings::configure_capacity(capacity);
     nki_sim::settings::configure_max_steps(max_steps);
     Ok(())
 }

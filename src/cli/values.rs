@@ -1,7 +1,9 @@
 //! Values of options.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
+use nki_sim_core::place::Capacity;
 
 use crate::intermediates::file_and_line;
 use crate::kernel::suggestion;
@@ -26,6 +28,10 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
         let near = suggestion(&text.to_lowercase(), Target::NAMES.split(", "));
         format!("expected one of {}{near}", Target::NAMES)
     })
+}
+
+pub(super) fn capacity() -> impl TypedValueParser<Value = Capacity> {
+    PossibleValuesParser::new(["error", "warn"]).try_map(|word| word.parse())
 }
 
 pub(super) fn step(text: &str) -> Result<f64, String> {

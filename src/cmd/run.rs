@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use nki_diag::{Applied, Diagnostic, FileId, Mode, Span};
+use nki_diag::{Applied, Diagnostic, Mode};
 use nki_frontend::{Arg, Arguments as _};
 use nki_isa::Program;
 use nki_sim_core::analysis::remedies;
 use nki_sim_core::exec::NeedsData;
+use nki_sim_core::labels::Labels;
 use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 
 use super::{ranks, script};
 use crate::cli::{KernelArgs, RunArgs};
-use crate::expected::{self, Comparisons, Expected, Tolerances};
+use crate::expected::{self, Comparisons, Expected};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
@@ -58,7 +59,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         tables::check(directory)?;
     }
     // Detects an invalid --expect file before the work.
-    let expected = expected::read(&args.expect)?;
+    let expected = expected::read(&args.expected.expect)?;
     let waiting = PendingOutput::new("compiling");
     let (placed, of_rank) = place_all(args, &session, &expected)?;
     waiting.say("executing and timing");
@@ -127,14 +128,17 @@ fn check_terminal(what: &str) -> Result<(), Failure> {
 
 /// Lets Python execute the kernel again in the debugger.
 fn step(args: &RunArgs, session: &Session, placed: &Placed, tracer: &dyn Tracer) -> Result<(), Failure> {
-    let inputs = || -> Result<Vec<Given>, String> {
-        let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
-        arguments.values()?;
-        Ok(arguments.into_tensors())
-    };
+    let inputs = || inputs_again(args);
     let sources = &placed.compiled.sources;
     let what = Stepped { session, kernel: &placed.kernel, sources, inputs: &inputs };
     Ok(tracer.step(&what, args.stop.as_ref())?)
+}
+
+/// Creates the kernel's inputs again: a run does not keep them.
+fn inputs_again(args: &RunArgs) -> Result<Vec<Given>, String> {
+    let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
+    arguments.values()?;
+    Ok(arguments.into_tensors())
 }
 
 /// A rank's program, by index, and its inputs.
@@ -144,7 +148,7 @@ type OfRank = (usize, Vec<Given>);
 fn place_all(args: &RunArgs, session: &Session, expected: &[Expected]) -> Result<(Vec<Placed>, Vec<OfRank>), Failure> {
     let count = args.ranks.map_or(1, |n| n as usize);
     if args.ranks.is_some() {
-        args.expect.iter().try_for_each(|(name, _)| ranks::split(name, count).map(drop))?;
+        args.expected.expect.iter().try_for_each(|(name, _)| ranks::split(name, count).map(drop))?;
     }
     let mut placed: Vec<Placed> = Vec::new();
     let mut of_rank = Vec::with_capacity(count);
@@ -207,7 +211,7 @@ fn taken(
         let own = several.then(|| directory.join(format!("rank{rank}")));
         write_outputs(&inputs_of(args), own.as_ref().unwrap_or(directory), &outputs)?;
     }
-    let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
+    let tolerances = args.expected.tolerances();
     if !several {
         return Ok(expected::compare(outputs, expected, tolerances));
     }
@@ -297,7 +301,7 @@ fn print_lines(lines: &[String]) {
 
 /// The input files of the command.
 pub(super) fn inputs_of(args: &RunArgs) -> Inputs {
-    Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect)
+    Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expected.expect)
 }
 
 /// The output files, except outputs of the kernel.
@@ -327,13 +331,8 @@ fn results_of(args: &RunArgs, program: Option<&Program>) -> Vec<(&'static str, P
 
 /// The reason why `--no-numerics` could not be honoured.
 fn values_needed(needed: &NeedsData) -> Diagnostic {
-    let span = Span::new(FileId(needed.loc.file), needed.loc.start, needed.loc.end);
-    Diagnostic::info("needs-data", format!("values were computed in spite of --no-numerics: {}", needed.what)).at_loc(
-        span,
-        needed.loc.line,
-        needed.loc.column,
-        "needs values",
-    )
+    Diagnostic::info("needs-data", format!("values were computed in spite of --no-numerics: {}", needed.what))
+        .at_source(needed.loc, "needs values")
 }
 
 /// The first departure from an fp32 run, if an output differs from its expected value. Errors in the search do not prevent the report.
@@ -344,11 +343,5 @@ fn departure_of(
     comparisons: &Comparisons,
 ) -> Option<Result<Option<Departure>, String>> {
     let failed = comparisons.done.iter().find(|c| !c.passed).filter(|_| session.precise)?;
-    // The inputs are created again, because a run does not keep them.
-    let inputs = || -> Result<Vec<Given>, String> {
-        let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
-        arguments.values()?;
-        Ok(arguments.into_tensors())
-    };
-    Some(stage("departure", || intermediates::departure(session, kernel, inputs, failed.tolerance)))
+    Some(stage("departure", || intermediates::departure(session, kernel, || inputs_again(args), failed.tolerance)))
 }

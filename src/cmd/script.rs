@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::Failure;
-use crate::cli::{Frontend, KernelArgs, LevelArgs, RunArgs, TimingArgs};
+use crate::cli::{ExpectArgs, Frontend, InstructionOrder, KernelArgs, LevelArgs, ParamArgs, RunArgs, TimingArgs};
 use crate::python::{continue_as, has_package, installation, interpreter};
 use crate::settings;
 
@@ -28,9 +28,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         timing,
         ranks,
         out,
-        expect,
-        rtol,
-        atol,
+        expected: ExpectArgs { expect, rtol, atol },
         dump,
         stop,
         no_numerics,
@@ -60,7 +58,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         capacity: _,
         of_job: _,
     } = kernel;
-    let TimingArgs { schedule, measure, set, params } = timing;
+    let TimingArgs { schedule, measure, changes: ParamArgs { set, params } } = timing;
     [
         ("--kernel", name.is_some()),
         ("--arg", !values.is_empty()),
@@ -71,7 +69,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         ("--disable-dge", *disable_dge),
         ("--programs", programs.is_some()),
         ("--max-steps", max_steps.is_some()),
-        ("--schedule", schedule != "compiler"),
+        ("--schedule", *schedule != InstructionOrder::Compiler),
         ("--measure", measure.is_some()),
         ("--set", !set.is_empty()),
         ("--params", params.is_some()),
@@ -121,7 +119,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     // Invalid options are reported before the script starts.
     args.kernel.levels.source()?;
     crate::memory::limit(args.kernel.max_memory.as_deref())?;
-    settings::capacity(args.kernel.capacity.as_deref())?;
+    settings::capacity(args.kernel.capacity)?;
     let python = interpreter();
     if !has_package(&python) {
         return Err(Failure::Call(format!(
@@ -138,7 +136,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         .arg(file)
         .env("NEURON_PLATFORM_TARGET_OVERRIDE", target.to_string())
         .envs(args.kernel.max_memory.iter().map(|limit| ("NKI_SIM_MAX_MEMORY", limit)))
-        .envs(args.kernel.capacity.iter().map(|capacity| ("NKI_SIM_CAPACITY", capacity)));
+        .envs(args.kernel.capacity.iter().map(|capacity| ("NKI_SIM_CAPACITY", capacity.to_string())));
     match continue_as(&mut command)? {
         0 => Ok(()),
         _ => Err(Failure::Kernel),

@@ -1,6 +1,7 @@
 //! Messages of commands in the terms of jobs.
 
-use super::{Job, SweepJob, fields_of};
+use super::read::fields_of;
+use super::{Job, SweepJob};
 
 /// A message of a command with the fields of a job in place of the options that they became.
 ///

@@ -15,7 +15,7 @@ use crate::cli::{Cli, Command, KernelArgs, RunArgs};
 use crate::cmd::compare::{self, Difference};
 use crate::cmd::explain;
 use crate::cmd::sweep::{self, Table};
-use crate::expected::{self, Tolerances};
+use crate::expected;
 use crate::kernel::session;
 use crate::measure::{self, Measured, RunRequest, TimedRun, measure, with_run_line};
 use crate::output::{write_file, write_outputs};
@@ -364,9 +364,9 @@ fn run_at<'a>(
 ) -> Result<(Measured, Vec<OutputInfo>), Failure> {
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     // Recorded before the run reads them: changes during the run count.
-    note_files(&args.kernel, &args.expect, args.timing.params.as_deref(), read);
+    note_files(&args.kernel, &args.expected.expect, args.timing.changes.params.as_deref(), read);
     let session = session(&args.kernel, Mode::Sweep, numerics, Some(&args.timing))?;
-    let expected = expected::read(&args.expect)?;
+    let expected = expected::read(&args.expected.expect)?;
     let mut kernel = match with_run_line(&session, args.kernel.clone(), sources)? {
         Ok(kernel) => kernel,
         Err(wrong) => return Ok((*wrong, Vec::new())),
@@ -380,7 +380,7 @@ fn run_at<'a>(
         }
     }
     note_files(&kernel, &[], None, read);
-    let inputs = Inputs::of_kernel(&kernel).and_timing(&args.timing).and_expected(&args.expect);
+    let inputs = Inputs::of_kernel(&kernel).and_timing(&args.timing).and_expected(&args.expected.expect);
     let outputs = std::cell::RefCell::new(Vec::new());
     let inspect = |timed: &TimedRun<'_>| -> Result<(), Failure> {
         *outputs.borrow_mut() = outputs_of(&timed.kernel.program);
@@ -399,7 +399,7 @@ fn run_at<'a>(
             None => Ok(()),
         }
     };
-    let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
+    let tolerances = args.expected.tolerances();
     let wanted = RunRequest { expected: &expected, tolerances, inspect: &inspect };
     let measured = measure("run", &session, &kernel, sources, point.to_vec(), &wanted)?;
     Ok((measured, outputs.into_inner()))

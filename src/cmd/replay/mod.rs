@@ -32,14 +32,13 @@ struct Report {
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let mut inputs = Inputs::default();
     inputs.add("the profile", &args.profile);
-    if let Some(path) = &args.params {
+    if let Some(path) = &args.changes.params {
         inputs.add("--params", path);
     }
     check_places(&[("--json", args.json.as_deref())], &inputs)?;
     let profile = HardwareProfile::read(&args.profile)?;
     let target = target_of(&profile, args.target)?;
-    let changes = ParamChanges { file: args.params.clone(), set: args.set.clone(), ..ParamChanges::default() };
-    let params = changes.params(target)?;
+    let params = ParamChanges::from(&args.changes).params(target)?;
     let figures = timed(&profile, &params).map_err(|why| format!("`{}`: {why}", args.profile.display()))?;
     if let Some(path) = &args.json {
         let report = Report {

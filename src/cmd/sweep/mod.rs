@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{Frontend, KernelArgs, SweepArgs};
-use crate::expected::{self, Expected, Tolerances};
+use crate::expected::{self, Expected};
 use crate::jobs::pool::cores;
 use crate::kernel::{finish, no_axis, refusal, session, show};
 use crate::measure::{Measured, RunRequest, measure, with_run_line};
@@ -61,7 +61,7 @@ impl Table {
 
 /// Runs the sweep.
 pub(crate) fn run(args: SweepArgs) -> Result<(), Failure> {
-    let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect);
+    let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expected.expect);
     let progress = Progress::new("points");
     let swept = sweep(args.clone(), None, &inputs, &|done, of, note| progress.show(done, of, note))?;
     progress.clear();
@@ -106,7 +106,7 @@ pub(crate) fn sweep(
         return Err(Failure::Call(why.into()));
     }
     args.kernel.frontend = Frontend::Builtin;
-    let numerics = if args.expect.is_empty() { Numerics::IfNeeded } else { Numerics::Computed };
+    let numerics = if args.expected.expect.is_empty() { Numerics::IfNeeded } else { Numerics::Computed };
     let mut session = session(&args.kernel, Mode::Sweep, numerics, Some(&args.timing))?;
     let path = args.kernel.file.clone();
     let sources = Sources::new(&path, text);
@@ -133,7 +133,7 @@ pub(crate) fn sweep(
         return Ok(Ok(Table::new(&args, axes, rows, 0)));
     }
     let points = grid::points(&axes)?;
-    let expected = expected::read(&args.expect)?;
+    let expected = expected::read(&args.expected.expect)?;
     let state = match &args.state {
         Some(path) => Some(State::open(path, &state::settings(&args, &session)?)?),
         None => None,
@@ -253,7 +253,7 @@ fn one(
             kernel.args.push((axis.name.clone(), value.clone()));
         }
     }
-    let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
+    let tolerances = args.expected.tolerances();
     let wanted = RunRequest { expected, tolerances, inspect: &|_| Ok(()) };
     let Measured { compiled, row, .. } = measure("sweep", session, &kernel, &sources, named.clone(), &wanted)?;
     if let Some(state) = state {

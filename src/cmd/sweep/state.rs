@@ -53,9 +53,9 @@ pub(super) fn settings(args: &SweepArgs, session: &Session) -> Result<String, St
         csv: None,
         ..args.clone()
     };
-    let named = args.kernel.args.iter().chain(&args.expect);
+    let named = args.kernel.args.iter().chain(&args.expected.expect);
     let files = named.map(|(_, value)| value.rsplit_once(':').map_or(&**value, |x| x.0)).map(Path::new);
-    let contents: Vec<Option<u64>> = files.chain(args.timing.params.as_deref()).map(hash_of).collect();
+    let contents: Vec<Option<u64>> = files.chain(args.timing.changes.params.as_deref()).map(hash_of).collect();
     let Session { judge, capacity, static_descriptors, precise, unwritten, max_steps, .. } = session;
     let target = crate::settings::target(args.kernel.target)?;
     let environment = (target, judge.levels(), capacity, static_descriptors, precise, unwritten, max_steps);
