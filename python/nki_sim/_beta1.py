@@ -161,10 +161,12 @@ class Beta1Kernel(Kernel):
         if measure == "device":
             kernel = self._with(_settings=tuple(sorted({**dict(self._settings), "kernel.measure": measure}.items())))
         arguments = kernel.bind(*args, **kwargs)
-        compiled = kernel._compile(arguments)
+        # Compiled once: the kernel may change what it depends on, e.g. a list of the caller.
+        prepared = kernel._prepare(arguments)
+        compiled, steps = prepared
         key = None
         # A debugger needs every run.
-        stepping = kernel._eager or _debug.attached() or _debug.breaks(kernel.func)
+        stepping = steps or kernel._eager or _debug.attached() or _debug.breaks(kernel.func)
         if not stepping and not compiled.written() and not compiled.valueless():
             # Settings that are read at each run, although the program is the same: which findings
             # are denied, the precision, and the value of unwritten memory.
@@ -178,7 +180,7 @@ class Beta1Kernel(Kernel):
                 if measure is not None:
                     recorded.append((self.__name__, done.latency_us))
                 return done
-        result, outcome = kernel._run_bound(arguments, measure is not None)
+        result, outcome = kernel._run_bound(arguments, measure is not None, prepared)
         done = Done(result)
         done.findings = findings_of(outcome)
         self._warn(done.findings)

@@ -291,9 +291,10 @@ class Kernel(Generic[P, R]):
     def _run(self, args, kwargs, timed):
         return self._run_bound(self.bind(*args, **kwargs), timed)
 
-    def _run_bound(self, arguments, timed):
+    def _run_bound(self, arguments, timed, prepared=None):
+        """Runs the kernel; `prepared` is the result of `_prepare`, if it has been called."""
         try:
-            compiled, stepping = self._prepare(arguments)
+            compiled, stepping = prepared or self._prepare(arguments)
             prepared = compiled
             if compiled.valueless() and _traced(compiled):
                 return self._stage(compiled, timed), None

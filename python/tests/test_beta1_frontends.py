@@ -551,7 +551,8 @@ API = "from neuronxcc import nki\nfrom neuronxcc.nki import isa as nisa, languag
     "imports, prefix", [("from {api} import nki, nl\n", ""), ("from {api} import *\n", ""), ("import {api} as api\n", "api.")], ids=["names", "star", "module"]
 )
 def test_a_module_that_gets_the_language_from_another_one(both_frontends, tmp_path, monkeypatch, imports, prefix):
-    api, name = f"api_of_{len(imports)}", f"kernel_of_{len(imports)}"
+    number = len(imports) + len(prefix)
+    api, name = f"api_of_{number}", f"kernel_of_{number}"
     (tmp_path / f"{api}.py").write_text(API)
     kernel = """
 @{p}nki.jit
@@ -606,3 +607,21 @@ def facts_of_tiles(x):
 
 def test_facts_of_tiles_and_numbers_of_numpy():
     np.testing.assert_array_equal(np.asarray(facts_of_tiles(X)), 2 * X + 1)
+
+
+@nki.jit
+def scaled_by_the_next(x, scales):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.load(x) * scales.pop(0))
+    return out
+
+
+@pytest.mark.parametrize("call", [lambda kernel: kernel, nki.simulate_kernel, nki.baremetal], ids=["call", "simulate_kernel", "baremetal"])
+def test_a_call_executes_the_kernel_once(call):
+    scales = [2.0, 3.0, 4.0]
+    if call is nki.simulate_kernel:
+        result = call(scaled_by_the_next, X, scales)
+    else:
+        result = call(scaled_by_the_next)(X, scales)
+    np.testing.assert_array_equal(np.asarray(result), 2 * X)
+    assert scales == [3.0, 4.0]
