@@ -421,15 +421,25 @@ class Specialisation:
         self.snapshot = None
         self.structure = None
         self._watch = None
+        self._arguments = None
         self._calls = 0
 
     def begin(self, arguments):
         """Records the arguments when the function is about to be called."""
         if self.snapshot is None:
             self._watch = Watch(self.function, arguments)
+            self._arguments = arguments
             self.snapshot = _Dependencies(self.function, arguments)
         else:
             self._watch.check(arguments, self._next_call)
+
+    def has_changed(self):
+        """Whether the function, which ended with an error, changed an argument or something outside
+        of it. False if its dependencies are too many to compare."""
+        if self.snapshot is None or not self.snapshot.reusable:
+            return False
+        self.snapshot.finish(self._arguments, ())
+        return not self.snapshot.reusable
 
     def returned(self, result):
         """Records the result of the function's first call."""

@@ -27,6 +27,8 @@ class KernelError(SimError):
     diagnostics = ()
     #: The exception of Python that ended the kernel, if one did.
     original = None
+    #: Whether the kernel, when Python executed it, had changed an argument or something outside of it.
+    _changed = False
     _python_class = ""
 
     def __reduce__(self):

@@ -6,6 +6,7 @@ import inspect
 import linecache
 import math
 import numbers
+import re
 import sys
 import types
 import warnings
@@ -185,6 +186,13 @@ class Kernel(Generic[P, R]):
         except KernelError as error:
             if not self._python_cannot(error):
                 raise
+            if error._changed:
+                warnings.warn(
+                    f"{self.__name__} changes an argument or a value outside of it, and Python stopped at line {error.line}: the built-in evaluator, "
+                    f"which compiles the kernel now, starts from the changed value; set NKI_COMPILER_FRONTEND=parser, or change a copy",
+                    KernelWarning,
+                    stacklevel=_dependencies.depth(),
+                )
             try:
                 return self._compile_with(arguments, False)
             except NoSourceError:
@@ -196,8 +204,8 @@ class Kernel(Generic[P, R]):
         memories without an import (NKI 0.2), and `while register:` (NKI 0.2 to 0.6)."""
         if error.slug == "undefined-name":
             return getattr(error.__cause__, "name", None) in ("sbuf", "psum", "hbm")
-        loops = linecache.getline(error.file or "", error.line or 0).lstrip().startswith("while ")
-        return loops and error.slug == "register-arithmetic"
+        line = linecache.getline(error.file or "", error.line or 0)
+        return error.slug == "register-arithmetic" and bool(_WHILE.match(line))
 
     def _compile_with(self, arguments, traced, **how):
         if not traced:
@@ -212,7 +220,11 @@ class Kernel(Generic[P, R]):
         if not traced or how.get("known"):
             return self._cache.compile(*given, **launch)
         with _dependencies.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1") as noted:
-            compiled = self._cache.compile(*given, **launch)
+            try:
+                compiled = self._cache.compile(*given, **launch)
+            except KernelError as error:
+                error._changed = noted.has_changed()
+                raise
         if noted.structure is not None:
             self._structures[compiled.serial()] = noted.structure
         return compiled
@@ -393,6 +405,10 @@ def _traces():
         return _FRONTENDS[name or "tracer"]
     except KeyError:
         raise ValueError(f"NKI_COMPILER_FRONTEND={name!r} is not a frontend; the frontends are {', '.join(_FRONTENDS)}") from None
+
+
+#: The first line of a `while` loop.
+_WHILE = re.compile(r"\s*while\b")
 
 
 #: Values of NKI_COMPILER_FRONTEND. The old frontend is called `custom` or `parser`.

@@ -1,5 +1,7 @@
 """What kernels of NKI 0.6 and 0.7 use, with both frontends."""
 
+import warnings
+
 import ml_dtypes
 import nki
 import nki.isa as nisa
@@ -62,6 +64,34 @@ def test_a_loop_on_a_register_needs_no_switch():
         np.testing.assert_array_equal(doubles_while(ramp(), np.array([[count]], np.int32)), ramp() * 2**count)
     with pytest.warns(nki_sim.KernelWarning, match="strict-language"):
         nki.jit(doubles_while, strict=True)(ramp(), np.array([[1]], np.int32))
+
+
+@nki.jit
+def scales_while(x, count, scales):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=scales.pop(0))
+    left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=left, src=count)
+    register = nisa.register_alloc()
+    nisa.register_load(dst=register, src=left)
+    while(register):  # fmt: skip
+        nisa.tensor_scalar(dst=left, data=left, op0=nl.subtract, operand0=1)
+        nisa.register_load(dst=register, src=left)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def test_a_loop_on_a_register_after_a_change_of_an_argument_warns(monkeypatch):
+    count = np.array([[2]], np.int32)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "tracer")
+    with pytest.warns(nki_sim.KernelWarning, match="scales_while changes an argument .* starts from the changed value; set NKI_COMPILER_FRONTEND=parser"):
+        scales_while(ramp(), count, [2.0, 3.0])
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(scales_while(ramp(), count, [2.0, 3.0]), ramp() * 2)
 
 
 @nki.jit
