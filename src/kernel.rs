@@ -18,9 +18,7 @@ use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
-use crate::{
-    Failure, inputs, memory, other_file, python, run_line, settings, shell_word, source_text, sources::constants,
-};
+use crate::{Failure, inputs, memory, other_file, python, run_line, settings, shell_word, source_text};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
@@ -359,7 +357,8 @@ fn is_inside(text: &str, name: &str) -> bool {
 /// The error for a sweep name that is neither a parameter nor a constant.
 pub(crate) fn no_axis(name: &str, kernel: &KernelInfo, file: &Path, text: &str) -> String {
     let params: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
-    let known = params.iter().copied().chain(constants(text));
+    let constants = nki_frontend::constants(text);
+    let known = params.iter().copied().chain(constants.iter().map(|c| c.name.as_str()));
     format!(
         "{name}: neither a parameter of kernel `{}` ({}) nor a constant assigned in one line at the top level of `{}`{}",
         kernel.name,

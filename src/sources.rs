@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use nki_frontend::{HostArray, Loader};
+use nki_frontend::{HostArray, Loader, constants};
 
 use crate::kernel::Disk;
 
@@ -77,39 +77,25 @@ pub(crate) fn hash_of(path: &Path) -> Option<u64> {
     std::fs::read(path).ok().map(|bytes| hash(&bytes))
 }
 
-/// The number of a top-level line `NAME = value` that does not continue on the next line.
-pub(crate) fn constant_line(text: &str, name: &str) -> Option<usize> {
-    text.lines().position(|line| {
-        let Some(rest) = line.strip_prefix(name) else { return false };
-        let rest = rest.trim_start();
-        let value = match rest.strip_prefix(':') {
-            // An annotation.
-            Some(annotated) => annotated.split_once('=').map(|x| x.1),
-            None => rest.strip_prefix('='),
-        };
-        let Some(value) = value else { return false };
-        let value = value.split('#').next().unwrap_or_default().trim();
-        !value.is_empty() && !value.starts_with('=') && !value.ends_with(['\\', '(', '[', '{', ','])
-    })
-}
-
-/// The names of the top-level constants, as found by [`constant_line`].
-pub(crate) fn constants(text: &str) -> Vec<&str> {
-    let name = |line: &'_ str| line.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(line.len());
-    let names = text.lines().map(|line| &line[..name(line)]);
-    names.filter(|name| !name.is_empty() && constant_line(text, name).is_some()).collect()
+/// Whether the text has a top-level constant of this name that a sweep can set.
+///
+/// # Errors
+/// If a later statement binds the name again: the value would have no effect.
+pub(crate) fn has_constant(text: &str, name: &str) -> Result<bool, String> {
+    let Some(found) = constants(text).into_iter().find(|c| c.name == name) else { return Ok(false) };
+    match found.bound_again {
+        None => Ok(true),
+        Some(line) => Err(format!(
+            "{name}: line {line} assigns the constant again, so another value at its first line would have no effect; give the second one another name"
+        )),
+    }
 }
 
 /// The text with a constant's value replaced. Line numbers do not change.
 pub(crate) fn with_constant(text: &str, name: &str, value: &str) -> String {
-    let Some(at) = constant_line(text, name) else { return text.to_string() };
-    let mut out = String::with_capacity(text.len());
-    for (i, line) in text.split_inclusive('\n').enumerate() {
-        if i == at {
-            out += &format!("{name} = {value}{}", if line.ends_with('\n') { "\n" } else { "" });
-        } else {
-            out += line;
-        }
+    let mut out = text.to_owned();
+    if let Some(constant) = constants(text).into_iter().find(|c| c.name == name) {
+        out.replace_range(constant.value, value);
     }
     out
 }
@@ -120,12 +106,16 @@ mod tests {
 
     #[test]
     fn constants_are_replaced_in_their_line() {
-        let text =
-            "import nki\nBLOCK_SIZE = 3\nBLOCK: int = 2  # tiles\n\ndef f():\n    BLOCK = 9\n    return BLOCK == 1\n";
+        let text = "import nki\nBLOCK_SIZE = 3\nBLOCK: int = 2; N = 1  # tiles\n\ndef f():\n    BLOCK = 9\n    return BLOCK == 1\n";
         let changed = with_constant(text, "BLOCK", "4");
-        assert!(changed.contains("BLOCK_SIZE = 3\nBLOCK = 4\n\n") && changed.contains("    BLOCK = 9"));
-        assert_eq!(constant_line("X == 3\nY = (\n 1)\n", "X"), None);
-        assert_eq!(constant_line("X == 3\nY = (\n 1)\n", "Y"), None);
-        assert_eq!(constants(text), ["BLOCK_SIZE", "BLOCK"]);
+        assert_eq!(changed, text.replace("BLOCK: int = 2;", "BLOCK: int = 4;"));
+        assert_eq!(with_constant(text, "BLOC", "4"), text);
+    }
+
+    #[test]
+    fn a_constant_that_is_assigned_twice_is_an_error() {
+        assert_eq!(has_constant("W = 1\n", "W"), Ok(true));
+        assert_eq!(has_constant("W = 1\n", "V"), Ok(false));
+        assert!(has_constant("W = 1\nW = min(W, 2)\n", "W").unwrap_err().starts_with("W: line 2 assigns"));
     }
 }

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod build;
+mod constants;
 mod dialect;
 mod entry;
 mod eval;
@@ -18,6 +19,7 @@ use std::path::Path;
 
 use nki_isa::Target;
 
+pub use constants::{Constant, constants};
 pub use dialect::beta2::collectives::partition;
 pub use dialect::beta2::names::{ApiKind, ApiName, tile_size};
 pub use dialect::beta2::reference;

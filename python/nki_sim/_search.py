@@ -11,6 +11,8 @@ import random
 import time
 import warnings
 
+from . import _native
+
 #: After this many suggestions of known points, an unknown point is drawn at random.
 _PATIENCE = 8
 #: The attribute of a trial that holds its row, and that of a study that holds what its rows depend
@@ -209,7 +211,7 @@ class _Searching:
             self.study.set_user_attr(_KEY, key)
         elif known != key:
             raise ValueError(
-                f"the study `{self.study.study_name}` in the storage belongs to another kernel, other arguments or another version of nki-sim; give another study name"
+                f"the study `{self.study.study_name}` in the storage belongs to another kernel, other arguments, options or environment variables, or another version of nki-sim; give another study name"
             )
         for trial in self.study.get_trials(deepcopy=False):
             self._check_values(trial)
@@ -279,6 +281,13 @@ def _error(row):
     return max(c["max_abs_error"] for c in row["expected"])
 
 
+#: Environment variables that decide about the result of a job.
+_VARIABLES = (
+    *("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION", "NKI_PRECISE_FP", "NKI_SIM_UNWRITTEN", "NKI_SIM_CAPACITY"),
+    *("NKI_SIM_DENY", "NKI_SIM_WARN", "NKI_SIM_ALLOW"),
+)
+
+
 def _key(job):
     """A hash of what a study's rows depend on, except for the modules that the kernel imports."""
     from . import __version__
@@ -289,7 +298,7 @@ def _key(job):
     for field in ("args", "expect"):
         # Hash the contents of arrays: the names of their files differ in each call.
         parts[field] = {name: _contents(value) for name, value in job.get(field, {}).items()}
-    return hashlib.sha256(json.dumps([__version__, parts], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([__version__, parts, _native.variables(*_VARIABLES)], sort_keys=True).encode()).hexdigest()
 
 
 def _contents(value):

@@ -103,6 +103,16 @@ def test_configurations_that_skip_work_do_not_rank(tmp_path):
     assert {p.point["width"] for p in points.front} == {128, 512}
 
 
+def test_a_storage_belongs_to_the_environment(kernel_file, tmp_path, monkeypatch):
+    storage = f"sqlite:///{tmp_path}/search.db"
+    nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage=storage))
+    for name, value in [("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1"), ("NKI_PRECISE_FP", "0"), ("NKI_SIM_DENY", "suspicious")]:
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            with pytest.raises(ValueError, match="options or environment variables"):
+                nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(3, storage=storage))
+
+
 def test_a_storage_has_one_grid(kernel_file, tmp_path):
     storage = f"sqlite:///{tmp_path}/search.db"
     nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage=storage))

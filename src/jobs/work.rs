@@ -16,14 +16,14 @@ use crate::cmd::compare::{self, Difference};
 use crate::cmd::explain;
 use crate::cmd::sweep::{self, Table};
 use crate::expected;
-use crate::kernel::session;
+use crate::kernel::{no_axis, session};
 use crate::measure::{self, Measured, RunRequest, TimedRun, measure, with_run_line};
 use crate::output::{write_file, write_outputs};
 use crate::places::Inputs;
 use crate::report::{self, Checked, OutputInfo, Report, outputs_of};
 use crate::row::Row;
 use crate::session::{Compilation, Numerics, Session};
-use crate::sources::{Sources, constant_line, hash_of};
+use crate::sources::{Sources, has_constant, hash_of};
 use crate::value;
 use crate::{Failure, VERSION, project, run_line};
 
@@ -421,10 +421,7 @@ fn is_constant(session: &Session, args: &RunArgs, sources: &Sources<'_>, name: &
         return Ok(false);
     }
     let text = sources.read(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
-    match constant_line(&text, name) {
-        Some(_) => Ok(true),
-        None => Err(Failure::Call(crate::kernel::no_axis(name, kernel, file, &text))),
-    }
+    if has_constant(&text, name)? { Ok(true) } else { Err(no_axis(name, kernel, file, &text).into()) }
 }
 
 /// Records the files that are read in addition to the sources.

@@ -212,7 +212,7 @@ fn axes(
             return Err(Failure::Call(format!("{name} is given with --arg and with --grid; --grid alone sets it")));
         }
         let constant = !kernel.params.iter().any(|p| p.name == *name);
-        if constant && sources::constant_line(&text, name).is_none() {
+        if constant && !sources::has_constant(&text, name).map_err(|e| Failure::Call(format!("--grid {e}")))? {
             return Err(Failure::Call(format!("--grid {}", no_axis(name, kernel, file, &text))));
         }
         let mut values = grid::split(values).map_err(|e| format!("--grid {name}: {e}"))?;
