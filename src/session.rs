@@ -494,7 +494,7 @@ impl Session {
         };
         // A trace that is not timed may have any length.
         let too_long = (self.numerics != Numerics::Never).then(|| exec::check_trace(&trace, options)).flatten();
-        Some(match too_long {
+        Some(match too_long.or_else(|| exec::check_rendezvous(&kernel.program, &trace)) {
             Some(error) => Err(Faulted::because(0, error)),
             None => Ok(Ran { outputs: Vec::new(), prints: Vec::new(), trace, findings: Vec::new() }),
         })

@@ -65,6 +65,14 @@ pub struct CoreId {
     pub core: u32,
 }
 
+impl CoreId {
+    /// `core 1`, or `core 1 of rank 2` if the run has several ranks.
+    pub(crate) fn name(self, several_ranks: bool) -> String {
+        let Self { rank, core } = self;
+        if several_ranks { format!("core {core} of rank {rank}") } else { format!("core {core}") }
+    }
+}
+
 /// An instruction that waited for instructions of other cores or ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rendezvous {

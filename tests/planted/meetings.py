@@ -7,7 +7,7 @@ import nki.language as nl
 
 # args: x=float32[2,128,64]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def barrier_in_a_branch(x):
     """Only the core that publishes the table reaches the barrier."""
@@ -41,7 +41,7 @@ def barrier_in_a_branch_fixed(x):
 
 # args: x=float32[2,64,32]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def fewer_rounds_on_one_core(x):
     """Core 0 exchanges two partial sums, core 1 only one."""
@@ -74,7 +74,7 @@ def fewer_rounds_on_one_core_fixed(x):
 
 # args: x=float32[2,64,48]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def exchange_of_two_widths(x):
     """The cores split 48 columns unevenly, and each sends its own width."""
@@ -186,7 +186,7 @@ def trip_counts_of_the_core_number_fixed(x):
 
 # args: x=float32[2,64,32]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def pipes_in_two_orders(x):
     """One scratch tile receives both exchanges, and the cores take the pipes in different orders."""
@@ -219,7 +219,7 @@ def pipes_in_two_orders_fixed(x):
 
 # args: x=float32[2,64,32]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def both_send_to_core_one(x):
     """A hand-written pair of ranks: core 1 names itself as the receiver."""

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::machine::Context;
-use nki_isa::program::{Control, Node};
-use nki_isa::{Arch, Contribution, Participants};
+use nki_isa::{Arch, Contribution};
 
-use super::findings::{iterations, name_of};
+use super::disagreement::{self, Awaited, Member, Waiting};
+use super::findings::iterations;
 use super::interpreter::{Interpreter, PendingRendezvous};
 use super::rendezvous::{self, Cores, Kind, RendezvousPoint, Stop};
-use crate::labels::Labels;
 use crate::trace::CoreId;
 
 /// The error that stopped the run, and its rank.
@@ -132,138 +131,48 @@ fn is_of(waiting: &PendingRendezvous<'_>, wanted: Kind) -> bool {
 
 /// Checks that the members' instructions are compatible and name the same members.
 fn agree(ranks: &[Interpreter<'_>], all: &[CoreId], wanted: Kind) -> Result<(), Stopped> {
-    for (i, &a) in all.iter().enumerate() {
-        for &b in &all[i + 1..] {
-            let (Some(wa), Some(wb)) = (side(ranks, a, wanted), side(ranks, b, wanted)) else { continue };
-            if let Err(why) = fit(ranks, (a, wa), (b, wb)) {
-                return Err(mismatch(ranks.len() > 1, (a, wa.node), (b, wb.node), &why));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn fit(
-    ranks: &[Interpreter<'_>],
-    (a, wa): (CoreId, &PendingRendezvous<'_>),
-    (b, wb): (CoreId, &PendingRendezvous<'_>),
-) -> Result<(), String> {
-    if members(ranks, a, Some(wa)) != members(ranks, b, Some(wb)) {
-        return Err("they name different members".into());
-    }
-    if let (
-        Some(Participants::Exchange { send_to: a_to, receive_from: a_from, .. }),
-        Some(Participants::Exchange { send_to: b_to, receive_from: b_from, .. }),
-    ) = (wa.inst.participants(), wb.inst.participants())
-    {
-        let (a, b) = (i64::from(a.core), i64::from(b.core));
-        for (sender, to, receiver, from) in [(a, a_to, b, b_from), (b, b_to, a, a_from)] {
-            if (to == receiver) != (from == sender) {
-                return Err(format!("core {sender} sends to core {to}, but core {receiver} receives from core {from}"));
-            }
-        }
-    }
-    let program = ranks[a.rank].program;
+    let members: Vec<Member<'_>> =
+        all.iter().filter_map(|&core| Some(member(ranks, core, side(ranks, core, wanted)?))).collect();
+    let Some(program) = all.first().map(|core| ranks[core.rank].program) else { return Ok(()) };
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
-    wa.inst.agrees(wb.inst, &context)
-}
-
-fn mismatch(several: bool, (a, na): (CoreId, &Node), (b, nb): (CoreId, &Node), why: &str) -> Stopped {
-    let (wa, wb) = (who(a, several), who(b, several));
-    let text = format!(
-        "`{}` of {wa} (line {}) and `{}` of {wb} (line {}) are incompatible: {why}",
-        name_of(na),
-        na.loc.line,
-        name_of(nb),
-        nb.loc.line
-    );
-    let error = Diagnostic::error("meeting-mismatch", text)
-        .at_source(na.loc, format!("{wa} is here"))
-        .with_source(nb.loc, format!("{wb} is here"));
-    Stopped { rank: a.rank, error: Box::new(error) }
-}
-
-/// `core 1`, or `core 1 of rank 2`.
-fn who(core: CoreId, several_ranks: bool) -> String {
-    if several_ranks { format!("core {} of rank {}", core.core, core.rank) } else { format!("core {}", core.core) }
-}
-
-/// The last statement of a stream, including those in loop bodies.
-fn last(nodes: &[Node]) -> Option<&Node> {
-    let node = nodes.last()?;
-    match node.kind.control() {
-        Some(Control::For { body, .. } | Control::While { body, .. }) => last(body).or(Some(node)),
-        _ => Some(node),
+    match disagreement::mismatch(&members, &ranks.counts(), &context) {
+        Some((rank, error)) => Err(Stopped { rank, error: Box::new(error) }),
+        None => Ok(()),
     }
+}
+
+fn member<'p>(ranks: &[Interpreter<'_>], core: CoreId, waiting: &PendingRendezvous<'p>) -> Member<'p> {
+    Member { core, several_ranks: ranks.len() > 1, node: waiting.node, inst: waiting.inst }
 }
 
 /// No core can proceed: reports the core that the first one waits for, and its position.
 fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
-    let several = ranks.len() > 1;
     let bug = |text| Stopped { rank: 0, error: Box::new(Diagnostic::error("internal", text)) };
     let first = all(ranks).find_map(|a| Some((a, waiting_at(ranks, a)?)));
     let Some((core, w)) = first else { return bug("nobody waits") };
-    let (name, loc, me) = (name_of(w.node), w.node.loc, who(core, several));
-    let (all, missing) = members(ranks, core, Some(w));
-    let at = |text: String| Diagnostic::error("deadlock", text).at_source(loc, format!("{me} waits here forever"));
-    let in_loops = |error: Diagnostic, a: CoreId, node: &Node| {
+    let stopped = |error: Diagnostic| Stopped { rank: core.rank, error: Box::new(error) };
+    let waiting = |a: CoreId| {
+        let member = member(ranks, a, waiting_at(ranks, a)?);
         let interpreter = &ranks[a.rank];
-        match iterations(interpreter.program, node, &interpreter.state(a.core).loops) {
-            Some(text) => error.note(format!("{} in {text}", who(a, several))),
-            None => error,
-        }
+        let iterations = iterations(interpreter.program, member.node, &interpreter.state(a.core).loops);
+        Some(Waiting { member, iterations })
     };
-    let error = if let Some(absent) = missing.first() {
-        let (what, n, advice) = if absent.starts_with("rank") {
-            ("rank", ranks.len(), Advice::MoreRanks)
+    let Some(me) = waiting(core) else { return bug("a core waits for nothing") };
+    let (all, missing) = members(ranks, core, Some(w));
+    if let Some(absent) = missing.first() {
+        return stopped(if absent.starts_with("rank") {
+            me.for_missing(absent, "rank", ranks.len(), Advice::MoreRanks)
         } else {
-            let cores = ranks[core.rank].program.cores.len();
-            ("core", cores, Advice::TwoCores)
-        };
-        let plural = if n == 1 { "" } else { "s" };
-        at(format!(
-            "`{name}` on line {} waits for {absent}, but there is none: the kernel runs on {n} {what}{plural}",
-            loc.line
-        ))
-        .advise(advice)
-    } else {
-        let others = || all.iter().copied().filter(|&a| a != core);
-        let Some(other) = others().find(|&a| kind(ranks, a) != kind(ranks, core)).or_else(|| others().next()) else {
-            return bug("a core waits for itself");
-        };
-        let they = who(other, several);
-        let error = match waiting_at(ranks, other) {
-            Some(o) => {
-                let pipes = match (kind(ranks, core), kind(ranks, other)) {
-                    (Some(Kind::Exchange { pipe: a }), Some(Kind::Exchange { pipe: b })) if a != b => {
-                        format!(" (pipe_id {a} against {b})")
-                    }
-                    _ => String::new(),
-                };
-                let there = o.node.loc;
-                let error = at(format!(
-                    "{me} waits at `{name}` on line {}, {they} at `{}` on line {}{pipes}: neither can proceed",
-                    loc.line,
-                    name_of(o.node),
-                    there.line
-                ));
-                let text = format!("{they} waits here");
-                in_loops(error.with_source(there, text), other, o.node)
-            }
-            None => {
-                let end = last(&ranks[other.rank].program.cores[other.core as usize]).map(|n| n.loc);
-                let when = end.map_or_else(|| "at once".to_owned(), |l| format!("after line {}", l.line));
-                let error = at(format!(
-                    "{me} waits at `{name}` on line {} for {they}, which ends {when} without reaching it",
-                    loc.line
-                ));
-                match end {
-                    Some(l) => error.with_source(l, format!("{they} ends here")),
-                    None => error,
-                }
-            }
-        };
-        error.help("all members must reach their rendezvous in the same order, each the same number of times")
+            me.for_missing(absent, "core", ranks[core.rank].program.cores.len(), Advice::TwoCores)
+        });
+    }
+    let others = || all.iter().copied().filter(|&a| a != core);
+    let Some(other) = others().find(|&a| kind(ranks, a) != kind(ranks, core)).or_else(|| others().next()) else {
+        return bug("a core waits for itself");
     };
-    Stopped { rank: core.rank, error: Box::new(in_loops(error, core, w.node)) }
+    let awaited = waiting(other).map(Awaited::Waits).unwrap_or_else(|| Awaited::Ended {
+        core: other.name(ranks.len() > 1),
+        at: disagreement::end(&ranks[other.rank].program.cores[other.core as usize]),
+    });
+    stopped(me.for_other(&awaited))
 }

@@ -7,6 +7,7 @@
 mod checks;
 mod cores;
 mod deferred;
+mod disagreement;
 mod findings;
 mod inputs;
 mod interpreter;
@@ -46,7 +47,7 @@ pub(crate) use loop_local::common_loops;
 pub use observe::{Extent, Inspect, Moment, Observed, Observer, Reached};
 pub use pool::LITTLE;
 use rendezvous::Pairing;
-pub use trace_only::{NeedsData, trace_only, trace_within};
+pub use trace_only::{NeedsData, check_rendezvous, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};
 
 /// The options of a run.

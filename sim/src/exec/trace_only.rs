@@ -1,11 +1,15 @@
 //! The dynamic trace without numbers, for programs whose control flow and addresses do not depend on memory.
 
 use ndarray::{Array2, ArrayView2};
+use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId};
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Footprint, Inst};
+use nki_isa::machine::Context;
 use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, Statements};
-use nki_isa::{Fault, Index, Program, View};
+use nki_isa::{Arch, Fault, Index, Program, View};
 
+use super::disagreement::{self, Awaited, Member, Waiting};
+use super::findings::iterations;
 use super::rendezvous::{self, Cores, Kind, Pairing, RendezvousPoint, Stop};
 use crate::trace::{CoreId, CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 
@@ -54,65 +58,147 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
     Ok(trace)
 }
 
-/// Pairs the rendezvous of the cores. Rendezvous that never complete (the run would fail) are not paired.
+/// Pairs the rendezvous of the cores. After a deadlock, only those before it are paired.
 fn pair(program: &Program, trace: &mut Trace) {
-    let stops = program.cores.iter().zip(&trace.cores).zip(0..).map(|((stream, executed), core)| {
-        let nodes = Statements::of(stream);
-        let rendezvous = |(event, node): (u32, &Node)| {
-            let NodeKind::Inst(inst) = &node.kind else { return None };
-            let participants = inst.participants()?;
-            let (members, _) = rendezvous::members(&participants, CoreId { rank: 0, core }, &[program.cores.len()]);
-            let kind = Kind::of(&participants);
-            (!members.is_empty()).then_some(RendezvousPoint { event, kind, members: Some(members) })
-        };
-        let events = executed.events.iter().zip(0..).filter(|(e, _)| matches!(e.kind, EventKind::Inst { .. }));
-        let mut places: Vec<RendezvousPoint> =
-            events.filter_map(|(e, at)| rendezvous((at, nodes.node(e.node.0)?))).collect();
-        places.reverse();
-        places
-    });
-    let mut traced = Traced { stops: stops.collect(), waits: vec![None; program.cores.len()] };
     let mut pairing = Pairing::default();
-    // After a deadlock, the pairs so far are used.
-    let _ = rendezvous::run(&mut traced, &mut pairing);
+    // `check_rendezvous` reports the deadlock.
+    let _ = rendezvous::run(&mut Traced::new(program, trace), &mut pairing);
     for (core, executed) in trace.cores.iter_mut().enumerate() {
         executed.rendezvous = pairing.take(CoreId { rank: 0, core: core as u32 });
     }
 }
 
-/// Traced cores, which advance once more from rendezvous to rendezvous.
-struct Traced {
-    /// By core: the remaining rendezvous, the next one last.
-    stops: Vec<Vec<RendezvousPoint>>,
-    waits: Vec<Option<RendezvousPoint>>,
+/// The error if the cores of a traced program wait for each other forever, or meet at incompatible instructions.
+pub fn check_rendezvous(program: &Program, trace: &Trace) -> Option<Diagnostic> {
+    rendezvous::run(&mut Traced::new(program, trace), &mut Pairing::default()).err().map(|error| *error)
 }
 
-impl Cores for Traced {
-    type Stopped = ();
+/// A rendezvous of a traced core.
+#[derive(Clone)]
+struct Place<'p> {
+    point: RendezvousPoint,
+    node: &'p Node,
+    inst: &'p Inst,
+    /// A core that does not exist, of those it waits for.
+    missing: Option<String>,
+}
+
+/// Traced cores, which advance once more from rendezvous to rendezvous.
+struct Traced<'p> {
+    program: &'p Program,
+    /// By core: the remaining rendezvous, the next one last.
+    stops: Vec<Vec<Place<'p>>>,
+    waits: Vec<Option<Place<'p>>>,
+    /// By core: its posted exchanges.
+    posted: Vec<Vec<Place<'p>>>,
+}
+
+impl<'p> Traced<'p> {
+    fn new(program: &'p Program, trace: &Trace) -> Self {
+        let stops = program.cores.iter().zip(&trace.cores).zip(0..).map(|((stream, executed), core)| {
+            let nodes = Statements::of(stream);
+            let place = |event: u32, node: &'p Node| {
+                let NodeKind::Inst(inst) = &node.kind else { return None };
+                let participants = inst.participants()?;
+                let me = CoreId { rank: 0, core };
+                let (members, missing) = rendezvous::members(&participants, me, &[program.cores.len()]);
+                // A program is traced as one rank, of an unknown number.
+                let missing = missing.into_iter().next().filter(|_| !participants.is_of_ranks());
+                if members.is_empty() {
+                    return None;
+                }
+                let members = missing.is_none().then_some(members);
+                let point = RendezvousPoint { event, kind: Kind::of(&participants), members };
+                Some(Place { point, node, inst, missing })
+            };
+            let events = executed.events.iter().zip(0..).filter(|(e, _)| matches!(e.kind, EventKind::Inst { .. }));
+            let mut places: Vec<_> = events.filter_map(|(e, at)| place(at, nodes.node(e.node.0)?)).collect();
+            places.reverse();
+            places
+        });
+        let stops: Vec<_> = stops.collect();
+        let count = stops.len();
+        Traced { program, stops, waits: vec![None; count], posted: vec![Vec::new(); count] }
+    }
+
+    /// The rendezvous at which a core waits, else its first posted exchange.
+    fn waiting_at(&self, core: u32) -> Option<&Place<'p>> {
+        self.waits[core as usize].as_ref().or_else(|| self.posted[core as usize].first())
+    }
+
+    fn waiting(&self, core: u32) -> Option<Waiting<'p>> {
+        let place = self.waiting_at(core)?;
+        let iterations = iterations(self.program, place.node, &[]);
+        Some(Waiting { member: place.member(core), iterations })
+    }
+}
+
+impl<'p> Place<'p> {
+    fn member(&self, core: u32) -> Member<'p> {
+        Member { core: CoreId { rank: 0, core }, several_ranks: false, node: self.node, inst: self.inst }
+    }
+}
+
+impl Cores for Traced<'_> {
+    type Stopped = Box<Diagnostic>;
 
     fn counts(&self) -> Vec<usize> {
         vec![self.stops.len()]
     }
 
-    fn advance(&mut self, core: CoreId) -> Result<Stop, ()> {
+    fn advance(&mut self, core: CoreId) -> Result<Stop, Self::Stopped> {
         let core = core.core as usize;
         self.waits[core] = self.stops[core].pop();
         Ok(if self.waits[core].is_some() { Stop::Waits } else { Stop::Done })
     }
 
     fn place(&self, core: CoreId) -> Option<RendezvousPoint> {
-        self.waits[core.core as usize].clone()
+        self.waits[core.core as usize].as_ref().map(|place| place.point.clone())
     }
 
-    fn complete(&mut self, _: CoreId, _: &[CoreId]) -> Result<(), ()> {
+    fn complete(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped> {
+        let Some(wanted) = self.waits[core.core as usize].as_ref().map(|place| place.point.kind) else { return Ok(()) };
+        let places = members.iter().filter_map(|m| {
+            let posted = &mut self.posted[m.core as usize];
+            let left = posted.iter().position(|place| place.point.kind == wanted).map(|at| posted.remove(at));
+            Some(left.as_ref().or(self.waits[m.core as usize].as_ref())?.member(m.core))
+        });
+        let members: Vec<Member<'_>> = places.collect();
+        let context = Context { arch: Arch::of(self.program.target), tensors: &self.program.tensors };
+        match disagreement::mismatch(&members, &self.counts(), &context) {
+            Some((_, error)) => Err(Box::new(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn post(&mut self, core: CoreId) -> Result<(), Self::Stopped> {
+        let core = core.core as usize;
+        self.posted[core].extend(self.waits[core].take());
         Ok(())
     }
 
-    fn post(&mut self, _: CoreId) -> Result<(), ()> {
-        Ok(())
+    fn deadlock(&self) -> Self::Stopped {
+        let cores = 0..self.stops.len() as u32;
+        let Some((core, place, me)) =
+            cores.clone().find_map(|core| Some((core, self.waiting_at(core)?, self.waiting(core)?)))
+        else {
+            return Box::new(Diagnostic::error("internal", "nobody waits"));
+        };
+        if let Some(absent) = &place.missing {
+            return Box::new(me.for_missing(absent, "core", self.stops.len(), Advice::TwoCores));
+        }
+        // The same choice as in a run: a member that waits elsewhere, else any.
+        let kind = |core: u32| self.waiting_at(core).map(|place| place.point.kind);
+        let others = || cores.clone().filter(|&other| other != core);
+        let Some(other) = others().find(|&other| kind(other) != kind(core)).or_else(|| others().next()) else {
+            return Box::new(Diagnostic::error("internal", "a core waits for itself"));
+        };
+        let awaited = self.waiting(other).map(Awaited::Waits).unwrap_or_else(|| Awaited::Ended {
+            core: CoreId { rank: 0, core: other }.name(false),
+            at: disagreement::end(&self.program.cores[other as usize]),
+        });
+        Box::new(me.for_other(&awaited))
     }
-
-    fn deadlock(&self) {}
 }
 
 /// A register without data.
