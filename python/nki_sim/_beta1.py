@@ -16,7 +16,7 @@ from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects
 from ._errors import ArgumentTypeError, KernelWarning, leave_out_ours
 from ._inspect import show
 from ._kernel import Kernel, findings_of
-from ._profile import Report, flat, recorded
+from ._profile import Report, flat, record, recorded
 
 #: The percentiles that a benchmark reports.
 PERCENTILES = (0, 1, 10, 25, 50, 90, 99, 100)
@@ -94,6 +94,17 @@ class Beta1Kernel(Kernel):
             "older_of_both": self._is_older_of_both,
             "static_descriptors": self.static_descriptors,
         }
+
+    def _fields_of_job(self):
+        def extent(programs, cores, cores_outside):
+            if cores == 1:
+                return str(programs)
+            return f"nc{cores}*{programs}" if cores_outside else f"{programs}*nc{cores}"
+
+        programs = ",".join(extent(*axis) for axis in self.grid)
+        # A grid says how many cores there are.
+        own = {"programs": programs, "lnc": None} if programs else {}
+        return {"beta1": True, "disable_dge": self.static_descriptors, **own}
 
     def __reduce__(self):
         find, (module, name, changes) = super().__reduce__()
@@ -178,7 +189,7 @@ class Beta1Kernel(Kernel):
                 show([*compiled.prints(), *done.prints])
                 self._warn(done.findings)
                 if measure is not None:
-                    recorded.append((self.__name__, done.latency_us))
+                    recorded.append(done.recorded)
                 return done
         result, outcome = kernel._run_bound(arguments, measure is not None, prepared)
         done = Done(result)
@@ -189,7 +200,7 @@ class Beta1Kernel(Kernel):
         if measure is not None:
             report = Report(outcome)
             done.latency_us = report.latency_us
-            recorded.append((self.__name__, done.latency_us))
+            done.recorded = record(self.__name__, report["target"], report)
             done.profile = _neff.profile_of(report, outcome, compiled)
         if key is not None and not any(array is value for array in done.arrays() for _, value in arguments):
             _remembered.add(key, done)
@@ -203,7 +214,7 @@ class Done:
     def __init__(self, result):
         self.result = result
         self.prints = []
-        self.findings = self.latency_us = self.profile = None
+        self.findings = self.latency_us = self.recorded = self.profile = None
 
     def arrays(self):
         """The arrays in the results."""

@@ -300,6 +300,10 @@ class Kernel(Generic[P, R]):
         """Additional compiler arguments. A subclass adds a launch grid."""
         return {"as_written": self.as_written}
 
+    def _fields_of_job(self):
+        """Fields of a job in which a subclass has a launch grid and flags."""
+        return {}
+
     def _run(self, args, kwargs, timed):
         return self._run_bound(self.bind(*args, **kwargs), timed)
 

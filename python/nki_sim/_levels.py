@@ -96,10 +96,11 @@ def _judge(close, strict, sources, at):
     return found
 
 
-def of_job(deny, warn, allow):
-    """The fields of a job for these lists and the configuration of this process."""
+def of_job(deny, warn, allow, kernel=None):
+    """The fields of a job for these lists, the levels of a `Kernel` and the configuration of this process."""
     fields, seen = {"deny": [], "warn": [], "allow": []}, set()
-    for source in (lists("", deny, warn, allow), *(_process.get(which) for which in _NAMES)):
+    own = None if kernel is None else kernel._given
+    for source in (lists("", deny, warn, allow), own, *(_process.get(which) for which in _NAMES)):
         if source is None:
             continue
         named = set()
@@ -110,4 +111,4 @@ def of_job(deny, warn, allow):
                 named.add(word)
         # An entry in two lists of one source is an error, which the job reports.
         seen |= named
-    return {**fields, "strict": _strict}
+    return {**fields, "strict": _strict or kernel is not None and bool(kernel.strict)}

@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -221,8 +221,24 @@ class _Copied:
         raise ValueError("a report that was pickled or copied has its fields (to_dict, to_json), but no pages, traces and tables: save them before")
 
 
-#: Reports of this process, for the pytest plugin.
-recorded = []
+class Recorded(NamedTuple):
+    """The time of a kernel that this process has profiled, for the pytest plugin."""
+
+    kernel: str
+    target: str
+    us: float
+    #: Whether the kernel fits into SBUF and PSUM (`capacity="warn"` also times others).
+    valid: bool
+
+
+recorded: list[Recorded] = []
+
+
+def record(kernel, target, report):
+    """Records a report of the kernel with this name; returns the record."""
+    new = Recorded(kernel, target, report.latency_us, report.latency_valid)
+    recorded.append(new)
+    return new
 
 
 class Profiled:
@@ -242,7 +258,7 @@ class Profiled:
             raise
         self.kernel._warn(findings_of(outcome))
         report = Report(outcome)
-        recorded.append((self.kernel.__name__, report.latency_us))
+        record(self.kernel.__name__, report["target"], report)
         return result, report
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from . import _arrays, _dependencies, _files, _native
 from ._errors import ArgumentError, leave_out_ours
 from ._kernel import _explain, _shape, simulate
-from ._profile import TRACE_NAMES, TRACES, Report, ending_of, recorded, write_trace
+from ._profile import TRACE_NAMES, TRACES, Report, ending_of, record, write_trace
 
 
 # The limit of `--ranks`.
@@ -224,7 +224,7 @@ class ProfiledRanks:
             raise
         self.kernel._warn(outcome)
         report = RanksReport(outcome)
-        recorded.append((self.kernel.kernel.__name__, report.latency_us))
+        record(self.kernel.kernel.__name__, report[0]["target"], report)
         return results, report
 
 

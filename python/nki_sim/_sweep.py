@@ -1,5 +1,6 @@
 """Times a kernel at the points of a grid, all or those that a search selects, on any executor."""
 
+import ast
 import concurrent.futures
 import inspect
 import itertools
@@ -15,6 +16,7 @@ import numpy as np
 
 from . import _batch, _files, _levels, _limits, _native
 from ._arrays import TensorSpec
+from ._kernel import Kernel
 
 #: The smallest memory limit, in bytes.
 _LEAST_MEMORY = 1 << 20
@@ -130,14 +132,15 @@ class Sweep(list):
 
 
 def sweep(
-    kernel, args=None, *, grid, search=None, expect=None, rtol=None, atol=None, executor=None, name=None, target=None, lnc=1, settings=None,
+    kernel, args=None, *, grid, search=None, expect=None, rtol=None, atol=None, executor=None, name=None, target=None, lnc=None, settings=None,
     progress=None, deny=None, warn=None, allow=None, capacity=None, max_seconds=None,
 ):
     """Compiles and times a kernel for every combination of the grid's values, or for those that a
     search chooses. Tensor values are computed only for `expect=`.
 
     :param kernel: a file, or a kernel or function that is defined in a file. Its source is sent to
-        the workers, which do not need the file; modules that it imports must be available there.
+        the workers, which do not need the file; modules that it imports must be available there. The
+        options of a kernel (its grid, `nki.jit`, `nki.simulate`) apply, unless the call gives others.
     :param args: arguments by name: arrays or `TensorSpec`s (without `expect=` only shape and dtype
         are used), or Python literals.
     :param grid: values by name: the name of an argument of the kernel that `args` does not give, or
@@ -153,7 +156,7 @@ def sweep(
         use the limit of their machine.
     :param name: the name of the kernel, if the file has several.
     :param target: trn1, trn2 or trn3.
-    :param lnc: physical cores.
+    :param lnc: physical cores; by default those of the kernel, of a file 1.
     :param settings: timing parameters by name, as in `--set`.
     :param progress: called with (finished points, all points) after each point.
     :param deny: findings that make a point fail, as in `nki.simulate`; `bug` by default. `warn` and
@@ -164,7 +167,8 @@ def sweep(
     :param max_seconds: limit of one point; a point beyond it fails.
     :return: a `Sweep`.
     :raises ValueError: for an empty grid, an argument that is not a literal or that the grid gives, too, a
-        name that the kernel does not have, or a limit or tolerance that is no number.
+        name that the kernel does not have, or a limit or tolerance that is no number; and for a kernel that
+        differs from its file: one with bound arguments or a schedule, or whose module has changed a constant.
     """
     for given, what in ((args, "args"), (grid, "grid")):
         if given is not None and not isinstance(given, Mapping):
@@ -172,7 +176,11 @@ def sweep(
     if executor is not None and not hasattr(executor, "submit"):
         raise ValueError(f"executor={executor!r} is no concurrent.futures executor: it has no submit()")
     path, text, found = _source(kernel)
+    own = kernel if isinstance(kernel, Kernel) else None
+    options = {} if own is None else _options_of(own)
     axes = {key: _axis(key, values) for key, values in grid.items()}
+    if found is not None:
+        _check_constants(kernel, text, axes)
     if not axes or not all(axes.values()):
         raise ValueError("the grid needs at least one name, and each name at least one value")
     for key in axes.keys() & (args or {}).keys():
@@ -183,11 +191,13 @@ def sweep(
         if value is not None:
             _check_number(tolerance, value, "of at least 0", "give a tolerance, or leave it out: then the dtype decides")
     with tempfile.TemporaryDirectory() as folder:
-        job = {"file": path, "source": text, **_levels.of_job(deny, warn, allow)}
+        job = {"file": path, "source": text, **_levels.of_job(deny, warn, allow, own)}
         job["args"] = {key: _written(key, value, folder if expect else None) for key, value in (args or {}).items()}
-        job["set"] = dict(settings or {})
-        optional = {"kernel": name or found, "target": target, "lnc": lnc, "capacity": capacity or _limits.capacity(), "rtol": rtol, "atol": atol}
-        job |= {key: value for key, value in optional.items() if value is not None}
+        job["set"] = {**options.pop("set", {}), **(settings or {})}
+        given = {"kernel": name or found, "target": target, "lnc": lnc, "capacity": capacity, "rtol": rtol, "atol": atol}
+        given = {key: value for key, value in given.items() if value is not None}
+        job |= {"capacity": _limits.capacity()} | options | given
+        job = {key: value for key, value in job.items() if value is not None}
         if expect:
             job["expect"] = {key: _written(key, value, folder) for key, value in expect.items()}
         else:
@@ -274,6 +284,52 @@ def _source(kernel):
     except (TypeError, OSError):
         raise ValueError(f"{function!r} is not in a file; give sweep the path of one") from None
     return str(path), text, function.__name__
+
+
+def _options_of(kernel):
+    """The options of a `Kernel` as fields of a job.
+
+    :raises ValueError: if a job cannot have them.
+    """
+    if kernel._schedule or any(kernel._fixed):
+        what = "schedule" if kernel._schedule else "bound arguments"
+        raise ValueError(f"sweep compiles {kernel.__name__} from its file, without the {what} of this kernel: give sweep the kernel without them")
+    fields = {
+        "target": kernel.target,
+        "lnc": kernel._lnc or _native.logical_cores(),
+        "capacity": kernel.capacity,
+        "as_written": kernel.as_written,
+        "set": dict(kernel._settings),
+        **kernel._fields_of_job(),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _check_constants(kernel, text, axes):
+    """Checks that the constants of a kernel's module are those of its file.
+
+    :raises ValueError: naming the first one that has another value.
+    """
+    module = inspect.unwrap(getattr(kernel, "func", kernel)).__globals__
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return
+    assigned = [target.id for node in body for target in ast.walk(node) if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)]
+    for node in body:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name) or len(node.targets) > 1:
+            continue
+        constant = node.targets[0].id
+        try:
+            value = ast.literal_eval(node.value)
+        except (ValueError, TypeError, SyntaxError, RecursionError):
+            continue
+        now = module.get(constant, value)
+        if assigned.count(constant) == 1 and constant not in axes and type(now) is type(value) and now != value:
+            raise ValueError(
+                f"`{constant}` is {now!r} in the module of the kernel, but its file assigns {value!r}, and sweep compiles the file: "
+                f"put it into the grid, grid={{'{constant}': [{now!r}], ...}}"
+            )
 
 
 def _axis(key, values):

@@ -6,7 +6,8 @@
 
 The marker fails the test if a kernel that the test profiles takes longer than this on the device.
 `--nki-report` lists all profiled kernels at the end. `--nki-baseline FILE` compares their times with those in
-a file kept in the repository, which `--nki-update` writes. A run of all tests also finds the entries of
+a file kept in the repository, which `--nki-update` writes; latencies that are not valid
+(`capacity="warn"`) are left out. A run of all tests also finds the entries of
 tests that are no longer there.
 """
 
@@ -21,7 +22,7 @@ import pytest
 #: The name of the test property that holds a kernel and its time.
 _PROPERTY = "nki_latency_us"
 #: The version of the baseline's format.
-_FORM = 1
+_FORM = 2
 
 
 def pytest_addoption(parser):
@@ -137,7 +138,7 @@ def _read_baseline(config):
 
 
 def _tests_of(text):
-    """The times of a baseline: the names and times of kernels, by test.
+    """The times of a baseline: the names, targets and times of kernels, by test.
 
     :raises ValueError: naming the key and the value that are wrong.
     """
@@ -152,13 +153,13 @@ def _tests_of(text):
     for test, rows in held["tests"].items():
         where = f'"tests", {_shown(test)}'
         if not isinstance(rows, list):
-            raise ValueError(f"{where}: {_shown(rows)} is not a list of kernels, each [name, microseconds]")
+            raise ValueError(f"{where}: {_shown(rows)} is not a list of kernels, each [name, target, microseconds]")
         for row in rows:
-            if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
-                raise ValueError(f"{where}: {_shown(row)} is not a kernel, which is [name, microseconds]")
-            if not _is_time(row[1]):
-                raise ValueError(f"{where}, kernel {_shown(row[0])}: the time {_shown(row[1])} is not a finite number of microseconds above 0")
-        tests[test] = [(name, float(us)) for name, us in rows]
+            if not isinstance(row, list) or len(row) != 3 or not all(isinstance(text, str) for text in row[:2]):
+                raise ValueError(f"{where}: {_shown(row)} is not a kernel, which is [name, target, microseconds]")
+            if not _is_time(row[2]):
+                raise ValueError(f"{where}, kernel {_shown(row[0])}: the time {_shown(row[2])} is not a finite number of microseconds above 0")
+        tests[test] = [(name, target, float(us)) for name, target, us in rows]
     return tests
 
 
@@ -192,14 +193,21 @@ def _compared(config, test, rows):
     held = tests.get(test)
     if file is None or config.getoption("--nki-update") or held is None:
         return []
-    if [name for name, _ in rows] != [name for name, _ in held]:
-        was, now = (", ".join(name for name, _ in of) or "none" for of in (held, rows))
-        return [f"the test profiles {now}, but {file} has {was}; --nki-update replaces it"]
+    now = _valid(rows)
+    if [row[:2] for row in now] != [row[:2] for row in held]:
+        names, was = (", ".join(f"{name} on {target}" for name, target, _ in of) or "no kernel" for of in (now, held))
+        why = "".join(f"; the latency of {row.kernel} is not valid: it exceeds SBUF or PSUM" for row in rows if not row.valid)
+        return [f"the test profiles {names}, but {file} has {was}{why}; --nki-update replaces it"]
     return [
         f"{name} takes {us:.2f} us, {us / was - 1:+.1%} (baseline {was:.2f} us, at most {tolerance:g}% more)"
-        for (name, us), (_, was) in zip(rows, held)
+        for (name, _, us), (_, _, was) in zip(now, held)
         if not us <= was * (1 + tolerance / 100)
     ]
+
+
+def _valid(rows):
+    """The kernels with a valid latency: name, target and time."""
+    return [(row.kernel, row.target, row.us) for row in rows if row.valid]
 
 
 def _set_levels(which, lists):
@@ -224,7 +232,7 @@ def pytest_runtest_call(item):
     outcome = yield
     rows = _recorded()[start:]
     # Properties are part of the test report, which pytest-xdist transfers from its workers.
-    item.user_properties.extend((_PROPERTY, [name, us]) for name, us in rows)
+    item.user_properties.extend((_PROPERTY, list(row)) for row in rows)
     if outcome.excinfo is not None:
         return
     if slower := _compared(item.config, item.nodeid, rows):
@@ -241,8 +249,11 @@ def pytest_runtest_call(item):
     elif not rows:
         _fail(outcome, "the test has a latency budget but profiles no kernel (nki_sim.profile)")
     else:
-        slow = [f"{name} takes {us:.2f} us" for name, us in rows if us > budget]
-        if slow:
+        invalid = [row.kernel for row in rows if not row.valid]
+        slow = [f"{row.kernel} takes {row.us:.2f} us" for row in rows if row.us > budget]
+        if invalid:
+            _fail(outcome, f"latency budget of {budget} us: the latency of {', '.join(invalid)} is not valid, because the kernel exceeds SBUF or PSUM")
+        elif slow:
             _fail(outcome, f"latency budget of {budget} us: {'; '.join(slow)}")
 
 
@@ -274,14 +285,16 @@ def pytest_terminal_summary(terminalreporter, config):
     rows = [(r.nodeid, *what) for r in reports for name, what in r.user_properties if name == _PROPERTY]
     if rows and config.getoption("--nki-report"):
         terminalreporter.section("nki-sim: time on the device")
-        for nodeid, name, us in rows:
-            terminalreporter.write_line(f"{us:12.2f} us  {name}  ({nodeid})")
+        for nodeid, name, target, us, valid in rows:
+            remark = "" if valid else ", not valid: exceeds SBUF or PSUM"
+            terminalreporter.write_line(f"{us:12.2f} us  {name} on {target}  ({nodeid}{remark})")
     file, held, tolerance = config.stash[_baseline]
     if file is None:
         return
     measured, without = {}, set()
     for report in reports:
-        of = [what for name, what in report.user_properties if name == _PROPERTY]
+        # As lists: pytest-xdist transfers properties as JSON.
+        of = [tuple(what[:3]) for name, what in report.user_properties if name == _PROPERTY and what[3]]
         if of and report.passed:
             measured[report.nodeid] = of
         elif report.passed and report.nodeid in held:
@@ -290,14 +303,14 @@ def pytest_terminal_summary(terminalreporter, config):
     missing = sorted(config.stash[_collection].missing(held))
     if config.getoption("--nki-update"):
         _write_baseline(file, {**{test: of for test, of in held.items() if test not in without and test not in missing}, **measured})
-        removed = f"; {len(without)} removed, which no longer profile a kernel" if without else ""
+        removed = f"; {len(without)} removed, which no longer profile a kernel with a valid latency" if without else ""
         removed += f"; {len(missing)} removed, which no longer exist" if missing else ""
         terminalreporter.write_line(f"nki-sim: {file}: {len(measured)} tests written, {len(new)} of them new{removed}")
         return
     faster = [
         f"{name} {was:.2f} -> {us:.2f} us ({test})"
         for test, of in sorted(measured.items())
-        for (name, us), (_, was) in zip(of, held.get(test, []))
+        for (name, _, us), (_, _, was) in zip(of, held.get(test, []))
         if us < was * (1 - tolerance / 100)
     ]
     for text, several in (("faster than in", faster), ("not in", new)):
@@ -308,7 +321,7 @@ def pytest_terminal_summary(terminalreporter, config):
     if faster or new:
         terminalreporter.write_line("--nki-update writes these")
     if missing:
-        terminalreporter.section(f"nki-sim: in {file}, but no such test")
+        terminalreporter.section(f"nki-sim: stale entries in {file}: there is no such test")
         for line in missing:
             terminalreporter.write_line(line)
         terminalreporter.write_line("--nki-update in a run of all tests removes these")
@@ -319,7 +332,7 @@ def _write_baseline(file, tests):
     from . import _files
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    rows = {test: [[name, round(us, 6)] for name, us in of] for test, of in sorted(tests.items())}
+    rows = {test: [[name, target, round(us, 6)] for name, target, us in of] for test, of in sorted(tests.items())}
     _files.write(file, json.dumps({"form": _FORM, "tests": rows}, indent=1) + "\n")
 
 

@@ -80,7 +80,7 @@ def test_the_project_names_the_file(run, pytester):
 
 
 def kernels(rows):
-    return '{"form": 1, "tests": {"a": %s}}' % rows
+    return '{"form": 2, "tests": {"a": %s}}' % rows
 
 
 @pytest.mark.parametrize(
@@ -88,17 +88,18 @@ def kernels(rows):
     [
         ("", "Expecting value"),
         ("[]", 'it is not an object with the keys "form" and "tests"'),
-        ('{"form": 1}', 'it is not an object with the keys "form" and "tests"'),
-        ('{"form": 2, "tests": {}}', '"form" is 2; this version of nki-sim reads form 1'),
+        ('{"form": 2}', 'it is not an object with the keys "form" and "tests"'),
+        ('{"form": 1, "tests": {}}', '"form" is 1; this version of nki-sim reads form 2'),
         ('{"form": true, "tests": {}}', '"form" is true'),
-        ('{"form": 1, "tests": []}', '"tests" is [[][]], not an object'),
-        ('{"form": 1, "tests": {"a": [], "b": [], "a": []}}', 'the key "a" occurs twice'),
+        ('{"form": 2, "tests": []}', '"tests" is [[][]], not an object'),
+        ('{"form": 2, "tests": {"a": [], "b": [], "a": []}}', 'the key "a" occurs twice'),
         (kernels('"fast"'), '"tests", "a": "fast" is not a list of kernels'),
-        (kernels('["k"]'), '"tests", "a": "k" is not a kernel, which is [[]name, microseconds]'),
-        (kernels("[[1, 2.0]]"), '"tests", "a": [[]1, 2.0] is not a kernel'),
+        (kernels('["k"]'), '"tests", "a": "k" is not a kernel, which is [[]name, target, microseconds]'),
+        (kernels('[[1, "trn2", 2.0]]'), '"tests", "a": [[]1, "trn2", 2.0] is not a kernel'),
         (kernels('[["k", 1.0, 2.0]]'), '"tests", "a": *is not a kernel'),
+        (kernels('[["k", 2.0]]'), '"tests", "a": *is not a kernel'),
         *(
-            (kernels(f'[["ok", 1.5], ["k", {time}]]'), f'"tests", "a", kernel "k": the time {shown} is not a finite number of microseconds above 0')
+            (kernels(f'[["ok", "trn2", 1.5], ["k", "trn2", {time}]]'), f'"tests", "a", kernel "k": the time {shown} is not a finite number of microseconds above 0')
             for time, shown in [
                 ('"fast"', '"fast"'), ('"12"', '"12"'), ("0", "0"), ("-1", "-1"), ("NaN", "NaN"), ("1e999", "Infinity"), ("true", "true"), ("null", "null"),
                 ("[[]]", "[[][[]]]"), ("1" + 400 * "0", "1" + 56 * "0" + "..."),
@@ -135,7 +136,7 @@ def test_another_kernel_in_the_test(run, pytester):
     (pytester.path / "base.json").write_text(text)
     result = run("--nki-baseline", "base.json")
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*profiles kernel, but base.json has other; --nki-update*"])
+    result.stdout.fnmatch_lines(["*profiles kernel on trn2, but base.json has other on trn2; --nki-update*"])
 
 
 def test_a_test_without_kernels_leaves_the_file(run, pytester):
@@ -145,7 +146,7 @@ def test_a_test_without_kernels_leaves_the_file(run, pytester):
     (pytester.path / "base.json").write_text(text)
     result = run("--nki-baseline", "base.json")
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*profiles none, but base.json has kernel; --nki-update*"])
+    result.stdout.fnmatch_lines(["*profiles no kernel, but base.json has kernel on trn2; --nki-update*"])
     run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 1 of them new; 1 removed, which no longer profile a kernel*"])
     run("--nki-baseline", "base.json").assert_outcomes(passed=3)
 
@@ -154,10 +155,10 @@ def test_entries_of_tests_that_do_not_exist(run, pytester):
     run("--nki-baseline", "base.json", "--nki-update")
     text = (pytester.path / "base.json").read_text().replace("test_time[64]", "test_old[64]")
     # The test may be in a file that this run does not read.
-    text = text.replace('"tests": {', '"tests": {"elsewhere/test_other.py::test": [["kernel", 1.0]],')
+    text = text.replace('"tests": {', '"tests": {"elsewhere/test_other.py::test": [["kernel", "trn2", 1.0]],')
     (pytester.path / "base.json").write_text(text)
     (pytester.path / "elsewhere").mkdir()
-    words = ["*in base.json, but no such test*", "test_kernels.py::test_old[[]64[]]", "--nki-update in a run of all tests removes these"]
+    words = ["*stale entries in base.json: there is no such test*", "test_kernels.py::test_old[[]64[]]", "--nki-update in a run of all tests removes these"]
     here = ("--nki-baseline", "base.json", "test_kernels.py")
     run(*here).stdout.fnmatch_lines(words)
     for partial in (["-k", "nothing"], ["-m", "not slow"], ["--deselect", "test_kernels.py::test_nothing"], ["test_kernels.py::test_nothing"]):
@@ -209,5 +210,31 @@ def test_a_baseline_without_any_test_of_the_run_fails(run, pytester):
     result.stdout.fnmatch_lines(["*has none of these tests, so nothing was compared; it names tests/test_kernels.py::*"])
     # A test that is new does not fail the run.
     entry = next(iter(held(pytester)["tests"].items()))
-    file.write_text(json.dumps({"form": 1, "tests": dict([(entry[0].replace("tests/", ""), entry[1])])}))
+    file.write_text(json.dumps({"form": 2, "tests": dict([(entry[0].replace("tests/", ""), entry[1])])}))
     assert run("--nki-baseline", "base.json").ret == pytest.ExitCode.OK
+
+
+def test_another_target_is_another_kernel(run, pytester, monkeypatch):
+    run("--nki-baseline", "base.json", "--nki-update")
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
+    result = run("--nki-baseline", "base.json")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*profiles kernel on trn1, but base.json has kernel on trn2; --nki-update replaces it"])
+    run("--nki-report").stdout.fnmatch_lines(["* us  kernel on trn1  (*"])
+
+
+def test_latencies_that_are_not_valid(run, pytester, monkeypatch):
+    """Of a kernel that exceeds SBUF, and that `capacity="warn"` runs nevertheless."""
+    run("--nki-baseline", "base.json", "--nki-update")
+    big = KERNEL.replace("zeros((128, columns)", "zeros((128, 1000 * columns)")
+    monkeypatch.setitem(globals(), "KERNEL", big)
+    monkeypatch.setenv("NKI_SIM_CAPACITY", "warn")
+    result = run("--nki-baseline", "base.json", "--nki-report")
+    result.assert_outcomes(passed=1, failed=2)
+    words = "*profiles no kernel, but base.json has kernel on trn2; the latency of kernel is not valid: it exceeds SBUF or PSUM; --nki-update*"
+    result.stdout.fnmatch_lines([words, "* us  kernel on trn2  (*, not valid: exceeds SBUF or PSUM)"])
+    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*0 tests written*; 2 removed, which no longer profile a kernel with a valid*"])
+    monkeypatch.setitem(globals(), "KERNEL", big.replace("    def test_nothing", "    @pytest.mark.nki_latency(max_us=1e6)\n    def test_big").replace(
+        "        pass", "        nki_sim.profile(kernel)(np.zeros((128, 64000), np.float32))"
+    ))
+    run().stdout.fnmatch_lines(["*latency budget of 1000000.0 us: the latency of kernel is not valid, because the kernel exceeds SBUF or PSUM"])

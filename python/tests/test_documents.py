@@ -43,4 +43,4 @@ def test_the_last_block_of_the_page_is_a_test(pytester):
     plugin = [] if "nki_sim" in pytester._request.config.pluginmanager._name2plugin else ["-p", "nki_sim.pytest_plugin"]
     result = pytester.runpytest("--nki-report", *plugin)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*us  kernel  (*test_kernel)"])
+    result.stdout.fnmatch_lines(["*us  kernel on trn2  (*test_kernel)"])

@@ -1,10 +1,14 @@
 """`nki_sim.sweep` on several executors."""
 
 import concurrent.futures
+import importlib
+import runpy
+import sys
 
 import numpy as np
 import pytest
 
+import nki
 import nki_sim
 
 SOURCE = '''
@@ -201,3 +205,91 @@ def test_a_point_that_skips_work_does_not_rank(tmp_path):
     with pytest.raises(ValueError, match="leaves elements of an output unwritten; allow="):
         partly.best
     assert nki_sim.sweep(path, ARGS, grid={"width": [384]}, allow=["output-partly-written"]).best.point == {"width": 384}
+
+
+KERNEL = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+WIDTH = 64
+
+
+@nki.jit
+def copied(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(x.shape[1] // WIDTH):
+        tile = nl.ndarray((x.shape[0], WIDTH), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[:, nl.ds(i * WIDTH, WIDTH)])
+        nisa.dma_copy(dst=out[:, nl.ds(i * WIDTH, WIDTH)], src=tile)
+    return out
+"""
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    (tmp_path / "copied_kernel.py").write_text(KERNEL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "copied_kernel", raising=False)
+    return importlib.import_module("copied_kernel").copied
+
+
+def best(kernel, **options):
+    return nki_sim.sweep(kernel, grid={"x": [nki_sim.TensorSpec((128, 512), "float32")]}, **options).best.latency_us
+
+
+def test_options_of_a_kernel_apply(copied):
+    x = np.ones((128, 512), np.float32)
+    plain = best(copied)
+    for kernel in (copied[2], nki.jit(platform_target="trn1")(copied.func), nki.simulate(copied, settings={"kernel.measure": "device"})):
+        _, report = nki_sim.profile(kernel)(x)
+        assert best(kernel) == pytest.approx(report.latency_us, abs=1e-6) != plain
+    # What the call gives is stronger.
+    assert best(copied[2], lnc=1) == plain
+    assert best(nki.jit(platform_target="trn1")(copied.func), target="trn2") == plain
+    device = nki.simulate(copied, settings={"kernel.measure": "device"})
+    assert best(device, settings={"kernel.measure": "profile"}) == plain
+
+
+def test_levels_of_a_kernel_apply(copied, tmp_path):
+    half = tmp_path / "half.py"
+    half.write_text(KERNEL.replace("src=tile", "src=tile[:64]").replace("dst=out[:,", "dst=out[:64,"))
+    kernel = runpy.run_path(str(half))["copied"]
+    assert best(nki.simulate(kernel, allow="output-partly-written")) > 0
+    with pytest.raises(ValueError, match="output-partly-written"):
+        best(nki.simulate(kernel, deny="output-partly-written"))
+
+
+def test_a_kernel_that_differs_from_its_file(copied):
+    copied.func.__globals__["WIDTH"] = 256
+    with pytest.raises(ValueError, match="`WIDTH` is 256 in the module of the kernel, but its file assigns 64"):
+        best(copied)
+    sizes = nki_sim.sweep(copied, {"x": nki_sim.TensorSpec((128, 512), "float32")}, grid={"WIDTH": [64, 256]})
+    assert sizes.best.point == {"WIDTH": 256}
+    copied.func.__globals__["WIDTH"] = 64
+    with pytest.raises(ValueError, match="without the schedule of this kernel"):
+        best(copied.with_schedule([("a", "b")]))
+
+
+def test_the_grid_of_an_older_kernel(tmp_path, monkeypatch):
+    text = """
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def doubled(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    rows = nl.ds(nl.program_id(0) * 128, 128)
+    nl.store(out[rows, :], value=nl.load(x[rows, :]) * 2)
+    return out
+"""
+    (tmp_path / "doubled_kernel.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    doubled = importlib.import_module("doubled_kernel").doubled
+    two = importlib.import_module("neuronxcc.nki.language").nc(2)
+    spec = nki_sim.TensorSpec((512, 512), "float32")
+    for kernel in (doubled[4], doubled[two * 2], doubled[2 * two]):
+        _, report = nki_sim.profile(kernel)(np.ones((512, 512), np.float32))
+        swept = nki_sim.sweep(kernel, grid={"x": [spec]}).best
+        assert swept.latency_us == pytest.approx(report.latency_us, abs=1e-6)

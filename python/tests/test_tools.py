@@ -227,11 +227,11 @@ def test_plugin(pytester, monkeypatch):
     result = pytester.runpytest("--nki-report", *plugin)
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(["*latency budget of 0.5 us: softmax_rows takes*"])
-    result.stdout.fnmatch_lines(["*nki-sim: time on the device*", "*us  softmax_rows  (*test_fast)", "*us  softmax_rows  (*test_slow)"])
+    result.stdout.fnmatch_lines(["*nki-sim: time on the device*", "*us  softmax_rows on trn2  (*test_fast)", "*us  softmax_rows on trn2  (*test_slow)"])
     if importlib.util.find_spec("xdist"):
         monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(softmax_rows.func.__code__.co_filename).parent))
         result = pytester.runpytest_subprocess("--nki-report", "-n", "2", *plugin)
-        result.stdout.fnmatch_lines_random(["*us  softmax_rows  (*test_fast)", "*us  softmax_rows  (*test_slow)"])
+        result.stdout.fnmatch_lines_random(["*us  softmax_rows on trn2  (*test_fast)", "*us  softmax_rows on trn2  (*test_slow)"])
 
 
 SCRIPT = """
