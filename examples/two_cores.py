@@ -62,7 +62,7 @@ def matmul_two_cores(a_t, b):
     rows = m // cores
     mine = nl.ds(core * width, width)
 
-    product = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+    product = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm, name="product")
     out = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
 
     left = nl.ndarray((k, m), dtype=nl.float32, buffer=nl.sbuf)

@@ -159,7 +159,7 @@ impl RunLine<'_> {
             self.wrong((from, place.1), format!("the value of `{name}` cannot be read: {}", e.message), "here");
         }
         if self.arguments.iter().any(|(known, _)| known == name) {
-            self.wrong(place, format!("`{name}` is given twice"), "for the second time");
+            self.wrong(place, format!("`{name}` is given twice"), "second value");
         }
         // NAME@RANK is for one rank.
         let bare = name.rsplit_once('@').map_or(name, |(bare, _)| bare);

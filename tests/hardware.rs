@@ -130,9 +130,11 @@ fn a_profile_stands_next_to_a_run() {
 #[test]
 fn calibrated_parameters_are_read_and_replace_no_input() {
     let s = Session::new();
+    s.write("k.py", ADD_ONE);
     let text = profile();
-    for name in ["a.json", "b.json", "c.json"] {
-        s.write(name, &text);
+    // Three runs of one kernel.
+    for (name, copied) in [("a.json", 422), ("b.json", 423), ("c.json", 421)] {
+        s.write(name, text.replace("\"duration\": 422", &format!("\"duration\": {copied}")));
     }
     let all = ["calibrate", "a.json", "b.json", "c.json", "-o"];
     s.run(&[&all[..], &["my.toml"]].concat())
@@ -143,7 +145,14 @@ fn calibrated_parameters_are_read_and_replace_no_input() {
         .says("replay of these profiles");
     assert!(std::fs::read_to_string(s.path("my.toml")).unwrap().contains("source = \"calibrated: "));
     s.run(&["replay", "a.json", "--params", "my.toml"]).exits(0);
-    s.write("k.py", ADD_ONE);
+    s.run(&["run", "k.py", "--arg", "x=float32[128,512]", "--params", "my.toml", "--target", "trn1"])
+        .exits(2)
+        .says("--params `my.toml`: timing parameters: they are for trn2, but the target of this run is trn1");
+    // Two copies of a profile are one measurement.
+    s.write("again.json", &text);
+    s.run(&["calibrate", "a.json", "b.json", "again.json", "-o", "my.toml"])
+        .exits(2)
+        .says("`again.json` is the same profile as `a.json`");
     s.run(&["run", "k.py", "--arg", "x=float32[128,512]", "--params", "my.toml"]).exits(0);
     // Too few measurements: a file without parameters.
     s.run(&["calibrate", "a.json", "-o", "one.toml"]).exits(0).says("0 parameters of trn2 determined");

@@ -120,7 +120,7 @@ fn reference() -> String {
     for schema in reference::by_name() {
         let _ = writeln!(out, "{}", reference::page(schema, 3));
     }
-    out += "## Coverage\n\nEvery public name of `nki.isa` and `nki.language`, and what a statement that uses it becomes.\n";
+    out += "## Coverage\n\nEvery public name of `nki.isa` and `nki.language`, and how the simulator treats it.\n";
     out += &coverage();
     out
 }

@@ -62,6 +62,9 @@ def run(directory, case):
             command += ["--expect", f"{name}={path}"]
         out = folder / "out"
         command += ["--out", str(out)]
+        if directory.name in ("examples", "ports"):
+            # docs/findings.md: they have no findings.
+            command += ["--deny", "warnings"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return f"exit code {done.returncode}\n{' '.join(command)}\n{done.stdout}{done.stderr}"

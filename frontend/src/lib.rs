@@ -11,6 +11,7 @@ mod dialect;
 mod entry;
 mod eval;
 mod host;
+mod main_block;
 mod migrate;
 mod syntax;
 pub mod trace;
@@ -30,6 +31,7 @@ pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDataclass, HostDefault, HostDtype, HostEnum,
     HostField, HostFunction, HostMixin, HostObject, Identity,
 };
+pub use main_block::has_main_block;
 pub use migrate::{Api, Change, Migration, migrate};
 
 /// Reads source files.

@@ -112,7 +112,7 @@ def written(job, folder):
     if "id" in job:
         job["id"] = plain(job["id"])
         if not isinstance(job["id"], (str, int, float, type(None))):
-            raise ValueError(f"`id`: a {type(job['id']).__name__} is neither a text nor a number")
+            raise ValueError(f"`id` must be a string or a number, not a {type(job['id']).__name__}")
     for name, value in dict(job["expect"]).items() if isinstance(job.get("expect"), Mapping) else ():
         if isinstance(plain(value), (bool, int, float)):
             raise ValueError(f"`expect`, {name}: {value} is a number, and an output is an array: pass np.full(shape, {value})")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: File name extensions of Perfetto traces.
 TRACES = (".perfetto-trace", ".pftrace", ".trace", ".perfetto-trace.gz", ".pftrace.gz", ".trace.gz")
 #: The same for messages.
-TRACE_NAMES = ".perfetto-trace, .pftrace or .trace (with .gz behind it: compressed)"
+TRACE_NAMES = ".perfetto-trace, .pftrace or .trace (append .gz to compress)"
 
 
 def ending_of(path):

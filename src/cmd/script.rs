@@ -12,12 +12,7 @@ pub(crate) fn wanted(args: &RunArgs) -> bool {
     args.kernel.kernel.is_none()
         && args.kernel.args.is_empty()
         && args.kernel.file.extension().is_some_and(|e| e == "py")
-        && crate::source_text::read(&args.kernel.file).is_ok_and(|text| has_main(&text))
-}
-
-fn has_main(text: &str) -> bool {
-    text.lines()
-        .any(|line| line.strip_prefix("if ").is_some_and(|test| test.contains("__name__") && test.contains("__main__")))
+        && crate::source_text::read(&args.kernel.file).is_ok_and(|text| nki_frontend::has_main_block(&text))
 }
 
 /// An option that applies to a single kernel, and is not supported for a script.
@@ -140,18 +135,5 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     match continue_as(&mut command)? {
         0 => Ok(()),
         _ => Err(Failure::Kernel),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::has_main;
-
-    #[test]
-    fn a_main_block_is_at_the_margin() {
-        assert!(has_main("x = 1\nif __name__ == \"__main__\":\n    pass\n"));
-        assert!(has_main("if '__main__' == __name__: pass"));
-        assert!(!has_main("def f():\n    if __name__ == '__main__':\n        pass\n"));
-        assert!(!has_main("# if __name__ == '__main__':"));
     }
 }

@@ -113,14 +113,14 @@ fn text(found: &[Sensitivity], elapsed: Ps, validity: &str, args: &WhatifArgs) -
     let mut out = format!("{:.2} us{validity}; each parameter {step}% lower and higher:\n\n", us(elapsed));
     let moving: Vec<&Sensitivity> = found.iter().filter(|s| s.effect(elapsed) > 0).collect();
     if moving.is_empty() {
-        out += "no parameter moves the latency\n";
+        out += "no parameter has an effect on the latency\n";
         return out;
     }
     let wide = moving.iter().take(top).map(|s| s.name.len()).max().unwrap_or(0).max(9);
     let _ = writeln!(
         out,
         "{:<wide$} {:>12} {:<15} {:<10} {:>9} {:>9}",
-        "parameter", "value", "unit", "is", "lower", "higher"
+        "parameter", "value", "unit", "confidence", "lower", "higher"
     );
     for s in moving.iter().take(top) {
         let side = |x: Option<(f64, Ps)>| x.map_or("-".to_string(), |(_, t)| format!("{:+.2}%", change(t, elapsed)));
@@ -137,13 +137,9 @@ fn text(found: &[Sensitivity], elapsed: Ps, validity: &str, args: &WhatifArgs) -
     }
     let rest = moving.len().saturating_sub(top);
     if rest > 0 {
-        let _ = writeln!(out, "... and {rest} more that move it less (--top)");
+        let _ = writeln!(out, "... and {rest} more with a smaller effect (--top)");
     }
-    let _ = writeln!(
-        out,
-        "\n{} of {} parameters tried leave the latency as it is.",
-        found.len() - moving.len(),
-        found.len()
-    );
+    let _ =
+        writeln!(out, "\n{} of {} parameters have no effect on the latency.", found.len() - moving.len(), found.len());
     out
 }

@@ -36,9 +36,10 @@ fn fill(value: &Value, shape: &[usize], each: &mut dyn FnMut(&Value) -> Result<(
         (Value::List(items), [extent, rest @ ..]) if items.len() == *extent => {
             items.iter().try_for_each(|item| fill(item, rest, each))
         }
-        (Value::List(_), _) | (_, [_, ..]) => {
-            Err(format!("the lists do not have equal lengths: {} are missing or left over", shape_text(shape)))
-        }
+        (Value::List(_), _) | (_, [_, ..]) => Err(format!(
+            "the lists do not have equal lengths: elements of the shape {} are missing or left over",
+            shape_text(shape)
+        )),
         (element, []) => each(element),
     }
 }

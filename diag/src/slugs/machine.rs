@@ -264,8 +264,8 @@ load leaves elements of a tile unwritten, functions work on all of them, and a m
 An instruction with `reduce_cmd.reduce` continues from the accumulators of its engine. Before anything has set
 them they are 0 here, and on the device they hold what an earlier kernel left. A run with numerics reports it.
 
-A tile that the body of a dynamic loop makes is another one in each iteration, even if its bytes are the same on the
-device. Make it before the loop if an iteration needs what an earlier one has written.
+The body of a dynamic loop allocates a new tile in each iteration, even if its bytes are the same on the device.
+Allocate it before the loop if an iteration needs values of an earlier one.
 
 Wrong:
 

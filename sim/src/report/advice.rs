@@ -69,7 +69,7 @@ pub fn advice(a: &Analysis<'_>) -> String {
         .filter(|(_, time)| *time > 0)
         .map(|(c, time)| format!("{} {:.0}%", c.name(), time as f64 * 100.0 / t.elapsed.max(1) as f64))
         .collect();
-    let _ = writeln!(out, "The latency rests on parameters that are: {}.", shares.join(", "));
+    let _ = writeln!(out, "Confidence of the parameters, by share of the latency: {}.", shares.join(", "));
     out
 }
 

@@ -1,6 +1,7 @@
 //! The numbers of the timing model, from `params/<target>.toml`; each has a value, a unit, a source and a confidence.
 
 use nki_isa::Target;
+use nki_isa::names::Named as _;
 pub use nki_isa::schema::Confidence;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -231,12 +232,13 @@ impl Params {
     }
 
     /// Changes the parameters that a file names. An entry is a value, or a table with a value and optionally its unit (which must be that of the
-    /// parameter), source and confidence. The default confidence is assumed.
+    /// parameter), source and confidence. The default confidence is assumed. `target = "trn2"` limits the file to one generation.
     ///
     /// # Errors
-    /// If the text is not TOML, a name is unknown, a unit differs, or a value is of the wrong kind or out of range.
+    /// If the text is not TOML, it is for another generation, a name is unknown, a unit differs, or a value is of the wrong kind or out of range.
     pub fn overlay(&mut self, text: &str) -> Result<(), ParamError> {
-        let changes: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
+        let mut changes: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
+        self.check_target(changes.remove("target"))?;
         let (mut entries, mut table) = (Vec::new(), self.table.clone());
         entries_of("", &changes, &mut entries);
         for (name, value) in entries {
@@ -276,6 +278,21 @@ impl Params {
         self.values = table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
         self.table = table;
         self.changed = true;
+        Ok(())
+    }
+
+    /// Checks that a file with this `target` is for this generation.
+    fn check_target(&self, target: Option<toml::Value>) -> Result<(), ParamError> {
+        let Some(value) = target else { return Ok(()) };
+        let Some(own) = value.as_str().and_then(Target::from_name) else {
+            return Err(ParamError::File(format!("`target` is {value}; the targets are {}", Target::NAMES)));
+        };
+        if own != self.target {
+            return Err(ParamError::File(format!(
+                "they are for {own}, but the target of this run is {}; remove the line `target` to use them nevertheless",
+                self.target
+            )));
+        }
         Ok(())
     }
 
@@ -536,10 +553,13 @@ mod tests {
             "dma.descriptor_ns = { value = 1, units = \"ns\" }",
             "dma.descriptor_ns = { value = 1, confidence = \"sure\" }",
             "dma.descriptor_ns = { unit = \"ns\" }",
+            "target = \"trn1\"\ntensor.clock_ghz = 2.8",
+            "target = \"trn9\"",
+            "target = 2",
         ] {
             assert!(p.overlay(wrong).is_err(), "{wrong}");
         }
-        p.overlay("tensor.clock_ghz = { value = 2.4, source = \"a run\" }").unwrap();
+        p.overlay("target = \"trn2\"\ntensor.clock_ghz = { value = 2.4, source = \"a run\" }").unwrap();
         let clock = &p.tensor.clock_ghz;
         assert_eq!(
             (clock.value, &*clock.unit, &*clock.source, clock.confidence),

@@ -29,10 +29,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
         inputs.add("--params", path);
     }
     check_places(&[("--output", Some(&args.output))], &inputs)?;
-    let mut profiles = Vec::new();
+    let mut profiles: Vec<(String, HardwareProfile)> = Vec::new();
     let mut target: Option<Target> = None;
     for path in &args.profiles {
         let profile = HardwareProfile::read(path)?;
+        if let Some((known, _)) = profiles.iter().find(|(_, known)| *known == profile) {
+            return Err(Failure::Call(format!(
+                "`{}` is the same profile as `{known}`: its measurements would count twice",
+                path.display()
+            )));
+        }
         let own = target_of(&profile, args.target).map_err(|why| format!("`{}`: {why}", path.display()))?;
         if let Some(other) = target.replace(own).filter(|t| *t != own) {
             return Err(Failure::Call(format!(
@@ -121,7 +127,7 @@ fn checked(profiles: &[(String, HardwareProfile)], start: &Params, fits: &mut [F
 /// The file for `--params`, with the fitted parameters only.
 fn file(fits: &[Fit], start: &Params, target: Target, profiles: usize) -> String {
     let mut out = format!(
-        "# Timing parameters of {target}, fitted by nki-sim {} to {}.\n",
+        "# Timing parameters of {target}, fitted by nki-sim {} to {}.\ntarget = \"{target}\"\n",
         crate::VERSION,
         crate::count(profiles, "hardware profile")
     );

@@ -289,7 +289,7 @@ impl<'a> Checking<'a> {
             count(warnings, "warning")
         )];
         let skipped = [
-            (self.refused.len(), "kernel", " whose call is wrong"),
+            (self.refused.len(), "kernel", " with invalid arguments, or in an unreadable file"),
             (self.files_without_kernel, "file", " without a kernel"),
             (self.kernels_without_run_line, "kernel", " without a run line"),
         ];

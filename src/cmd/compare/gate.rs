@@ -138,10 +138,15 @@ impl Gate {
         let (what, has): (&str, fn(&Profile) -> bool) = match self.metric.split_once('.') {
             Some(("engine", _)) => ("times of engines", |p| !p.engines.is_empty()),
             Some(("cause", _)) if waits => ("times of waits", |p| !p.waits.is_empty()),
-            Some(("cause", _)) => ("causes of stalls", |p| p.has_causes),
+            Some(("cause", _)) => ("causes of stalls", |p| p.causes_of.is_some()),
             Some(("line", _)) => ("source lines", |p| !p.lines.is_empty()),
             _ => return Ok(()),
         };
+        if what == "causes of stalls"
+            && let Some(why) = super::different_causes(profiles, files)
+        {
+            return Err(format!("--fail-if '{}': {why}", self.text));
+        }
         match profiles.into_iter().zip(files).find(|(profile, _)| !has(profile)) {
             Some((_, file)) => Err(format!(
                 "--fail-if '{}': both files must have {what}, and `{}` has none",

@@ -113,7 +113,7 @@ pub(super) fn notes(before: &Profile, after: &Profile, metrics: &[Change], files
     if let Some(c) = named("dma.bytes").filter(apart) {
         let (more, less) = if c.before > c.after { (files.0, files.1) } else { (files.1, files.0) };
         out.push(format!(
-            "`{}` moves {:.0} bytes by DMA, `{}` {:.0}: the two do not have the same traffic, so their times differ for that reason too",
+            "`{}` moves {:.0} bytes by DMA, `{}` {:.0}: different traffic is one reason for different times",
             more.display(),
             c.before.max(c.after),
             less.display(),

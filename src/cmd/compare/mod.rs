@@ -22,7 +22,7 @@ use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use found::Known;
 use gate::Gate;
-use profile::Profile;
+use profile::{CausesOf, Profile};
 
 /// One number of both runs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -175,6 +175,20 @@ fn is_idle(name: &str) -> bool {
     ["start-up", "finished"].contains(&cause)
 }
 
+/// The reason why the causes of stalls of two runs cannot be compared, if both have them.
+fn different_causes(profiles: [&Profile; 2], files: [&Path; 2]) -> Option<String> {
+    let [before, after] = profiles.map(|p| p.causes_of);
+    let table = match (before?, after?) {
+        (CausesOf::Instructions, CausesOf::Rows) => files[0],
+        (CausesOf::Rows, CausesOf::Instructions) => files[1],
+        _ => return None,
+    };
+    Some(format!(
+        "`{}` has only the waits before instructions; compare two files of `nki-sim run --json`",
+        table.display()
+    ))
+}
+
 fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Path)) -> Result<Difference, String> {
     // If both files have the table, a row missing in one of them counts as 0.
     let rows = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
@@ -196,12 +210,12 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
         true => sorted(lines::changes(&before.lines, &after.lines, critical)),
         false => Vec::new(),
     };
-    let mut causes = if both(|p| p.has_causes) {
-        rows(|p| &p.causes)
-    } else if both(|p| !p.waits.is_empty()) {
-        rows(|p| &p.waits)
-    } else {
-        Vec::new()
+    let mut causes = match (before.causes_of, after.causes_of) {
+        (Some(a), Some(b)) if a == b => rows(|p| &p.causes),
+        // The table of a run counts other waits than its report.
+        (Some(_), Some(_)) => Vec::new(),
+        _ if both(|p| !p.waits.is_empty()) => rows(|p| &p.waits),
+        _ => Vec::new(),
     };
     // The sort is stable: the largest change of each group stays first.
     causes.sort_by_key(|cause| is_idle(&cause.name));
@@ -209,6 +223,10 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
     let named = |f: fn(&Profile) -> &profile::Numbers| if counted { rows(f) } else { Vec::new() };
     let mut notes = hardware::notes(before, after, &metrics, (files.0, files.1));
     notes.extend(setup::notes([before, after], [files.0, files.1]));
+    notes.extend(
+        different_causes([before, after], [files.0, files.1])
+            .map(|why| format!("causes of stalls are not compared: {why}")),
+    );
     let versions = lines::counterparts(&before.lines, &after.lines).into_iter().filter(|_| !lines.is_empty());
     notes.extend(versions.map(|(new, old)| format!("lines of `{new}` are paired with lines of `{old}`")));
     let mut result = Difference {

@@ -17,6 +17,15 @@ use crate::tables::read;
 /// Numbers by name.
 pub(super) type Numbers = BTreeMap<String, f64>;
 
+/// The origin of a run's causes of stalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CausesOf {
+    /// The whole time of all engines and queues: a JSON report.
+    Rows,
+    /// The waits before instructions: a table of instructions.
+    Instructions,
+}
+
 /// The content of a run's file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Profile {
@@ -26,8 +35,8 @@ pub(super) struct Profile {
     pub(super) engines: Numbers,
     /// Stalled time by row and cause, us.
     pub(super) causes: Numbers,
-    /// Whether the file has causes of stalls, even if there were none.
-    pub(super) has_causes: bool,
+    /// The origin of the causes, if the file has them, even if there were none.
+    pub(super) causes_of: Option<CausesOf>,
     /// Time in which an engine waited for events (semaphores, barriers), us: a hardware profile's only data on stalls.
     pub(super) waits: Numbers,
     /// Time of instructions by engine and name, us.
@@ -52,7 +61,7 @@ impl Profile {
         self.metrics.extend(part.metrics);
         self.engines.extend(part.engines);
         self.causes.extend(part.causes);
-        self.has_causes |= part.has_causes;
+        self.causes_of = self.causes_of.or(part.causes_of);
         self.waits.extend(part.waits);
         self.opcodes.extend(part.opcodes);
         self.counts.extend(part.counts);
@@ -137,7 +146,7 @@ fn from_json(json: &Value) -> Result<Profile, String> {
         return Ok(run);
     }
     if json["findings"].is_array() {
-        return Err("it is the report of a kernel that did not run: see its findings".into());
+        return Err("the run failed, so the report has no timing; see its findings".into());
     }
     // A table, or tables by name: {"instruction": [...], "summary": [{...}]}.
     let mut out = Profile::default();
@@ -189,7 +198,8 @@ fn row(object: &serde_json::Map<String, Value>) -> Row {
 /// The file of `run --json`.
 fn from_run(json: &Value) -> Profile {
     let has_causes = json["stalls"].is_array();
-    let mut out = Profile { setup: Setup::of_run(json), has_causes, ..Profile::default() };
+    let causes_of = has_causes.then_some(CausesOf::Rows);
+    let mut out = Profile { setup: Setup::of_run(json), causes_of, ..Profile::default() };
     let number = |v: &Value| v.as_f64();
     if let Some(x) = number(&json["latency_us"]) {
         out.metrics.insert("latency_us".into(), x);
@@ -287,7 +297,7 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
 
 fn instructions(rows: &[Row]) -> Result<Profile, String> {
     let simulated = rows[0].contains_key("wait_kind");
-    let mut out = Profile { has_causes: simulated, ..Profile::default() };
+    let mut out = Profile { causes_of: simulated.then_some(CausesOf::Instructions), ..Profile::default() };
     let mut active: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
     let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);

@@ -76,7 +76,14 @@ pub(super) fn text(r: &Difference, top: usize) -> String {
         out.push('\n');
     }
     for c in &r.fail_if {
-        let _ = writeln!(out, "{}: fail if {} ({})", if c.failed { "FAILED" } else { "ok" }, c.condition, values(c));
+        let _ = writeln!(
+            out,
+            "{}: {}{} ({})",
+            if c.failed { "FAILED" } else { "passed" },
+            c.condition,
+            if c.failed { "" } else { " does not hold" },
+            values(c)
+        );
     }
     out
 }

@@ -4,7 +4,7 @@ use super::lines::Line;
 use super::*;
 
 fn profile(latency: f64) -> Profile {
-    let mut p = Profile { has_causes: true, ..Profile::default() };
+    let mut p = Profile { causes_of: Some(CausesOf::Rows), ..Profile::default() };
     p.metrics.insert("latency_us".into(), latency);
     p.metrics.insert("dma.bytes".into(), 1024.0);
     p.engines.insert("vector".into(), latency / 2.0);
@@ -80,6 +80,24 @@ fn what_a_file_does_not_say_is_not_zero() {
             assert!(e.contains(&format!("both files must have {what}, and `")), "{e}");
         }
     }
+}
+
+#[test]
+fn causes_of_a_report_and_of_a_table_are_not_compared() {
+    let report = profile(100.0);
+    let table = Profile { causes_of: Some(CausesOf::Instructions), ..profile(100.0) };
+    let paths = (Path::new("a"), Path::new("b"));
+    for (before, after, file) in [(&report, &table, "b"), (&table, &report, "a")] {
+        let r = compare(before, after, &[], paths).unwrap();
+        assert!(r.causes.is_empty() && !r.lines.is_empty());
+        let why = format!("`{file}` has only the waits before instructions");
+        assert_eq!(r.notes.len(), 1);
+        assert!(r.notes[0].starts_with(&format!("causes of stalls are not compared: {why}")), "{:?}", r.notes);
+        let gate = gate::parse("cause.semaphore > +1us").unwrap();
+        let e = compare(before, after, &[gate], paths).unwrap_err();
+        assert!(e.contains(&why), "{e}");
+    }
+    assert_eq!(compare(&table, &table, &[], paths).unwrap().causes.len(), 1);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::violation::Violation;
 use crate::work::{RegisterWork, Work, WorkKind};
 
 operands! {
-    /// Puts into a register the rank whose data this rank has after so many steps of the ring: its own at 0, then that of the rank before it.
+    /// Puts into a register the rank whose data this rank has after `iteration_id` steps of the ring: its own at 0, then that of the rank before it.
     pub struct ProcessingRankId: "collective_permute_implicit_current_processing_rank_id" on [Sync] {
         /// The register that gets it.
         [Out] dst: RegId,
