@@ -57,16 +57,17 @@ fn compiler_changes(kernel: &Kernel) -> Vec<CompilerChange> {
     kernel.changes.iter().map(change).collect()
 }
 
-/// The changes of the compiler's middle end as text, those with the most bytes first; empty if there are none.
+/// The changed timing parameters, and the changes of the compiler's middle end, those with the most bytes first, as text; empty if there are none.
 pub fn changes_text(kernel: &Kernel) -> String {
     /// Maximum number of printed lines; a report file has all.
     const MOST: usize = 5;
+    let mut out = parameters_text(kernel);
     let mut changes = compiler_changes(kernel);
     if changes.is_empty() {
-        return String::new();
+        return out;
     }
     changes.sort_by_key(|c| std::cmp::Reverse(c.bytes));
-    let mut out = String::from("\nChanges of the compiler (--as-written leaves the kernel as it is):\n");
+    out.push_str("\nChanges of the compiler (--as-written leaves the kernel as it is):\n");
     for c in changes.iter().take(MOST) {
         let _ = write!(out, "  {}:{}: {}", c.file, c.line, c.what);
         let _ = if c.bytes > 0 { writeln!(out, " ({} bytes)", c.bytes) } else { writeln!(out) };
@@ -75,6 +76,26 @@ pub fn changes_text(kernel: &Kernel) -> String {
         let _ = writeln!(out, "  and {} more", changes.len() - MOST);
     }
     out
+}
+
+/// The timing parameters that differ from the defaults.
+fn parameters(kernel: &Kernel) -> BTreeMap<String, toml::Value> {
+    kernel.changed_params().into_iter().map(|(name, value, _)| (name, value)).collect()
+}
+
+/// The timing parameters that differ from the defaults, as a line of text; empty if there are none.
+fn parameters_text(kernel: &Kernel) -> String {
+    const MOST: usize = 6;
+    let changed = kernel.changed_params();
+    let mut shown: Vec<String> = changed
+        .iter()
+        .take(MOST)
+        .map(|(name, value, default)| format!("{name} = {value} (default {default})"))
+        .collect();
+    if changed.len() > MOST {
+        shown.push(format!("and {} more", changed.len() - MOST));
+    }
+    if shown.is_empty() { String::new() } else { format!("Changed timing parameters: {}.\n", shown.join(", ")) }
 }
 
 /// A run. Field order is the order in the file.
@@ -93,6 +114,9 @@ pub(crate) struct Report {
     /// The timeline in numbers.
     #[serde(flatten)]
     pub(crate) summary: Summary,
+    /// The timing parameters that differ from the defaults, by name; omitted if there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) parameters: BTreeMap<String, toml::Value>,
     /// Changes of the compiler's middle end; omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) compiler_changes: Vec<CompilerChange>,
@@ -127,6 +151,7 @@ impl Report {
             lnc: kernel.program.cores.len(),
             outputs: outputs_of(&kernel.program),
             summary: report::summary(timeline, &kernel.placement, error),
+            parameters: parameters(kernel),
             compiler_changes: compiler_changes(kernel),
             detail: analysis.map(|a| detail(kernel, a, sources)).transpose()?,
             findings: findings(&applied.diagnostics, sources),
@@ -283,7 +308,13 @@ pub(crate) fn page(kernel: &Kernel, applied: &Applied, sources: &SourceMap) -> P
             line: f.line.unwrap_or(0),
         })
         .collect();
-    Page { target: kernel.program.target.to_string(), sources, findings }
+    let changed: Vec<String> =
+        kernel.changed_params().iter().map(|(name, value, _)| format!("{name} = {value}")).collect();
+    let target = match changed.is_empty() {
+        true => kernel.program.target.to_string(),
+        false => format!("{} with {}", kernel.program.target, changed.join(", ")),
+    };
+    Page { target, sources, findings }
 }
 
 /// The content of a JSON file.
@@ -309,6 +340,9 @@ pub(crate) struct RanksReport {
     /// The expected range of the latency on hardware, for the rank that ends last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_error: Option<ErrorBar>,
+    /// The timing parameters that differ from the defaults, by name; omitted if there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) parameters: BTreeMap<String, toml::Value>,
     /// The reports, by rank.
     pub(crate) ranks: Vec<RankReport>,
     /// Findings of all ranks.
@@ -352,13 +386,14 @@ impl RankReport {
 }
 
 impl RanksReport {
-    /// All ranks of a run of `program`.
+    /// All ranks of a run of `kernel`.
     pub(crate) fn new(
-        program: &Program,
+        kernel: &Kernel,
         ranks: Vec<RankReport>,
         findings: Vec<JsonDiagnostic>,
         denied: Vec<Denied>,
     ) -> Self {
+        let program = &kernel.program;
         let last = ranks.iter().rev().map(|r| &r.summary).max_by(|a, b| a.latency_us.total_cmp(&b.latency_us));
         RanksReport {
             nki_sim_version: VERSION,
@@ -367,6 +402,7 @@ impl RanksReport {
             latency_us: last.map_or(0.0, |s| s.latency_us),
             latency_valid: ranks.iter().all(|r| r.summary.latency_valid),
             latency_error: last.and_then(|s| s.latency_error.clone()),
+            parameters: parameters(kernel),
             ranks,
             findings,
             denied,
@@ -393,7 +429,7 @@ pub fn ranks_json(
     denied: Vec<Denied>,
 ) -> Result<String, String> {
     let first = ranks.first().ok_or("there is no rank")?;
-    let whole = RanksReport::new(&first.kernel.program, RankReport::all(ranks), findings, denied);
+    let whole = RanksReport::new(first.kernel, RankReport::all(ranks), findings, denied);
     String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
 }
 
@@ -408,8 +444,9 @@ pub fn ranks_text(ranks: &[RankView<'_>]) -> String {
     if let Some(view) = ranks.get(slowest) {
         let _ = write!(
             out,
-            "\nrank {slowest}:\n{}",
-            report::table(view.timeline, view.kernel.error_bar(view.timeline).as_ref())
+            "\nrank {slowest}:\n{}{}",
+            report::table(view.timeline, view.kernel.error_bar(view.timeline).as_ref()),
+            parameters_text(view.kernel)
         );
     }
     out

@@ -240,6 +240,12 @@ impl Kernel {
         error_bar(&self.program, &self.params, timeline)
     }
 
+    /// The timing parameters whose values differ from the defaults, by name, each with its value and the default.
+    pub(crate) fn changed_params(&self) -> Vec<(String, toml::Value, toml::Value)> {
+        let default = Params::of(self.params.target());
+        self.params.differences(&if self.older_compiler { default.for_neuronxcc() } else { default })
+    }
+
     /// A timed run, for timing again with changes.
     pub(crate) fn case<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline) -> Case<'a> {
         Case { program: &self.program, placement: &self.placement, trace, params: &self.params, timeline, known: None }

@@ -109,7 +109,7 @@ fn the_verdict_names_lines_remedies_and_the_roofline() {
     has(&text, "Roofline: ");
     has(&text, "MBU");
     has(&text, "Critical path:");
-    has(&text, "rests on parameters");
+    has(&text, "Confidence of the parameters");
 }
 
 /// A kernel that loads all weights at once, and one whose load has one reader.
@@ -260,6 +260,19 @@ fn two_runs_are_compared_and_a_limit_fails() {
     s.run(0, &[&run[..], &["--json", "a.json", "--csv", "a.csv"]].concat());
     s.run(0, &[&run[..], &["--set", "dma.bytes_per_ns=5", "--json", "b.json", "--csv", "b.csv"]].concat());
     has(&s.run(0, &["compare", "a.json", "a.json", "--fail-if", "latency > +0%"]), "no change");
+    assert_eq!(s.json("b.json")["parameters"], serde_json::json!({ "dma.bytes_per_ns": 5.0 }));
+    assert!(s.json("a.json").get("parameters").is_none());
+    has(
+        &s.run(0, &["compare", "a.json", "b.json"]),
+        "the timing parameter dma.bytes_per_ns differs: the default in `a.json`, 5.0 in `b.json`",
+    );
+    let text =
+        s.run(0, &[&run[..], &["--set", "dma.bytes_per_ns=5", "--measure", "device", "--html", "b.html"]].concat());
+    has(
+        &text,
+        "Changed timing parameters: dma.bytes_per_ns = 5.0 (default 27.2), kernel.measure = \"device\" (default \"profile\").",
+    );
+    has(&s.read("b.html"), "trn2 with dma.bytes_per_ns = 5.0");
     let gate = ["--fail-if", "latency > +2%", "--fail-if", "dma.bytes > +0%"];
     let text = s.run(1, &[&["compare", "a.json", "b.json"][..], &gate].concat());
     has(&text, "FAILED: latency > +2% (");

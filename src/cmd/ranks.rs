@@ -78,7 +78,7 @@ pub(super) fn report(
     let differs = !problems.is_empty() || reports.iter().flat_map(|r| &r.expected).any(|c| !c.passed);
     if let Some(path) = &args.json {
         let found = crate::report::findings(&applied.diagnostics, &first.compiled.sources);
-        let whole = RanksReport::new(&first.kernel.program, reports, found, applied.denied.clone());
+        let whole = RanksReport::new(&first.kernel, reports, found, applied.denied.clone());
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
     finish(applied)?;

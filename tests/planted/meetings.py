@@ -186,7 +186,7 @@ def trip_counts_of_the_core_number_fixed(x):
 
 # args: x=float32[2,64,32]
 # flags: --lnc 2
-# seen-by: check run
+# seen-by: run
 @nki.jit
 def pipes_in_two_orders(x):
     """One scratch tile receives both exchanges, and the cores take the pipes in different orders."""

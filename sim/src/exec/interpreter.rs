@@ -18,7 +18,7 @@ use super::loop_local::LoopLocalTensors;
 use super::observe::{Observer, Reached};
 use super::overwrites::Outputs;
 use super::races::Races;
-use super::rendezvous::Stop;
+use super::rendezvous::{self, Stop};
 use super::taint::Taint;
 use super::unlinked::Unlinked;
 use super::value_findings::ValueFindings;
@@ -379,8 +379,7 @@ impl<'p> Interpreter<'p> {
                     }
                     let resolved = self.resolved(&footprint)?;
                     let waits = match inst.participants() {
-                        // Without a second core there is nothing to wait for (manual of NKI 0.7: "applies at LNC degree 1 and 2").
-                        Some(Participants::Cores(_)) if self.program.cores.len() == 1 => false,
+                        Some(participants) if !rendezvous::waits(&participants, self.program.cores.len()) => false,
                         Some(participants) => !participants.members(self.member(&participants)).is_empty(),
                         None => false,
                     };

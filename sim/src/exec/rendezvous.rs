@@ -31,6 +31,12 @@ impl Kind {
     }
 }
 
+/// Whether an instruction waits for these participants if each rank has so many cores. Without a second core, a barrier has nothing to wait for
+/// (manual of NKI 0.7: "applies at LNC degree 1 and 2").
+pub(super) fn waits(participants: &Participants<'_>, cores: usize) -> bool {
+    !(matches!(participants, Participants::Cores(_)) && cores == 1)
+}
+
 /// The members of a rendezvous, including `me`, and the names of missing ones. `cores` is the number of cores by rank.
 pub(super) fn members(participants: &Participants<'_>, me: CoreId, cores: &[usize]) -> (Vec<CoreId>, Vec<String>) {
     let of_ranks = participants.is_of_ranks();

@@ -99,7 +99,7 @@ impl<'p> Traced<'p> {
             let nodes = Statements::of(stream);
             let place = |event: u32, node: &'p Node| {
                 let NodeKind::Inst(inst) = &node.kind else { return None };
-                let participants = inst.participants()?;
+                let participants = inst.participants().filter(|p| rendezvous::waits(p, program.cores.len()))?;
                 let me = CoreId { rank: 0, core };
                 let (members, missing) = rendezvous::members(&participants, me, &[program.cores.len()]);
                 // A program is traced as one rank, of an unknown number.

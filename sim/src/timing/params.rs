@@ -197,6 +197,16 @@ impl Params {
         self.changed
     }
 
+    /// The parameters whose values differ from those in `base`, by name, each with both values: here and in `base`.
+    pub fn differences(&self, base: &Params) -> Vec<(String, toml::Value, toml::Value)> {
+        let value = |of: &Params, name: &str| of.get(name).map(|param| param.value);
+        let changed = |name: String| {
+            let (own, other) = (value(self, &name)?, value(base, &name)?);
+            (own != other).then_some((name, own, other))
+        };
+        names_of(&self.table).into_iter().filter_map(changed).collect()
+    }
+
     /// Changes one parameter, for example `tensor.clock_ghz` to `2.8`. Lists are written as in TOML. The parameter's confidence becomes assumed.
     ///
     /// # Errors
@@ -532,6 +542,19 @@ mod tests {
         let e = p.set("tensor.clock", 1.0).unwrap_err();
         assert_eq!(e.to_string(), "no timing parameter `tensor.clock`; did you mean `tensor.clock_ghz`?");
         assert_eq!(nearest("tensor.clock_gz"), "tensor.clock_ghz");
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let base = Params::of(Target::Trn2);
+        let mut p = base.clone();
+        assert!(p.differences(&base).is_empty());
+        p.set("tensor.clock_ghz", 2.8).unwrap();
+        p.set_text("dma.load_queues", "[\"scalar\"]").unwrap();
+        // The same value is no difference.
+        p.set("kernel.tail_us", base.kernel.tail_us.value).unwrap();
+        let names: Vec<_> = p.differences(&base).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["dma.load_queues", "tensor.clock_ghz"]);
     }
 
     #[test]

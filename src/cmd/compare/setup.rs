@@ -1,5 +1,6 @@
 //! The setup of a run, and differences between setups that affect the comparison.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -18,11 +19,13 @@ pub(super) struct Setup {
     ranks: Option<u64>,
     /// Physical cores per logical core, if the file has them.
     cores: Option<u64>,
+    /// The timing parameters that differ from the defaults, by name, if the file has them.
+    parameters: Option<BTreeMap<String, String>>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Setup { valid: true, target: None, ranks: None, cores: None }
+        Setup { valid: true, target: None, ranks: None, cores: None, parameters: None }
     }
 }
 
@@ -36,6 +39,9 @@ impl Setup {
             target: json["target"].as_str().map(str::to_owned),
             ranks: Some(ranks.map_or(1, |all| all.len() as u64)),
             cores: first["lnc"].as_u64(),
+            parameters: Some(
+                json["parameters"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.to_string())).collect(),
+            ),
         }
     }
 }
@@ -50,6 +56,7 @@ impl Setup {
             target: first.filter(|target| !target.is_empty()).cloned(),
             ranks: first.map(|_| largest("rank").map_or(1, |last| last + 1)),
             cores: first.and_then(|_| largest("pcore_idx")).map(|last| last + 1),
+            parameters: None,
         }
     }
 
@@ -64,6 +71,7 @@ impl Setup {
             target: row.get("instance_type").cloned(),
             ranks: None,
             cores: row.get("num_physical_cores").and_then(|n| n.parse().ok()),
+            parameters: None,
         }
     }
 }
@@ -83,6 +91,20 @@ pub(super) fn notes(profiles: [&Profile; 2], files: [&Path; 2]) -> Vec<String> {
         }
     }
     let [before, after] = profiles.map(|p| &p.setup);
+    if let (Some(a), Some(b)) = (&before.parameters, &after.parameters) {
+        let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|name| a.get(*name) != b.get(*name)).collect();
+        let value =
+            |of: &BTreeMap<String, String>, name| of.get(name).map_or_else(|| "the default".to_owned(), Clone::clone);
+        for name in names {
+            out.push(format!(
+                "the timing parameter {name} differs: {} in `{}`, {} in `{}`",
+                value(a, name),
+                files[0].display(),
+                value(b, name),
+                files[1].display()
+            ));
+        }
+    }
     let text = |n: Option<u64>| n.map(|n| n.to_string());
     for (what, a, b) in [
         ("target", before.target.clone(), after.target.clone()),
