@@ -95,5 +95,5 @@ def test_ids_are_numbers_or_text():
     jobs = [job(64, id=np.int64(3)), job(64, id=[1]), job(64, id="b", expect={"out": 2.0})]
     right, refused, number = nki_sim.batch(jobs)
     assert right["id"] == 3 and right["status"] == "passed"
-    assert "`id`: a list is neither a text nor a number" in refused["error"]
+    assert "`id` must be a string or a number, not a list" in refused["error"]
     assert number["id"] == "b" and "pass np.full(shape, 2.0)" in number["error"]
