@@ -7,6 +7,7 @@ import json
 import math
 import numbers
 import os
+import platform
 import random
 import time
 import warnings
@@ -18,6 +19,8 @@ _PATIENCE = 8
 #: The attribute of a trial that holds its row, and that of a study that holds what its rows depend
 #: on.
 _ROW, _KEY = "nki_sim_row", "nki_sim_key"
+#: The attribute of a trial that holds the machine and the number of the process that runs it.
+_PROCESS = "nki_sim_process"
 
 
 class Search:
@@ -183,6 +186,8 @@ class _Searching:
         return trial, self._suggested(trial)
 
     def _suggested(self, trial):
+        if self.search.storage is not None:
+            trial.set_user_attr(_PROCESS, [platform.node(), os.getpid()])
         return tuple((name, trial.suggest_categorical(name, values)) for name, values in self.space.items())
 
     def _unknown(self, running):
@@ -222,6 +227,11 @@ class _Searching:
                 if values.keys() == self.space.keys() and _is_current(row):
                     self.known[tuple((name, values[name]) for name in self.space)] = row
             elif trial.state == self.states.RUNNING:
+                if _is_running(trial.user_attrs.get(_PROCESS)):
+                    raise ValueError(
+                        f"process {trial.user_attrs[_PROCESS][1]} is searching in the study `{self.study.study_name}` of the storage: "
+                        "wait for its end, or give another study name"
+                    )
                 # The process that ran it has died; otherwise it would have ended the trial.
                 self.study.tell(trial.number, state=self.states.FAIL)
 
@@ -266,6 +276,17 @@ class _Second:
 
     def __init__(self, trial):
         self.trial = trial
+
+
+def _is_running(process):
+    """Whether another process of this machine, given as (machine, number), is running."""
+    if process is None or process[0] != platform.node() or process[1] == os.getpid() or os.name != "posix":
+        return False
+    try:
+        os.kill(process[1], 0)
+    except OSError:
+        return False
+    return True
 
 
 def _feasible(row):

@@ -281,6 +281,9 @@ def _calls(reporter):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    # A worker of pytest-xdist knows a part of the tests only.
+    if hasattr(config, "workerinput"):
+        return
     reports = _calls(terminalreporter)
     rows = [(r.nodeid, *what) for r in reports for name, what in r.user_properties if name == _PROPERTY]
     if rows and config.getoption("--nki-report"):
@@ -302,6 +305,8 @@ def pytest_terminal_summary(terminalreporter, config):
     new = sorted(set(measured) - set(held))
     missing = sorted(config.stash[_collection].missing(held))
     if config.getoption("--nki-update"):
+        # Another run may have written other tests in the meantime.
+        held = _read_baseline(config)[1]
         _write_baseline(file, {**{test: of for test, of in held.items() if test not in without and test not in missing}, **measured})
         removed = f"; {len(without)} removed, which no longer profile a kernel with a valid latency" if without else ""
         removed += f"; {len(missing)} removed, which no longer exist" if missing else ""

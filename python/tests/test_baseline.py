@@ -214,6 +214,15 @@ def test_a_baseline_without_any_test_of_the_run_fails(run, pytester):
     assert run("--nki-baseline", "base.json").ret == pytest.ExitCode.OK
 
 
+def test_entries_of_a_run_at_the_same_time_stay(run, pytester):
+    run("--nki-baseline", "base.json", "--nki-update")
+    words = 'import json, pathlib\n\ndef test_other():\n    file = pathlib.Path("base.json")\n    held = json.loads(file.read_text())\n'
+    words += '    held["tests"]["elsewhere/test_x.py::test"] = [["k", "trn2", 1.0]]\n    file.write_text(json.dumps(held))\n'
+    (pytester.path / "test_while.py").write_text(words)
+    run("--nki-baseline", "base.json", "--nki-update")
+    assert "elsewhere/test_x.py::test" in held(pytester)["tests"]
+
+
 def test_another_target_is_another_kernel(run, pytester, monkeypatch):
     run("--nki-baseline", "base.json", "--nki-update")
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")

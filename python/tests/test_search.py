@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import platform
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -111,6 +112,22 @@ def test_a_storage_belongs_to_the_environment(kernel_file, tmp_path, monkeypatch
             patch.setenv(name, value)
             with pytest.raises(ValueError, match="options or environment variables"):
                 nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(3, storage=storage))
+
+
+def test_a_storage_has_one_search_at_a_time(kernel_file, tmp_path):
+    storage = f"sqlite:///{tmp_path}/search.db"
+    nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(2, storage=storage))
+    study = optuna.load_study(storage=storage, study_name="scaled.py")
+    trial = study.ask()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        trial.set_user_attr("nki_sim_process", [platform.node(), other.pid])
+        with pytest.raises(ValueError, match=f"process {other.pid} is searching in the study `scaled.py` of the storage: wait"):
+            nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(3, storage=storage))
+        other.communicate(b"\n")
+    # The process has ended, without ending its trial.
+    assert len(nki_sim.sweep(kernel_file, ARGS, grid=GRID, search=Search(3, storage=storage))) == 3
+    states = [t.state.name for t in optuna.load_study(storage=storage, study_name="scaled.py").get_trials()]
+    assert states[2] == "FAIL" and "RUNNING" not in states
 
 
 def test_a_storage_has_one_grid(kernel_file, tmp_path):
