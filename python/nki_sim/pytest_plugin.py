@@ -247,7 +247,7 @@ def pytest_runtest_call(item):
     elif not _is_time(budget):
         _fail(outcome, f"the marker nki_latency: max_us={budget!r} is not a finite number of microseconds above 0, such as max_us=20")
     elif not rows:
-        _fail(outcome, "the test has a latency budget but profiles no kernel (nki_sim.profile)")
+        _fail(outcome, "the test has a latency budget but profiles no kernel (nki_sim.profile); kernels that a fixture profiles do not count")
     else:
         invalid = [row.kernel for row in rows if not row.valid]
         slow = [f"{row.kernel} takes {row.us:.2f} us" for row in rows if row.us > budget]

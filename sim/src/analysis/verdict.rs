@@ -20,6 +20,8 @@ pub enum Resource {
     DmaBandwidth,
     /// Dispatch and notification of transfers.
     DmaLatency,
+    /// Exchanges of data between ranks.
+    Collectives,
     /// Semaphores and barriers.
     Synchronisation,
     /// Head and tail of the kernel.
@@ -41,6 +43,8 @@ pub enum Bound {
     Sync,
     /// All stages of a transfer.
     Dma,
+    /// Exchanges of data between ranks.
+    Collectives,
     /// Semaphores and barriers.
     Synchronisation,
     /// Head and tail of the kernel.
@@ -57,6 +61,7 @@ impl Resource {
             Resource::Engine(Engine::GpSimd) => Bound::GpSimd,
             Resource::Engine(_) => Bound::Sync,
             Resource::DmaIssue | Resource::DmaBandwidth | Resource::DmaLatency => Bound::Dma,
+            Resource::Collectives => Bound::Collectives,
             Resource::Synchronisation => Bound::Synchronisation,
             Resource::Fixed => Bound::StartUp,
         }
@@ -107,6 +112,7 @@ fn attribute(timeline: &Timeline, step: &Step, out: &mut impl FnMut(Resource, Ps
             PhaseKind::Issue => Resource::DmaIssue,
             PhaseKind::Payload | PhaseKind::Bandwidth => Resource::DmaBandwidth,
             PhaseKind::Dispatch | PhaseKind::Notify => Resource::DmaLatency,
+            PhaseKind::Collective => Resource::Collectives,
         };
         out(resource, b - a);
         covered = b;

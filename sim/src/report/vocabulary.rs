@@ -83,6 +83,7 @@ pub(super) fn resource(resource: Resource) -> &'static str {
         Resource::DmaIssue => "DMA issue",
         Resource::DmaBandwidth => "DMA bandwidth",
         Resource::DmaLatency => "DMA latency",
+        Resource::Collectives => "collectives",
         Resource::Synchronisation => "synchronisation",
         Resource::Fixed => "start-up and end",
     }
@@ -97,6 +98,7 @@ fn bound(bound: Bound) -> &'static str {
         Bound::GpSimd => "GpSimd",
         Bound::Sync => "sync",
         Bound::Dma => "DMA",
+        Bound::Collectives => "collective",
         Bound::Synchronisation => "synchronisation",
         Bound::StartUp => "start-up",
     }

@@ -375,6 +375,8 @@ pub enum PhaseKind {
     Bandwidth,
     /// The completion is on its way back.
     Notify,
+    /// The ranks of a collective exchange data.
+    Collective,
 }
 
 impl PhaseKind {
@@ -391,6 +393,7 @@ impl PhaseKind {
             PhaseKind::Payload => "payload",
             PhaseKind::Bandwidth => "bandwidth",
             PhaseKind::Notify => "notify",
+            PhaseKind::Collective => "collective",
         }
     }
 }

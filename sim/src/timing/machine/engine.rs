@@ -106,7 +106,12 @@ impl<O: Observer> Core<'_, O> {
             CostKind::Collective { trigger, time } => {
                 let complete = (now + trigger).max(self.collectives) + time;
                 self.collectives = complete;
-                self.compute(q, op, now, (*trigger, complete - now, None), released)
+                self.wait(q, op, now);
+                let end = now + trigger;
+                self.observer.busy(q, end, op);
+                self.observer.phase(PhaseKind::Execute, now, end);
+                self.observer.phase(PhaseKind::Collective, end, complete);
+                Started { start: now, end, complete, free: end, released }
             }
             CostKind::Free => Started { start: now, end: now, complete: now, free: now, released },
         };
