@@ -166,9 +166,9 @@ pub(crate) struct KernelArgs {
     /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4, trn3pre) [default: the decorator's platform_target, $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
-    /// Physical cores per logical core
-    #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub(crate) lnc: u32,
+    /// Physical cores per logical core [default: NEURON_LOGICAL_NC_CONFIG, or 1]
+    #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub(crate) lnc: Option<u32>,
     /// Treat the files as written for neuronxcc.nki (Beta 1), whatever they import
     #[arg(long)]
     pub(crate) beta1: bool,

@@ -49,6 +49,17 @@ impl Loader for Disk {
     }
 }
 
+/// The physical cores on which a kernel runs: those of its launch grid, of the option, or of the environment.
+///
+/// # Errors
+/// If the variable that decides is neither 1 nor 2.
+pub(crate) fn physical_cores(args: &KernelArgs) -> Result<u32, String> {
+    match &args.programs {
+        Some(grid) => Ok(grid.cores()),
+        None => args.lnc.map_or_else(settings::logical_cores, Ok),
+    }
+}
+
 /// The session for these options. `timing` are the options of commands that time a kernel.
 pub(crate) fn session(
     args: &KernelArgs,
@@ -232,7 +243,7 @@ pub(crate) fn compile_from(
         decorated_target: args.target.is_none(),
         beta1: args.beta1,
         as_written: args.as_written,
-        lnc: args.programs.as_ref().map_or(args.lnc, |grid| grid.cores()),
+        lnc: physical_cores(args)?,
         grid: args.programs.as_ref().map_or_else(Vec::new, |grid| grid.0.clone()),
         ..session.options()
     };

@@ -3,7 +3,7 @@
 
 mod command;
 
-use command::{ADD_ONE, Session};
+use command::{ADD_ONE, Ran, Session};
 use serde_json::{Value, json};
 
 /// An `.npy` file of float32 with a two-byte header length.
@@ -318,6 +318,14 @@ fn each_core_prints() {
     let run = ["run", "k.py", "--arg", "x=float32[1024,512]", "--no-numerics"];
     s.run(&run).exits(0).says("core 0").keeps_quiet_about("core 1");
     s.run(&[&run[..], &["--lnc", "2"]].concat()).says("core 0\ncore 1");
+    // The variable of the runtime decides if the command does not.
+    let with = |value: &str, options: &[&str]| {
+        let done = s.command(&[&run[..], options].concat()).env("NEURON_LOGICAL_NC_CONFIG", value).output();
+        Ran::from(done.expect("the command runs"))
+    };
+    with("2", &[]).exits(0).says("core 0\ncore 1");
+    with("2", &["--lnc", "1"]).exits(0).keeps_quiet_about("core 1");
+    with("3", &[]).exits(2).says("NEURON_LOGICAL_NC_CONFIG='3': a logical core has 1 or 2 physical cores");
 }
 
 #[test]

@@ -234,7 +234,9 @@ fn ranks_have_the_error_bar_of_the_slowest() {
     assert_eq!(bar["features"]["ranks"], 2);
     has(&text, "collectives of few ranks took up to ten times as long");
     // The time of a collective is not that of the engine that starts it.
-    has(&text, "Collective-bound: ");
+    let parts = json["ranks"][0]["critical_resources"].as_array().expect("resources");
+    let time = |name: &str| parts.iter().find(|part| part["name"] == name).map_or(0.0, |part| number(&part["us"]));
+    assert!(time("collectives") > 2.0 && time("sync engine") < 0.5, "{parts:?}");
     assert_eq!(text.matches("On hardware: ").count(), 1);
     let (low, high) = error_bar(&text);
     assert!(low <= number(&bar["low_us"]) && number(&bar["high_us"]) <= high);

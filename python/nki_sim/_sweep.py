@@ -156,7 +156,7 @@ def sweep(
         use the limit of their machine.
     :param name: the name of the kernel, if the file has several.
     :param target: trn1, trn2 or trn3.
-    :param lnc: physical cores; by default those of the kernel, of a file 1.
+    :param lnc: physical cores; by default those of the kernel, for a file NEURON_LOGICAL_NC_CONFIG, or 1.
     :param settings: timing parameters by name, as in `--set`.
     :param progress: called with (finished points, all points) after each point.
     :param deny: findings that make a point fail, as in `nki.simulate`; `bug` by default. `warn` and

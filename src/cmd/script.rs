@@ -57,7 +57,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
     [
         ("--kernel", name.is_some()),
         ("--arg", !values.is_empty()),
-        ("--lnc", *lnc != 1),
+        ("--lnc", lnc.is_some()),
         ("--beta1", *beta1),
         ("--frontend", *frontend != Frontend::Builtin),
         ("--as-written", *as_written),

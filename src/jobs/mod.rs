@@ -293,7 +293,7 @@ impl Job {
             kernel: kernel.clone(),
             args: texts(args),
             target: target.map(|t| t.to_string()),
-            lnc: (*lnc != 1).then_some(*lnc),
+            lnc: *lnc,
             beta1: *beta1,
             as_written: *as_written,
             disable_dge: *disable_dge,

@@ -27,9 +27,10 @@ impl Session {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nki-sim"));
         command.args(args).current_dir(self.folder.path());
-        const VARIABLES: [&str; 8] = [
+        const VARIABLES: [&str; 9] = [
             "NEURON_PLATFORM_TARGET_OVERRIDE",
             "NKI_NC_VERSION",
+            "NEURON_LOGICAL_NC_CONFIG",
             "NKI_PRECISE_FP",
             "NKI_SIM_LOG",
             "NKI_SIM_UNWRITTEN",

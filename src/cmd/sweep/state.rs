@@ -58,7 +58,8 @@ pub(super) fn settings(args: &SweepArgs, session: &Session) -> Result<String, St
     let contents: Vec<Option<u64>> = files.chain(args.timing.changes.params.as_deref()).map(hash_of).collect();
     let Session { judge, capacity, static_descriptors, precise, unwritten, max_steps, .. } = session;
     let target = crate::settings::target(args.kernel.target)?;
-    let environment = (target, judge.levels(), capacity, static_descriptors, precise, unwritten, max_steps);
+    let cores = crate::kernel::physical_cores(&args.kernel)?;
+    let environment = (target, cores, judge.levels(), capacity, static_descriptors, precise, unwritten, max_steps);
     Ok(format!("{} {options:?} {contents:?} {environment:?}", env!("CARGO_PKG_VERSION")))
 }
 
